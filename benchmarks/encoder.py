@@ -1,0 +1,283 @@
+"""The encoder's speed beside keras-nlp's BertBackbone and PyTorch transformers' BertModel.
+
+On a CPU: forward, and forward with backward (dropout on), at mini and base, lengths 128 and 512,
+full batches and ones that are half padding, float32 and bfloat16; keras-nlp and ours with and
+without XLA. All contenders take turns in one run, so that the ratios hold on a busy machine; the
+time of each is the least of its turns.
+
+On a machine with a GPU and KERAS_BACKEND=jax: base at length 512 in bfloat16, as model FLOPs over
+the card's matrix rate, which is measured too.
+
+    python benchmarks/encoder.py                                  # all of it: most of an hour
+    python benchmarks/encoder.py --architecture mini --length 128 --dtype float32
+    KERAS_BACKEND=jax python benchmarks/encoder.py --gpu
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import argparse
+import dataclasses
+import itertools
+import time
+
+import keras
+import numpy as np
+
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+
+VOCABULARY = 30522
+TOKENS = {"mini": 4096, "base": 2048}  # in a batch, padding counted in
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    architecture: str
+    length: int
+    padding: str
+    dtype: str
+
+    def config(self):
+        return BertConfig.preset(self.architecture, vocab_size=VOCABULARY, hidden_act="gelu_new")
+
+    def batch(self):
+        """-> ids, mask, segments (B, S)."""
+        rng = np.random.default_rng(0)
+        shape = (max(1, TOKENS[self.architecture] // self.length), self.length)
+        ids = rng.integers(1000, VOCABULARY, shape).astype("int32")
+        real = self.length if self.padding == "full" else self.length // 2
+        mask = np.broadcast_to(np.arange(self.length) < real, shape).astype("int32")
+        return ids, mask, np.zeros(shape, "int32")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--architecture", choices=("mini", "base"), action="append")
+    parser.add_argument("--length", type=int, action="append")
+    parser.add_argument("--padding", choices=("full", "half"), action="append")
+    parser.add_argument("--dtype", choices=tuple(POLICIES), action="append")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--gpu", action="store_true", help="base at 512 on a GPU under JAX")
+    arguments = parser.parse_args()
+    if arguments.gpu:
+        measure_gpu(rounds=arguments.rounds)
+        return
+    grid = itertools.product(
+        arguments.architecture or ("mini", "base"),
+        arguments.length or (128, 512),
+        arguments.padding or ("full", "half"),
+        arguments.dtype or ("float32", "bfloat16"),
+    )
+    print("| point | direction | " + " | ".join(CONTENDERS) + " | ours / fastest other | GFLOP/s |")
+    print("|---|---|" + "---|" * len(CONTENDERS) + "---|---|")
+    rates = {}
+    for point in (Point(*values) for values in grid):
+        if point.dtype not in rates:
+            rates[point.dtype] = matrix_rate(point.dtype)
+        measure(point, rounds=arguments.rounds, rate=rates[point.dtype])
+
+
+def measure(point, *, rounds, rate):
+    for direction in ("forward", "forward+backward"):
+        steps = {}
+        for name, make in CONTENDERS.items():
+            steps[name] = make(point, training=direction != "forward")
+        times = take_turns(steps, rounds=rounds)
+        ours = min(t for name, t in times.items() if name.startswith("ours"))
+        others = min(t for name, t in times.items() if not name.startswith("ours"))
+        rate_here = flops(point, training=direction != "forward") / ours / 1e9
+        cells = " | ".join(f"{1000 * times[name]:.0f} ms" for name in CONTENDERS)
+        print(
+            f"| {point.architecture} {point.length} {point.padding} {point.dtype} | {direction} | "
+            f"{cells} | {ours / others:.2f} | {rate_here:.0f} ({100 * rate_here / rate:.0f} %) |",
+            flush=True,
+        )
+
+
+def take_turns(steps, *, rounds):
+    """-> the least seconds of each step, after one round that is not counted."""
+    times = dict.fromkeys(steps, float("inf"))
+    for turn in range(rounds + 1):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            if turn:
+                times[name] = min(times[name], time.perf_counter() - start)
+    return times
+
+
+def flops(point, *, training):
+    """Floating-point operations of the matrix products, padding counted in."""
+    config, (ids, _, _) = point.config(), point.batch()
+    width, wide = config.hidden_size, config.intermediate_size
+    token = 4 * width * width + 2 * width * wide + 2 * ids.shape[1] * width
+    forward = 2 * ids.size * config.num_hidden_layers * token
+    return forward * (3 if training else 1)
+
+
+def keras_step(model, inputs, *, training, jit_compile):
+    """A function that runs a Keras model forward, or forward and backward, under TensorFlow."""
+    import tensorflow as tf
+
+    inputs = {name: tf.constant(x) for name, x in inputs.items()}
+
+    @tf.function(jit_compile=jit_compile)
+    def forward():
+        return model(inputs, training=False)["sequence_output"]
+
+    @tf.function(jit_compile=jit_compile)
+    def both():
+        with tf.GradientTape() as tape:
+            outputs = model(inputs, training=True)
+            loss = sum(
+                tf.reduce_mean(tf.square(tf.cast(outputs[name], "float32")))
+                for name in ("sequence_output", "pooled_output")
+            )
+        return [tf.convert_to_tensor(g) for g in tape.gradient(loss, model.trainable_variables)]
+
+    return both if training else forward
+
+
+def ours(jit_compile):
+    def make(point, *, training):
+        encoder = BertEncoder(point.config(), dtype=POLICIES[point.dtype])
+        ids, mask, segments = point.batch()
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+        return keras_step(encoder, inputs, training=training, jit_compile=jit_compile)
+
+    return make
+
+
+def keras_nlp(jit_compile):
+    def make(point, *, training):
+        from keras_nlp.models import BertBackbone
+
+        config = point.config()
+        backbone = BertBackbone(
+            vocabulary_size=config.vocab_size,
+            num_layers=config.num_hidden_layers,
+            num_heads=config.num_attention_heads,
+            hidden_dim=config.hidden_size,
+            intermediate_dim=config.intermediate_size,
+            dropout=config.hidden_dropout_prob,
+            max_sequence_length=config.max_position_embeddings,
+            dtype=POLICIES[point.dtype],
+        )
+        ids, mask, segments = point.batch()
+        inputs = {"token_ids": ids, "padding_mask": mask, "segment_ids": segments}
+        return keras_step(backbone, inputs, training=training, jit_compile=jit_compile)
+
+    return make
+
+
+def pytorch(point, *, training):
+    import torch
+    import transformers
+
+    values = point.config().to_dict()
+    model = transformers.BertModel(transformers.BertConfig(**values))
+    model = model.to(getattr(torch, point.dtype)).train(training)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    inputs = {name: torch.tensor(x).long() for name, x in zip(names, point.batch(), strict=True)}
+
+    def forward():
+        with torch.no_grad():
+            model(**inputs)
+
+    def both():
+        model.zero_grad(set_to_none=True)
+        outputs = model(**inputs)
+        parts = (outputs.last_hidden_state, outputs.pooler_output)
+        sum(part.float().square().mean() for part in parts).backward()
+
+    return both if training else forward
+
+
+CONTENDERS = {
+    "ours": ours(False),
+    "ours XLA": ours(True),
+    "keras-nlp": keras_nlp(False),
+    "keras-nlp XLA": keras_nlp(True),
+    "transformers": pytorch,
+}
+
+
+def matrix_rate(dtype):
+    """The machine's operations a second in a large matrix product of that type (TensorFlow)."""
+    import tensorflow as tf
+
+    size = 2048
+    a = tf.cast(tf.random.normal((size, size)), dtype)
+    best = take_turns({"product": lambda: tf.matmul(a, a)}, rounds=8)["product"]
+    rate = 2 * size**3 / best / 1e9
+    print(f"Matrix product of {size} in {dtype}: {rate:.0f} GFLOP/s", flush=True)
+    return rate
+
+
+def measure_gpu(*, rounds):
+    """Prints the share of the card's bfloat16 matrix rate that base at length 512 reaches."""
+    import jax
+    import jax.numpy as jnp
+
+    if keras.backend.backend() != "jax":
+        raise SystemExit("The GPU part runs with KERAS_BACKEND=jax.")
+    print(f"Device: {jax.devices()[0].device_kind}")
+    a = jnp.ones((8192, 8192), jnp.bfloat16)
+    product = jax.jit(lambda a: a @ a)
+    best = take_turns({"product": lambda: product(a).block_until_ready()}, rounds=rounds)
+    rate = 2 * 8192**3 / best["product"]
+    print(f"Matrix product of 8192 in bfloat16: {rate / 1e12:.0f} TFLOP/s")
+    for batch_size, attention_dropout in itertools.product((32, 64, 128), (0.0, 0.1)):
+        point = Point("base", 512, "full", "bfloat16")
+        config = dataclasses.replace(point.config(), attention_probs_dropout_prob=attention_dropout)
+        encoder = BertEncoder(config, dtype="mixed_bfloat16")
+        ids = np.random.default_rng(0).integers(1000, VOCABULARY, (batch_size, 512), "int32")
+        inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
+        inputs = {name: jnp.asarray(x) for name, x in inputs.items()}
+        per_token = flops(point, training=False) / TOKENS["base"]
+        for name, step, factor in (
+            ("forward", _jax_forward(encoder, inputs), 1),
+            ("forward+backward", _jax_both(encoder, inputs), 3),
+        ):
+            seconds = take_turns({name: step}, rounds=rounds)[name]
+            done = factor * per_token * ids.size / seconds
+            print(
+                f"batch {batch_size}, attention dropout {attention_dropout}, {name}: "
+                f"{ids.size / seconds:,.0f} tokens/s, {done / 1e12:.0f} TFLOP/s, "
+                f"{100 * done / rate:.0f} % of the matrix rate",
+                flush=True,
+            )
+
+
+def _jax_forward(encoder, inputs):
+    import jax
+
+    @jax.jit
+    def forward(trainable, others):
+        outputs, _ = encoder.stateless_call(trainable, others, inputs, training=False)
+        return outputs["sequence_output"]
+
+    state = [v.value for v in encoder.trainable_variables]
+    others = [v.value for v in encoder.non_trainable_variables]
+    return lambda: forward(state, others).block_until_ready()
+
+
+def _jax_both(encoder, inputs):
+    import jax
+    import jax.numpy as jnp
+
+    def loss(trainable, others):
+        outputs, others = encoder.stateless_call(trainable, others, inputs, training=True)
+        return jnp.mean(jnp.square(outputs["sequence_output"].astype("float32"))), others
+
+    gradient = jax.jit(jax.grad(loss, has_aux=True))
+    state = [v.value for v in encoder.trainable_variables]
+    others = [v.value for v in encoder.non_trainable_variables]
+    return lambda: jax.block_until_ready(gradient(state, others))
+
+
+if __name__ == "__main__":
+    main()

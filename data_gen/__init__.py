@@ -1,0 +1,1 @@
+"""Apache Beam jobs that turn text into vocabularies and pre-training instances."""

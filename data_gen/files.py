@@ -1,0 +1,78 @@
+"""Lists files and streams their bytes, through Beam's file systems."""
+
+import gzip
+import zlib
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from keras_bert.errors import InputError
+
+CHUNK_BYTES = 4 << 20
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+
+
+def sizes(patterns):
+    """The sizes of all files that the patterns (paths or globs) match, by path.
+
+    Raises `InputError` where a pattern matches nothing, or a file is empty.
+    """
+    found = {}
+    for pattern in [patterns] if isinstance(patterns, str) else map(str, patterns):
+        try:
+            matches = FileSystems.match([pattern])[0].metadata_list
+        except (BeamIOError, ValueError) as error:
+            raise InputError(f"the input {pattern} cannot be listed: {error}") from None
+        if not matches:
+            what = "no file matches" if set("*?[") & set(pattern) else "there is no file"
+            raise InputError(f"{what} {pattern}: give a path or a glob of text files")
+        found |= {match.path: match.size_in_bytes for match in matches}
+    for path, size in found.items():
+        if not size:
+            raise InputError(f"{path} is empty: give it text, or take it out of the input")
+    return found
+
+
+def kind(path):
+    """ "gzip", "parquet" or "text", told by a file's first bytes and not by its name."""
+    with reading(path) as file:
+        head = file.read(4)
+    return "gzip" if head[:2] == _GZIP else "parquet" if head == _PARQUET else "text"
+
+
+def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
+    """Yields the bytes of a file from `start` to `end` (None: to its end), `size` at a time.
+
+    Of a compressed file it yields all that the file holds, decompressed.
+    """
+    with reading(path) as file:
+        if compressed:
+            yield from _decompressed(path, file, size)
+            return
+        if start:
+            file.seek(start)
+        left = None if end is None else end - start
+        while left != 0:
+            chunk = file.read(size if left is None else min(size, left))
+            if not chunk:
+                return
+            left = None if left is None else left - len(chunk)
+            yield chunk
+
+
+def reading(path):
+    """Opens a file to read its bytes as they are."""
+    try:
+        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    except (BeamIOError, OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def _decompressed(path, file, size):
+    try:
+        with gzip.GzipFile(fileobj=file) as stream:
+            while chunk := stream.read(size):
+                yield chunk
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path} is a damaged gzip file: {error}") from None

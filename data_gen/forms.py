@@ -1,0 +1,172 @@
+"""The forms that text comes in, and how a stream of bytes is cut into documents.
+
+- "book": a file is one text; blank lines part paragraphs, whose lines may be hard-wrapped. It is
+  cut into *sections*, which are documents from here on: without them a book would be one document,
+  and a random next sentence could not come from another. A section ends before a heading once it
+  has 8 KiB, and at the end of the paragraph that brings it to 32 KiB.
+- "lines": one sentence a line, blank lines between documents (google-research/bert's form).
+- "jsonl": JSON Lines, each an object whose `text` is a document.
+
+Where documents are cut depends on the bytes alone. A document is at most 64 MiB; what is longer is
+cut at a line or a space.
+"""
+
+import json
+import re
+
+from keras_bert.errors import InputError
+
+FORMS = ("book", "lines", "jsonl")
+MAX_DOCUMENT_BYTES = 64 << 20
+HEAD_BYTES = 256 << 10  # what `detect` looks at
+
+_SECTION_MIN, _SECTION_MAX = 8 << 10, 32 << 10
+
+_BLANK = re.compile(rb"\n[ \t\r\f\v]*\n\s*")
+_NEWLINE = re.compile(rb"\n")
+SEPARATORS = {"book": _BLANK, "lines": _BLANK, "jsonl": _NEWLINE}
+_HEADING = re.compile(
+    rb"\s*(?:(?:chapter|book|part|letter|volume|section|act|scene|canto|stave|preface|prologue"
+    rb"|epilogue|introduction|appendix)\b[^\n]{0,60}|[ivxlc]{1,8}\.?(?:[ -][^\n]{0,60})?"
+    rb"|\d{1,4}\.?)\s*",
+    re.IGNORECASE,
+)
+_CAPITALS = re.compile(rb"\s*[^a-z\n]{2,60}\s*")
+_SENTENCE_END = re.compile(r"""[.!?:;…。！？]["'”’»)\]_*]*$""")
+
+
+def detect(head):
+    """Tells the form of a file from its beginning (bytes)."""
+    text = head.decode("utf-8", errors="replace").lstrip("\ufeff")
+    first = text.lstrip().split("\n", 1)[0]
+    if re.match(r'\{\s*("|\})', first) and (_is_json(first) or len(first) > HEAD_BYTES // 2):
+        return "jsonl"
+    lines = [line.rstrip() for line in text.split("\n")[:-1] or [text]]
+    # Lines that another one follows: in wrapped text they break off anywhere, at nearly one length.
+    inner = [line for line, after in zip(lines, lines[1:], strict=False) if line and after]
+    if not inner:
+        return "book"
+    ending = sum(bool(_SENTENCE_END.search(line)) for line in inner) / len(inner)
+    lengths = sorted(map(len, inner))
+    median, high = lengths[len(inner) // 2], lengths[len(inner) * 9 // 10]
+    wrapped = high <= 120 and median >= 0.85 * high
+    if ending >= 0.6 or (ending < 0.02 and not wrapped):
+        return "lines"
+    return "book"
+
+
+def split(chunks, form):
+    """Cuts a stream (iterable of bytes) into its documents.
+
+    Yields (start, end, bytes): offsets from the start of the stream, and the document; for "jsonl"
+    its line, which `parse_json` reads. Documents of white space alone are left out.
+    """
+    if form == "jsonl":
+        return _units(chunks, _NEWLINE)
+    units = (piece for unit in _units(chunks, _BLANK) for piece in _cut(unit))
+    return units if form == "lines" else _sections(units)
+
+
+def text_of(content, form):
+    """A decoded document as text in which a newline is a border that no sentence crosses.
+
+    Joins hard-wrapped lines, so that what is left of the line breaks parts sentences (form
+    "lines") or paragraphs (others).
+    """
+    if form == "lines" or "\n" not in content:
+        return content
+    if form != "book" and not _is_wrapped(content):
+        return content
+    paragraphs = re.split(r"\n[ \t\r\f\v]*\n\s*", content)
+    return "\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+
+def parse_json(line, field="text"):
+    """The text of a line of JSON; `InputError` says what is wrong with it, but not where."""
+    try:
+        value = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not JSON: {error}") from None
+    except RecursionError:
+        raise InputError("is not JSON that can be read: it is nested too deeply") from None
+    if not isinstance(value, dict) or not isinstance(value.get(field), str):
+        raise InputError(f'has no text: each line must be an object such as {{"{field}": "…"}}')
+    # A lone surrogate (half an escape such as "\\ud83d") cannot be written as UTF-8.
+    return value[field].encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _units(chunks, separator):
+    offset, rest = 0, b""
+    for chunk in chunks:
+        data = rest + chunk
+        start = 0
+        for match in separator.finditer(data):
+            if match.end() == len(data) and separator is _BLANK:
+                break  # the white space may go on in the next chunk
+            unit = data[start : match.start()]
+            if unit and not unit.isspace():
+                yield offset + start, offset + match.start(), unit
+            start = match.end()
+        offset, rest = offset + start, data[start:]
+        if len(rest) > 2 * MAX_DOCUMENT_BYTES and separator is _BLANK:
+            end = place_to_cut(rest)
+            yield offset, offset + end, rest[:end]
+            offset, rest = offset + end, rest[end:]
+    rest = rest.rstrip()
+    if rest:
+        yield offset, offset + len(rest), rest
+
+
+def _cut(unit):
+    start, end, data = unit
+    while len(data) > MAX_DOCUMENT_BYTES:
+        size = place_to_cut(data)
+        yield start, start + size, data[:size]
+        start, data = start + size, data[size:]
+    yield start, end, data
+
+
+def place_to_cut(data):
+    """Where to cut what is longer than a document may be: after a line, a space, a letter."""
+    for mark in (b"\n", b" "):
+        end = data.rfind(mark, MAX_DOCUMENT_BYTES - (1 << 20), MAX_DOCUMENT_BYTES)
+        if end >= 0:
+            return end + 1
+    end = MAX_DOCUMENT_BYTES
+    while data[end] & 0xC0 == 0x80 and end > MAX_DOCUMENT_BYTES - 4:
+        end -= 1  # inside a character of several bytes
+    return end
+
+
+def _sections(paragraphs):
+    start, end, parts = 0, 0, []
+    for first, last, paragraph in paragraphs:
+        if parts and end - start >= _SECTION_MIN and _is_heading(paragraph):
+            yield start, end, b"\n\n".join(parts)
+            parts = []
+        if not parts:
+            start = first
+        parts.append(paragraph)
+        end = last
+        if end - start >= _SECTION_MAX:
+            yield start, end, b"\n\n".join(parts)
+            parts = []
+    if parts:
+        yield start, end, b"\n\n".join(parts)
+
+
+def _is_heading(paragraph):
+    return len(paragraph) <= 100 and bool(
+        _HEADING.fullmatch(paragraph) or _CAPITALS.fullmatch(paragraph)
+    )
+
+
+def _is_json(line):
+    try:
+        return isinstance(json.loads(line), dict)
+    except (json.JSONDecodeError, RecursionError):
+        return False
+
+
+def _is_wrapped(text):
+    return "\n\n" in text and detect(text[:_SECTION_MAX].encode()) == "book"

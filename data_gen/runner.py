@@ -1,0 +1,118 @@
+"""Runs a Beam job: with which runner and options, and what a user sees when it fails."""
+
+import contextlib
+import io
+import logging
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from keras_bert.errors import InputError
+
+# Beam's own words around what a worker raised: in this process, and in another one.
+_WHERE = re.compile(r" \[while running '[^']*'\]")
+_FROM_WORKER = re.compile(r"^keras_bert\.errors\.InputError: (.+?)(?: \[while running|$)", re.M)
+_WORKER = "apache_beam.runners.worker.sdk_worker_main"
+_NOTE_LINES = 40
+
+
+def run(build, beam_options=()):
+    """Builds and runs a pipeline, and waits for its end.
+
+    Args:
+        build: function of a `beam.Pipeline` that adds the job's steps to it.
+        beam_options: Beam's own flags as a list of strings; a later one overrides an earlier one.
+            Without `--runner` the job runs here, on `FnApiRunner`; it is named because the
+            `DirectRunner` of today's Beam downloads another runner where it can. More workers than
+            one (`--direct_num_workers`) are processes unless `--direct_running_mode` says
+            otherwise.
+
+    Returns the job's counters, name -> number.
+
+    Raises `InputError` for an option that Beam does not know, and for one that a step raised, in
+    whatever process it ran. Where Beam's log is kept quiet (a level above WARNING), nothing that
+    workers print is shown; the end of it is added to an exception that is no `InputError`.
+    """
+    found = options(beam_options)
+    with _quiet() as log:
+        pipeline = beam.Pipeline(runner=_local_runner(found, log), options=found)
+        build(pipeline)
+        try:
+            result = pipeline.run()
+            result.wait_until_finish()
+        except InputError as error:
+            raise InputError(_WHERE.sub("", str(error))) from None
+        except RuntimeError as error:
+            raised = _FROM_WORKER.search(str(error))
+            if raised:
+                raise InputError(raised.group(1)) from None
+            if log:
+                lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+                error.add_note("\n".join(lines[-_NOTE_LINES:]))
+            raise
+        counters = result.metrics().query()["counters"]
+    return {counter.key.metric.name: counter.result for counter in counters}
+
+
+def options(beam_options):
+    """Beam's flags as `PipelineOptions`; `InputError` where one is none of Beam's."""
+    flags = ["--runner=FnApiRunner", *beam_options]
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            found = PipelineOptions(flags)
+            every = found.get_all_options(retain_unknown_options=True)
+            known = found.get_all_options()
+    except SystemExit:  # argparse has printed all options of Beam, and then what is wrong
+        said = printed.getvalue().rstrip().rpartition("error: ")[2]
+        raise InputError(f"Apache Beam does not take an option: {said}") from None
+    unknown = sorted(every.keys() - known.keys())
+    if unknown:
+        raise InputError(
+            f"There is no option --{unknown[0]}, neither of this command nor of Apache Beam; see "
+            "--help for this command's own."
+        )
+    return found
+
+
+def _local_runner(found, log):
+    """A `FnApiRunner` whose workers are processes of their own; None where another is asked for."""
+    direct = found.view_as(DirectOptions)
+    mode_given = "direct_running_mode" in found.get_all_options(drop_default=True)
+    if found.view_as(StandardOptions).runner != "FnApiRunner":
+        return None
+    if mode_given and direct.direct_running_mode != "multi_processing":
+        return None
+    if direct.direct_num_workers == 1:
+        return None
+    # The runner's own way to make such workers leaves them this process' standard error.
+    direct.direct_running_mode = "in_memory"
+    command = f"{shlex.quote(sys.executable)} -m {_WORKER}"
+    if log:
+        command += f" >>{shlex.quote(str(log))} 2>&1"
+    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(command_string=command))
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Where Beam's log is quiet: keeps it wholly so, and gives a file for what workers print."""
+    logger = logging.getLogger("apache_beam")
+    level = logger.level
+    if logger.getEffectiveLevel() <= logging.WARNING:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
+        log = Path(folder) / "workers.log"
+        log.touch()
+        logger.setLevel(logging.CRITICAL)  # it also logs every error that is raised to us
+        try:
+            yield log
+        finally:
+            logger.setLevel(level)

@@ -1,0 +1,182 @@
+"""Chooses the stretches of text that make the segments of instances.
+
+Works on where sentences begin, never on the tokens: a segment is a range of the flat tokens of all
+documents of a work item, and a row is one range or two. Legend of shapes: T tokens, N sentences,
+D documents, R rows.
+"""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Sentences(NamedTuple):
+    """The tokenized sentences of some documents, one after another.
+
+    `tokens` int32 (T,); `starts` (N + 1,) is where each sentence begins in them, and last T;
+    `documents` (D + 1,) is the number of each document's first sentence, and last N. No sentence
+    is empty, and no document.
+    """
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    documents: np.ndarray
+
+
+class Pairs(NamedTuple):
+    """Rows of two segments.
+
+    `a` and `b` (R, 2) are their ranges of tokens; `random` (R,) is 1 where the second is not what
+    follows the first. `same_document` counts the random ones that come from a distant part of the
+    same document, `dropped` the sentences that found no partner.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    random: np.ndarray
+    same_document: int
+    dropped: int
+
+
+def join(tokens, sentence_lengths, document_lengths, *, longest):
+    """Makes `Sentences` of tokens (T,), their number a sentence, and the sentences a document.
+
+    Sentences without tokens, and documents without sentences, are left out. A sentence of more
+    than `longest` tokens is cut into sentences, so that no text is lost. Returns the `Sentences`,
+    and how many were cut.
+    """
+    lengths = np.asarray(sentence_lengths, np.int64)
+    pieces = -(-lengths // longest)  # 0 for an empty one
+    of_document = np.repeat(np.arange(len(document_lengths)), document_lengths)
+    sizes = np.bincount(of_document, weights=pieces, minlength=len(document_lengths))
+    cut = np.repeat(lengths, pieces)
+    first = np.cumsum(pieces) - pieces
+    number = np.arange(len(cut)) - np.repeat(first, pieces)  # of the piece in its sentence
+    cut = np.minimum(longest, cut - number * longest)
+    sizes = sizes[sizes > 0].astype(np.int64)
+    sentences = Sentences(tokens=tokens, starts=_bounds(cut), documents=_bounds(sizes))
+    return sentences, int((pieces > 1).sum())
+
+
+def pairs(sentences, *, max_tokens, short_rate, rng):
+    """Pairs of segments as google-research/bert's `create_pretraining_data.py` chooses them.
+
+    Sentences of a document are taken until they fill `max_tokens` (or, for a share of `short_rate`
+    of the rows, a random smaller number). The first segment ends after a random one of them. Half
+    of the time, and whenever there is only one, the second segment is random: from a random
+    sentence on of another document, as many sentences as fill the row; what was not used begins the
+    next row. The other half, it is the rest. Pairs may be longer than `max_tokens`: see `truncate`.
+
+    Where there is one document only, random segments come from a part of it that is at least
+    `2 * max_tokens` tokens away; where there is none, the segments follow each other.
+    """
+    starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
+    draw = _draws(rng).__next__
+    rows, same_document, dropped = [], 0, 0
+    for document in range(len(documents) - 1):
+        first, stop = documents[document], documents[document + 1]
+        while first < stop:
+            target = max_tokens
+            if draw() < short_rate:
+                target = 2 + int(draw() * (max_tokens - 1))
+            end = bisect_left(starts, starts[first] + target, first + 1, stop)
+            middle = first + 1
+            if end > middle:
+                middle += int(draw() * (end - middle))
+            if end == first + 1 or draw() < 0.5:
+                wanted = target - (starts[middle] - starts[first])
+                other = _elsewhere(starts, documents, document, first, end, max_tokens, draw)
+                if other is not None:
+                    begin, last, same = other
+                    same_document += same
+                    until = bisect_left(starts, starts[begin] + max(1, wanted), begin + 1, last)
+                    rows.append((starts[first], starts[middle], starts[begin], starts[until], 1))
+                    first = middle
+                    continue
+            if end > middle:
+                rows.append((starts[first], starts[middle], starts[middle], starts[end], 0))
+            elif starts[end] - starts[first] > 1:  # one sentence and no other text: its halves
+                half = (starts[first] + starts[end]) // 2
+                rows.append((starts[first], half, half, starts[end], 0))
+            else:
+                dropped += 1
+            first = end
+    table = np.array(rows, np.int64).reshape(-1, 5)
+    return Pairs(table[:, 0:2], table[:, 2:4], table[:, 4], same_document, dropped)
+
+
+def singles(sentences, *, max_tokens, short_rate, rng):
+    """Single segments: the whole sentences of a document that fit into `max_tokens`, (R, 2).
+
+    RoBERTa's DOC-SENTENCES (Liu et al. 2019, 4.2), and SpanBERT's single segments: no row crosses
+    the end of a document. A share of `short_rate` of the rows fills a random smaller number.
+    """
+    starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
+    draw = _draws(rng).__next__
+    rows = []
+    for first, stop in zip(documents, documents[1:], strict=False):
+        while first < stop:
+            target = max_tokens
+            if short_rate and draw() < short_rate:
+                target = 2 + int(draw() * (max_tokens - 1))
+            end = bisect_left(starts, starts[first] + target + 1, first + 1, stop + 1) - 1
+            end = max(end, first + 1)
+            rows.append((starts[first], starts[end]))
+            first = end
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def truncate(a, b, *, max_tokens, rng):
+    """Cuts pairs of ranges (R, 2) to `max_tokens` together.
+
+    As `truncate_seq_pair` of google-research/bert: tokens go one by one from the longer segment
+    (the second if they are alike), each from the front or the back at random. Returns the ranges,
+    and how many pairs were cut.
+    """
+    size_a, size_b = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0]
+    excess = np.maximum(0, size_a + size_b - max_tokens)
+    lead = size_a - size_b
+    alone = np.minimum(excess, np.abs(lead))  # what the longer one loses until they are alike
+    both = excess - alone
+    cut_a = np.where(lead > 0, alone, 0) + both // 2
+    cut_b = np.where(lead > 0, 0, alone) + (both + 1) // 2
+    return _shorten(a, cut_a, rng), _shorten(b, cut_b, rng), int((excess > 0).sum())
+
+
+def _shorten(ranges, cut, rng):
+    front = rng.binomial(cut, 0.5)
+    return np.stack([ranges[:, 0] + front, ranges[:, 1] - (cut - front)], axis=1)
+
+
+def _elsewhere(starts, documents, document, first, end, max_tokens, draw):
+    """A random sentence that the text from `first` to `end` does not go on with.
+
+    Returns it, the end of its document and whether that is the same document; None if there is no
+    such sentence.
+    """
+    count = len(documents) - 1
+    if count > 1:
+        other = document + 1 + int(draw() * (count - 1))
+        other -= count if other >= count else 0
+        begin, last = documents[other], documents[other + 1]
+        return begin + int(draw() * (last - begin)), last, False
+    # The parts of the only document that are far enough before and after.
+    before = bisect_left(starts, starts[first] - 2 * max_tokens, 0, first)
+    after = bisect_left(starts, starts[end] + 2 * max_tokens, end, documents[1])
+    choice = int(draw() * (before + documents[1] - after))
+    if before + documents[1] - after == 0:
+        return None
+    if choice < before:
+        return choice, before, True
+    return after + choice - before, documents[1], True
+
+
+def _draws(rng):
+    """Uniform random numbers one by one, drawn by the thousand."""
+    while True:
+        yield from rng.random(1024).tolist()
+
+
+def _bounds(sizes):
+    return np.concatenate([[0], np.cumsum(sizes)])

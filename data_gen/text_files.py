@@ -1,0 +1,124 @@
+"""Text files as a source of documents: books, sentence lines and JSON Lines, plain and gzip."""
+
+from data_gen import files, forms
+from data_gen.blocks import Block
+from keras_bert.errors import InputError
+
+WINDOW_BYTES = 64 << 20
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def spans(window, reading):
+    """Yields the documents of a window as one block without counts; none if none begins in it."""
+    compressed = files.kind(window.path) == "gzip"
+    if compressed and window.start:
+        return  # the first window of a compressed file is the whole of it
+    form = window.form
+    if form is None:
+        head = files.chunks(window.path, compressed=compressed, size=forms.HEAD_BYTES)
+        form = forms.detect(next(head, b""))
+    start = _begin(window.path, form, window.start) if window.start else 0
+    end = None
+    if window.stop is not None and not compressed:
+        end = _begin(window.path, form, window.stop)
+    if end is None or start < end:
+        yield Block(window.path, form, start, end, stream=compressed)
+
+
+def contents(block, reading, counts):
+    """Yields (start, end, text) for each document of a block."""
+    chunks = files.chunks(block.path, start=block.start, end=block.end, compressed=block.stream)
+    for start, end, data in forms.split(chunks, block.form):
+        start, end = block.start + start, block.start + end
+        data = data.removeprefix(_BOM) if start == 0 else data
+        try:
+            content = _decode(data)
+            if block.form == "jsonl":
+                content = forms.parse_json(content, reading.text_field)
+        except (UnicodeDecodeError, InputError) as error:
+            if reading.bad_lines == "error":
+                raise _located(error, block, start) from None
+            content, skipped = _without_bad_lines(data, block.form)
+            counts["skipped_lines"] += skipped
+        yield start, end, content
+
+
+def _begin(path, form, offset):
+    """Where the first document begins at or after a byte of a file: a function of these alone.
+
+    If none begins within a window's length, one is cut: at a line, or where it is.
+    """
+    data, before = b"", offset - 1
+    for chunk in files.chunks(path, start=before):
+        data += chunk
+        match = forms.SEPARATORS[form].search(data)
+        if match and (match.end() < len(data) or form == "jsonl"):
+            return before + match.end()
+        if len(data) >= WINDOW_BYTES and form != "jsonl":
+            break
+    else:
+        return before + len(data)
+    newline = data.find(b"\n")
+    if newline >= 0:
+        return before + newline + 1
+    inside = 1
+    while data[inside] & 0xC0 == 0x80 and inside < 4:  # not the first byte of a character
+        inside += 1
+    return before + inside
+
+
+def _decode(data):
+    zero = data.find(b"\0")
+    if zero >= 0:
+        raise UnicodeDecodeError("utf-8", data, zero, zero + 1, "NUL")
+    text = data.decode("utf-8")
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def _without_bad_lines(data, form):
+    """What is left of a document, and how many lines are not."""
+    if form == "jsonl":
+        return "", 1
+    good, lines = [], data.split(b"\n")
+    for line in lines:
+        try:
+            good.append(_decode(line))
+        except UnicodeDecodeError:
+            continue
+    return "\n".join(good), len(lines) - len(good)
+
+
+def _located(error, block, start):
+    """The error as a sentence with the line, which is looked for from the file's beginning."""
+    number, offset, rest = 0, 0, b""
+    for chunk in files.chunks(block.path, compressed=block.stream):
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            number += 1
+            offset += len(line) + 1
+            if offset > start and _is_bad(line, error):
+                return _sentence(error, block, number)
+    return _sentence(error, block, number + 1)
+
+
+def _is_bad(line, error):
+    if isinstance(error, InputError):
+        return True  # what is wrong is the line's JSON, and it begins at the start
+    try:
+        _decode(line)
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _sentence(error, block, number):
+    what = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        byte = error.object[error.start]
+        what = "holds a NUL byte" if byte == 0 else f"is not UTF-8 (byte 0x{byte:02x})"
+    return InputError(
+        f"{block.path}, line {number} {what}: mend the line, or leave such lines out with "
+        "--bad-lines skip"
+    )

@@ -1,0 +1,47 @@
+"""keras-bert: from raw text to a served language model.
+
+Importing this package loads nothing heavy: a name brings its module in when it is first used, so
+that `keras-bert --help` answers at once and the model code can be used without TensorFlow.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# Public name -> the module that defines it.
+_HOMES = {
+    "InputError": "keras_bert.errors",
+    "BertConfig": "keras_bert.config",
+    "BertEncoder": "keras_bert.encoder",
+    "Vocabulary": "keras_bert.text.vocabulary",
+    "Tokenizer": "keras_bert.text.tokenizer",
+    "Pretrainer": "keras_bert.tasks.pretrainer",
+    "FillMask": "keras_bert.tasks.fill_mask",
+    "Classifier": "keras_bert.tasks.classifier",
+    "ScalarMix": "keras_bert.layers.scalar_mix",
+    "MixedEncoder": "keras_bert.tasks.mixed_encoder",
+    "load": "keras_bert.checkpoints",
+    "pretrain": "keras_bert.train.pretrain",
+    "finetune": "keras_bert.train.finetune",
+    "evaluate": "keras_bert.train.evaluate",
+    "predict": "keras_bert.train.predict",
+    "embed": "keras_bert.embeddings.embed",
+    "embed_to_file": "keras_bert.embeddings.embed_to_file",
+    "fill_mask": "keras_bert.train.fill_mask",
+    "draw_attention": "keras_bert.pictures.attention",
+    "draw_contexts": "keras_bert.pictures.contexts",
+    "draw_similarity": "keras_bert.pictures.similarity",
+    "quickstart": "keras_bert.quickstart",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_HOMES])

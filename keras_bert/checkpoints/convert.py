@@ -1,0 +1,99 @@
+"""Conversion between the formats, told by what lies in the folder."""
+
+from pathlib import Path
+
+from keras_bert.checkpoints import hugging_face
+from keras_bert.checkpoints.architectures import ARCHITECTURES
+from keras_bert.checkpoints.folder import CONFIG, load, load_task, save_folder
+from keras_bert.checkpoints.google import is_google, load_google, save_google
+from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
+from keras_bert.checkpoints.opened_folder import OpenedFolder
+from keras_bert.config import read_json
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.tasks.mixed_encoder import MixedEncoder
+
+FORMATS = ("folder", "google", "keras-nlp")
+
+
+def convert(source, output, *, to="folder", overwrite=False):
+    """Reads a model in any format and writes it in another.
+
+    Args:
+        source: a Hugging Face folder, a folder or prefix of a Google TF1 checkpoint, or a
+            keras-nlp preset.
+        output: the folder to write.
+        to: "folder" (Hugging Face's, which every command here reads), "google" or "keras-nlp"
+            (which holds the encoder alone).
+        overwrite: replace an output that this library wrote.
+
+    Returns:
+        A dictionary that says what was found and written: `found` (the format), `wrote` (the name
+        of the architecture), `left_out` (what could not go along: tensors of other heads by
+        the start of their names, or a task's architecture).
+
+    Raises:
+        InputError: the source is none of these or is broken, or the model cannot be expressed in
+            the other format, or the output is in use.
+    """
+    if to not in FORMATS:
+        raise ValueError(f"`to` must be one of {', '.join(FORMATS)}. Received: {to!r}")
+    found, model, tokenizer, left_out = _read(Path(source))
+    if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
+        raise InputError(f"{source} has a learned mix of its layers, which {to} has no place for.")
+    if to == "keras-nlp" and not isinstance(model, BertEncoder):
+        left_out = [*left_out, model.ARCHITECTURE]
+        model = model.encoder
+        if not isinstance(model, BertEncoder):
+            raise InputError("keras-nlp has no mix of layers; this task is built on one.")
+    if to == "folder":
+        save_folder(model, tokenizer, output, overwrite=overwrite)
+    elif tokenizer is None:
+        raise InputError(f"{source} has no WordPiece vocabulary, which {to} needs.")
+    elif to == "google":
+        save_google(model, tokenizer, output, overwrite=overwrite)
+    else:
+        save_keras_nlp(model, tokenizer, output, overwrite=overwrite)
+    wrote = "BertModel" if isinstance(model, BertEncoder) else model.ARCHITECTURE
+    return {"found": found, "wrote": wrote, "left_out": left_out}
+
+
+def _read(source):
+    """-> (name of the format, model, tokenizer, what is left out)."""
+    if is_google(source):
+        model, tokenizer = load_google(source)
+        return "google", model, tokenizer, []
+    if is_keras_nlp(source):
+        encoder, tokenizer = load_keras_nlp(source)
+        return "keras-nlp", encoder, tokenizer, []
+    if (source / CONFIG).exists():
+        names = read_json(source / CONFIG).get("architectures") or []
+        known = ARCHITECTURES.get(str(names[0])) if names else None
+        heads = known.heads if known is not None else ()
+        if heads:
+            task = load_task(source)
+            return "folder", task, task.tokenizer, _other_heads(source, heads)
+        encoder, tokenizer = load(source)
+        return "folder", encoder, tokenizer, _other_heads(source, ())
+    raise InputError(
+        f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
+        "a Google checkpoint (bert_config.json), nor a keras-nlp preset."
+    )
+
+
+def _other_heads(source, heads):
+    """The heads in a folder that its architecture has no use for, by the start of their names."""
+    opened = OpenedFolder(source)
+    table = hugging_face.HEADS[opened.config.model_type]
+    used = {line.theirs for head in heads for line in table[head]}
+    if heads:
+        used |= {line.theirs for line in hugging_face.SCALAR_MIX}
+    return sorted(
+        {
+            ".".join(name.split(".")[:2])
+            for name in opened.shapes
+            if name.startswith(hugging_face.HEAD_PREFIXES)
+            and name not in used
+            and not name.startswith(hugging_face.DECODERS)
+        }
+    )

@@ -1,0 +1,293 @@
+"""Google's TF1 checkpoints: `bert_config.json`, `bert_model.ckpt.*`, `vocab.txt`, in and out.
+
+Names are those that google-research/bert's modelling code gives its variables.
+"""
+
+import dataclasses
+import json
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert.checkpoints import labels as labels_format
+from keras_bert.checkpoints import rename
+from keras_bert.checkpoints.output_folder import written_aside
+from keras_bert.checkpoints.rename import Rename, transposed
+from keras_bert.config import BertConfig, read_json
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+
+CONFIG = "bert_config.json"
+CHECKPOINT = "bert_model.ckpt"
+VOCABULARY = "vocab.txt"
+
+# Its LayerNorm's epsilon is written in the code, not in the config.
+_EPSILON = 1e-12
+
+# What its optimizer and training loop leave in a checkpoint beside the weights.
+_SLOTS = re.compile(r"(/adam_[mv]|/(Adam|LAMB|lamb)[^/]*)$|^global_step$|^beta[12]_power$")
+
+
+def _dense(ours, theirs, shape):
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}/kernel", shape),
+        Rename(f"{ours}.bias", f"{theirs}/bias", shape.split()[-1]),
+    ]
+
+
+def _norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}/LayerNorm/gamma", "D"),
+        Rename(f"{ours}.beta", f"{theirs}/LayerNorm/beta", "D"),
+    ]
+
+
+def _output(ours, theirs, shape):
+    """A head made by hand there: its weights lie the other way round."""
+    return [
+        transposed(f"{ours}.kernel", f"{theirs}output_weights", shape),
+        Rename(f"{ours}.bias", f"{theirs}output_bias", shape.split()[-1]),
+    ]
+
+
+_EMBEDDINGS = "bert/embeddings"
+_TABLE = "embeddings.{}_embedding.embeddings"
+_LAYER = "bert/encoder/layer_{i}"
+
+ENCODER = [
+    Rename(_TABLE.format("token"), f"{_EMBEDDINGS}/word_embeddings", "V D"),
+    Rename(_TABLE.format("position"), f"{_EMBEDDINGS}/position_embeddings", "P D"),
+    Rename(_TABLE.format("segment"), f"{_EMBEDDINGS}/token_type_embeddings", "T D"),
+    *_norm("embeddings.layer_norm", _EMBEDDINGS),
+    *_dense("blocks.{i}.attention.query", f"{_LAYER}/attention/self/query", "D D"),
+    *_dense("blocks.{i}.attention.key", f"{_LAYER}/attention/self/key", "D D"),
+    *_dense("blocks.{i}.attention.value", f"{_LAYER}/attention/self/value", "D D"),
+    *_dense("blocks.{i}.attention.projection", f"{_LAYER}/attention/output/dense", "D D"),
+    *_norm("blocks.{i}.attention_norm", f"{_LAYER}/attention/output"),
+    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}/intermediate/dense", "D I"),
+    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}/output/dense", "I D"),
+    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}/output"),
+]
+
+POOLER = _dense("pooler.dense", "bert/pooler/dense", "D D")
+
+# By the attribute that a task has the head under.
+HEADS = {
+    "masked_lm_head": [
+        *_dense("masked_lm_head.dense", "cls/predictions/transform/dense", "D D"),
+        *_norm("masked_lm_head.layer_norm", "cls/predictions/transform"),
+        Rename("masked_lm_head.bias", "cls/predictions/output_bias", "V"),
+    ],
+    "next_sentence_head": _output("next_sentence_head.dense", "cls/seq_relationship/", "D 2"),
+    "classifier": _output("classifier", "", "D C"),
+}
+
+
+def is_google(path):
+    """Whether a path is a folder with `bert_config.json`, or the prefix of a checkpoint."""
+    return (Path(path) / CONFIG).exists() or Path(f"{path}.index").exists()
+
+
+def load_google(path):
+    """Loads a checkpoint of google-research/bert.
+
+    Its "gelu" is the tanh form, and the config that comes back says so (`gelu_new`). Whether the
+    model is cased is in no file of its: it is, where a piece of the vocabulary has a capital.
+
+    Args:
+        path: the folder, or the checkpoint's prefix (`…/bert_model.ckpt`) beside its config.
+
+    Returns:
+        (model, `Tokenizer`). The model is a `Pretrainer`, `FillMask` or `Classifier` where the
+        checkpoint has those heads whole, and a `BertEncoder` where it has none.
+
+    Raises:
+        InputError: a file is missing or broken, or a tensor is missing, unknown or of another
+            shape.
+    """
+    folder, prefix = _find(Path(path))
+    values = read_json(folder / CONFIG)
+    if isinstance(values, dict) and values.get("hidden_act") == "gelu":
+        values = {**values, "hidden_act": "gelu_new"}
+    config = BertConfig.from_dict(values, source=str(folder / CONFIG))
+    reader = _open(prefix)
+    shapes = {
+        name: tuple(shape)
+        for name, shape in reader.get_variable_to_shape_map().items()
+        if not _SLOTS.search(name)
+    }
+    pooler = any(name.startswith("bert/pooler/") for name in shapes)
+    config = dataclasses.replace(config, add_pooling_layer=pooler)
+    heads = [name for name, lines in HEADS.items() if any(line.theirs in shapes for line in lines)]
+    labels = None
+    if "classifier" in heads:
+        labels = _labels(values, shapes, source=str(folder / CONFIG))
+    table = _table(config, heads)
+    sizes = rename.sizes_of(config, labels=len(labels or ()))
+    rename.check_shapes(shapes, table, sizes=sizes, source=str(prefix))
+    tokenizer = _tokenizer(folder, config)
+    encoder = BertEncoder(config)
+    model = _model(encoder, tokenizer, heads, labels=labels)
+
+    def read(name):
+        return _guarded(prefix, lambda: reader.get_tensor(name))
+
+    rename.assign(encoder, _table(config, []), read)
+    rename.assign(model, [line for head in heads for line in HEADS[head]], read)
+    return model, tokenizer
+
+
+def save_google(model, tokenizer, folder, *, overwrite=False):
+    """Writes an encoder or task as google-research/bert reads it.
+
+    Args:
+        model: a BERT `BertEncoder`, `Pretrainer`, `FillMask` or `Classifier`.
+        tokenizer: its `Tokenizer`.
+        folder: the folder to write; it may not exist, or be empty.
+        overwrite: replace a checkpoint that this library wrote.
+
+    Raises:
+        InputError: that code cannot compute the model (RoBERTa, causal, another epsilon), or the
+            folder is in use. A model with the erf form of gelu is written with a warning: there it
+            is computed in the tanh form, whose outputs differ a little.
+    """
+    config = model.config
+    if config.model_type != "bert" or config.is_decoder or config.layer_norm_eps != _EPSILON:
+        raise InputError(
+            "google-research/bert computes BERT alone, not causal, with a LayerNorm epsilon of "
+            f"1e-12; this model has model_type {config.model_type!r}, is_decoder "
+            f"{config.is_decoder} and layer_norm_eps {config.layer_norm_eps}."
+        )
+    if config.hidden_act == "gelu":
+        warnings.warn(
+            "google-research/bert computes gelu in its tanh form, this model by erf: the outputs "
+            "there will differ in the third decimal or so.",
+            stacklevel=2,
+        )
+    import tensorflow as tf
+
+    is_task = not isinstance(model, BertEncoder)
+    encoder = model.encoder if is_task else model
+    if not isinstance(encoder, BertEncoder):
+        raise InputError("google-research/bert has no mix of layers; this task is built on one.")
+    heads = [name for name in HEADS if is_task and hasattr(model, name)]
+    labels = list(getattr(model, "labels", None) or ())
+    sizes = rename.sizes_of(config, labels=len(labels))
+    tensors = rename.gather(encoder, _table(config, []), sizes=sizes)
+    tensors |= rename.gather(model, [line for h in heads for line in HEADS[h]], sizes=sizes)
+    with written_aside(folder, own=_is_own, overwrite=overwrite) as aside:
+        names = sorted(tensors)
+        tf.raw_ops.SaveV2(
+            prefix=str(aside / CHECKPOINT),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.constant(tensors[name]) for name in names],
+        )
+        tokenizer.vocabulary.save(aside / VOCABULARY)
+        values = _config(config, labels)
+        (aside / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _config(config, labels):
+    act = "gelu" if config.hidden_act in ("gelu_new", "gelu_pytorch_tanh") else config.hidden_act
+    values = {
+        "attention_probs_dropout_prob": config.attention_probs_dropout_prob,
+        "hidden_act": act,
+        "hidden_dropout_prob": config.hidden_dropout_prob,
+        "hidden_size": config.hidden_size,
+        "initializer_range": config.initializer_range,
+        "intermediate_size": config.intermediate_size,
+        "max_position_embeddings": config.max_position_embeddings,
+        "num_attention_heads": config.num_attention_heads,
+        "num_hidden_layers": config.num_hidden_layers,
+        "type_vocab_size": config.type_vocab_size,
+        "vocab_size": config.vocab_size,
+    }
+    # That code takes any key; ours reads the labels back.
+    return {**values, **labels_format.to_config(labels)} if labels else values
+
+
+def _is_own(folder):
+    """Whether a folder holds nothing but what `save_google` writes."""
+    own = {CONFIG, VOCABULARY, f"{CHECKPOINT}.index", f"{CHECKPOINT}.data-00000-of-00001"}
+    return {entry.name for entry in folder.iterdir()} == own
+
+
+def _find(path):
+    """-> (folder, prefix of the checkpoint)."""
+    if Path(f"{path}.index").exists():
+        return path.parent, path
+    if not path.is_dir():
+        raise InputError(f"There is no checkpoint {path}.")
+    indices = sorted(path.glob("*.ckpt.index")) or sorted(path.glob("*.index"))
+    if len(indices) != 1:
+        found = "none" if not indices else ", ".join(index.name for index in indices)
+        raise InputError(
+            f"{path} should hold one TensorFlow checkpoint (bert_model.ckpt.index); found: {found}."
+        )
+    return path, indices[0].with_suffix("")
+
+
+def _open(prefix):
+    import tensorflow as tf
+
+    return _guarded(prefix, lambda: tf.train.load_checkpoint(str(prefix)))
+
+
+def _guarded(prefix, read):
+    """What `read` gives; TensorFlow's errors become one sentence."""
+    import tensorflow as tf
+
+    try:
+        return read()
+    except (tf.errors.OpError, ValueError, IndexError) as error:  # a cut file is an IndexError
+        message = str(error).splitlines()[0]
+        raise InputError(f"{prefix} is not a whole TensorFlow checkpoint: {message}") from error
+
+
+def _labels(values, shapes, *, source):
+    count = shapes.get("output_weights", (0,))[0]
+    if "id2label" in values:
+        return labels_format.from_config(values, source=source)
+    return [f"LABEL_{i}" for i in range(count)]
+
+
+def _table(config, heads):
+    table = ENCODER + (POOLER if config.add_pooling_layer else [])
+    table = table + [line for head in heads for line in HEADS[head]]
+    return rename.expand(table, config.num_hidden_layers)
+
+
+def _tokenizer(folder, config):
+    from keras_bert.text.tokenizer import Tokenizer
+    from keras_bert.text.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary.from_file(folder / VOCABULARY)
+    if len(vocabulary) > config.vocab_size:
+        raise InputError(
+            f"{folder / VOCABULARY} has {len(vocabulary)} pieces, more than the "
+            f"{config.vocab_size} rows of the model's token embedding."
+        )
+    special = set(np.asarray(vocabulary.special_ids).tolist())
+    cased = any(
+        piece != piece.lower() for i, piece in enumerate(vocabulary.pieces) if i not in special
+    )
+    return Tokenizer.from_vocab(vocabulary, lowercase=not cased)
+
+
+def _model(encoder, tokenizer, heads, *, labels):
+    from keras_bert.tasks.classifier import Classifier
+    from keras_bert.tasks.fill_mask import FillMask
+    from keras_bert.tasks.pretrainer import Pretrainer
+
+    if heads == ["masked_lm_head", "next_sentence_head"]:
+        return Pretrainer(encoder, tokenizer)
+    if heads == ["masked_lm_head"]:
+        return FillMask(encoder, tokenizer)
+    if heads == ["classifier"]:
+        return Classifier(encoder, tokenizer, labels=labels)
+    if not heads:
+        return encoder
+    raise InputError(f"There is no task here with the heads {' and '.join(heads)} together.")

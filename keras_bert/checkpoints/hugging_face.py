@@ -1,0 +1,133 @@
+"""The names that Hugging Face's `transformers` gives to BERT's and RoBERTa's tensors."""
+
+import re
+
+from keras_bert.checkpoints import rename
+from keras_bert.checkpoints.rename import Rename, transposed
+
+
+def _dense(ours, theirs, shape):
+    return [
+        transposed(f"{ours}.kernel", f"{theirs}.weight", shape),
+        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
+    ]
+
+
+def _norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}.weight", "D"),
+        Rename(f"{ours}.beta", f"{theirs}.bias", "D"),
+    ]
+
+
+_LAYER = "encoder.layer.{i}"
+
+ENCODER = [
+    Rename("embeddings.token_embedding.embeddings", "embeddings.word_embeddings.weight", "V D"),
+    Rename(
+        "embeddings.position_embedding.embeddings", "embeddings.position_embeddings.weight", "P D"
+    ),
+    Rename(
+        "embeddings.segment_embedding.embeddings", "embeddings.token_type_embeddings.weight", "T D"
+    ),
+    *_norm("embeddings.layer_norm", "embeddings.LayerNorm"),
+    *_dense("blocks.{i}.attention.query", f"{_LAYER}.attention.self.query", "D D"),
+    *_dense("blocks.{i}.attention.key", f"{_LAYER}.attention.self.key", "D D"),
+    *_dense("blocks.{i}.attention.value", f"{_LAYER}.attention.self.value", "D D"),
+    *_dense("blocks.{i}.attention.projection", f"{_LAYER}.attention.output.dense", "D D"),
+    *_norm("blocks.{i}.attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}.intermediate.dense", "D I"),
+    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}.output.dense", "I D"),
+    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}.output.LayerNorm"),
+]
+
+POOLER = _dense("pooler.dense", "pooler.dense", "D D")
+
+# What transformers has no name for, of a `MixedEncoder`; K is its number of layers.
+SCALAR_MIX = [
+    Rename("scalar_mix.scores", "keras_bert.scalar_mix.scores", "K"),
+    Rename("scalar_mix.gamma", "keras_bert.scalar_mix.gamma", "1"),
+]
+
+# The heads of tasks, by the attribute that the task has them under.
+HEADS = {
+    "bert": {
+        "masked_lm_head": [
+            *_dense("masked_lm_head.dense", "cls.predictions.transform.dense", "D D"),
+            *_norm("masked_lm_head.layer_norm", "cls.predictions.transform.LayerNorm"),
+            Rename("masked_lm_head.bias", "cls.predictions.bias", "V"),
+        ],
+        "next_sentence_head": _dense("next_sentence_head.dense", "cls.seq_relationship", "D 2"),
+        "classifier": _dense("classifier", "classifier", "D C"),
+        "qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2"),
+    },
+    "roberta": {
+        "masked_lm_head": [
+            *_dense("masked_lm_head.dense", "lm_head.dense", "D D"),
+            *_norm("masked_lm_head.layer_norm", "lm_head.layer_norm"),
+            Rename("masked_lm_head.bias", "lm_head.bias", "V"),
+        ],
+        "classifier": _dense("classifier", "classifier", "D C"),
+        "qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2"),
+    },
+}
+
+# Every tensor under these belongs to some head, not to the encoder.
+HEAD_PREFIXES = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "keras_bert.")
+
+# Before the names of tensors that `transformers` has no place for.
+KEPT = "keras_bert."
+
+# Copies of the token embedding and of the output bias that some writers keep.
+DECODERS = ("cls.predictions.decoder", "lm_head.decoder")
+DECODER_BIAS = {
+    "cls.predictions.decoder": "cls.predictions.bias",
+    "lm_head.decoder": "lm_head.bias",
+}
+TOKEN_EMBEDDING = "embeddings.word_embeddings.weight"
+
+# Numbers 0, 1, 2 … that older versions of transformers stored as if they were weights.
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+
+
+def plain_names(names, model_type):
+    """Maps names without the quirks of their writers to the names in the file.
+
+    Taken away: the `bert.` or `roberta.` that a model with a head puts before its encoder's
+    tensors, `gamma` and `beta` for a LayerNorm's weight and bias (files converted from TensorFlow
+    in 2018 and 2019), and stored position ids. A pooler that we kept for an architecture without
+    one is a pooler again.
+
+    Returns:
+        a dictionary from the plain name to the file's.
+    """
+    plain = {}
+    for name in names:
+        short = name.removeprefix(f"{model_type}.")
+        if short.startswith(f"{KEPT}pooler."):
+            short = short.removeprefix(KEPT)
+        short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
+        short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
+        if short not in _BUFFERS:
+            plain[short] = name
+    return plain
+
+
+def encoder_prefix(architecture, model_type):
+    """What stands before the encoder's names: nothing in a bare model, `bert.` under a head."""
+    return "" if architecture.endswith("Model") else f"{model_type}."
+
+
+def encoder_table(config, *, bare_prefix="", pooled=True):
+    """The encoder's lines for every block, and the pooler's where there is one.
+
+    Args:
+        config: a `BertConfig`.
+        bare_prefix: what stands before the names (see `encoder_prefix`).
+        pooled: whether the architecture's class in `transformers` has a pooler. One that has none
+            would call the tensors unexpected: they are kept under a name of ours.
+    """
+    table = rename.under(ENCODER, theirs=bare_prefix)
+    if config.add_pooling_layer:
+        table += rename.under(POOLER, theirs=bare_prefix if pooled else KEPT)
+    return rename.expand(table, config.num_hidden_layers)

@@ -1,0 +1,191 @@
+"""keras-nlp's `BertBackbone`, from an object or a preset folder, and to one."""
+
+import json
+from pathlib import Path
+
+from keras_bert.checkpoints import rename
+from keras_bert.checkpoints.output_folder import written_aside
+from keras_bert.checkpoints.rename import Rename
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+
+# Fixed in its code: gelu in the tanh form, and this epsilon.
+_ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
+_EPSILON = 1e-12
+
+_CONFIG = "config.json"
+_LAYER = "transformer_layers.{i}"
+_ATTENTION = f"{_LAYER}._self_attention_layer"
+
+
+def _norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}.gamma", "D"),
+        Rename(f"{ours}.beta", f"{theirs}.beta", "D"),
+    ]
+
+
+def _dense(ours, theirs, shape):
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}.kernel", shape),
+        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
+    ]
+
+
+def _heads(name):
+    """A projection to the heads, whose width D lies there as N heads of width H."""
+    ours, theirs = f"blocks.{{i}}.attention.{name}", f"{_ATTENTION}.{name}_dense"
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}.kernel", "D D", folded="D N H"),
+        Rename(f"{ours}.bias", f"{theirs}.bias", "D", folded="N H"),
+    ]
+
+
+# Attributes of the backbone: its variables have no other names that stay the same.
+TABLE = [
+    Rename("embeddings.token_embedding.embeddings", "token_embedding.embeddings", "V D"),
+    Rename(
+        "embeddings.position_embedding.embeddings", "position_embedding.position_embeddings", "P D"
+    ),
+    Rename("embeddings.segment_embedding.embeddings", "segment_embedding.embeddings", "T D"),
+    *_norm("embeddings.layer_norm", "embeddings_layer_norm"),
+    *_heads("query"),
+    *_heads("key"),
+    *_heads("value"),
+    Rename(
+        "blocks.{i}.attention.projection.kernel",
+        f"{_ATTENTION}.output_dense.kernel",
+        "D D",
+        folded="N H D",
+    ),
+    Rename("blocks.{i}.attention.projection.bias", f"{_ATTENTION}.output_dense.bias", "D"),
+    *_norm("blocks.{i}.attention_norm", f"{_LAYER}._self_attention_layer_norm"),
+    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}._feedforward_intermediate_dense", "D I"),
+    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}._feedforward_output_dense", "I D"),
+    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}._feedforward_layer_norm"),
+    *_dense("pooler.dense", "pooled_dense", "D D"),
+]
+
+
+def is_keras_nlp(path):
+    """Whether a path is a preset folder of a keras-nlp (now keras-hub) `BertBackbone`."""
+    try:
+        values = json.loads((Path(path) / _CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(values, dict) and values.get("class_name") == "BertBackbone"
+
+
+def load_keras_nlp(path):
+    """Loads a preset folder.
+
+    Returns:
+        (`BertEncoder`, `Tokenizer`).
+
+    Raises:
+        InputError: keras-nlp is not installed, or the folder is not a whole preset.
+    """
+    keras_nlp = _keras_nlp()
+    from keras_bert.text.tokenizer import Tokenizer
+    from keras_bert.text.vocabulary import Vocabulary
+
+    try:
+        backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
+        theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
+    except (OSError, ValueError, KeyError) as error:
+        message = str(error).splitlines()[0]
+        raise InputError(f"{path} is not a whole keras-nlp preset: {message}") from error
+    encoder = from_keras_nlp(backbone)
+    vocabulary = Vocabulary(theirs.get_vocabulary())
+    if len(vocabulary) > encoder.config.vocab_size:
+        raise InputError(
+            f"{path} has {len(vocabulary)} pieces, more than the {encoder.config.vocab_size} rows "
+            "of its model's token embedding."
+        )
+    return encoder, Tokenizer.from_vocab(vocabulary, lowercase=theirs.lowercase)
+
+
+def from_keras_nlp(backbone):
+    """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes."""
+    config = BertConfig(
+        vocab_size=backbone.vocabulary_size,
+        hidden_size=backbone.hidden_dim,
+        num_hidden_layers=backbone.num_layers,
+        num_attention_heads=backbone.num_heads,
+        intermediate_size=backbone.intermediate_dim,
+        hidden_act="gelu_new",
+        hidden_dropout_prob=backbone.dropout,
+        attention_probs_dropout_prob=backbone.dropout,
+        max_position_embeddings=backbone.max_sequence_length,
+        type_vocab_size=backbone.num_segments,
+        layer_norm_eps=_EPSILON,
+    )
+    table = rename.expand(TABLE, config.num_hidden_layers)
+    encoder = BertEncoder(config)
+    rename.assign(encoder, table, lambda name: rename.to_numpy(rename.variable(backbone, name)))
+    return encoder
+
+
+def to_keras_nlp(encoder):
+    """The `keras_nlp.models.BertBackbone` that computes what a `BertEncoder` computes.
+
+    Raises:
+        InputError: it cannot be: another activation than the tanh form of gelu, another epsilon,
+            RoBERTa, causal, no pooler; or keras-nlp is not installed.
+    """
+    keras_nlp = _keras_nlp()
+    config = encoder.config
+    if (
+        config.model_type != "bert"
+        or config.is_decoder
+        or not config.add_pooling_layer
+        or config.hidden_act not in _ACTIVATIONS
+        or config.layer_norm_eps != _EPSILON
+    ):
+        raise InputError(
+            "keras-nlp's BertBackbone is BERT with gelu in its tanh form (gelu_new), a LayerNorm "
+            "epsilon of 1e-12 and a pooler, not causal; this model has "
+            f"model_type {config.model_type!r}, hidden_act {config.hidden_act!r}, layer_norm_eps "
+            f"{config.layer_norm_eps}, add_pooling_layer {config.add_pooling_layer} and "
+            f"is_decoder {config.is_decoder}."
+        )
+    backbone = keras_nlp.models.BertBackbone(
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+        dropout=config.hidden_dropout_prob,
+        max_sequence_length=config.max_position_embeddings,
+        num_segments=config.type_vocab_size,
+    )
+    table = rename.expand(TABLE, config.num_hidden_layers)
+    tensors = rename.gather(encoder, table, sizes=rename.sizes_of(config))
+    for name, tensor in tensors.items():
+        rename.variable(backbone, name).assign(tensor)
+    return backbone
+
+
+def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
+    """Writes an encoder and its tokenizer as a preset folder.
+
+    Raises:
+        InputError: as `to_keras_nlp`, or the folder is in use.
+    """
+    keras_nlp = _keras_nlp()
+    backbone = to_keras_nlp(encoder)
+    theirs = keras_nlp.models.BertTokenizer(
+        vocabulary=list(tokenizer.vocabulary.pieces), lowercase=tokenizer.lowercase
+    )
+    with written_aside(folder, own=is_keras_nlp, overwrite=overwrite) as aside:
+        backbone.save_to_preset(str(aside))
+        theirs.save_to_preset(str(aside))
+
+
+def _keras_nlp():
+    try:
+        import keras_nlp
+    except ImportError as error:
+        raise InputError("This needs keras-nlp: pip install keras-nlp.") from error
+    return keras_nlp

@@ -1,0 +1,153 @@
+"""A Hugging Face folder, read and checked as far as one can without building a model."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert.checkpoints import hugging_face, rename, safetensors_files
+from keras_bert.checkpoints import labels as labels_format
+from keras_bert.config import BertConfig, read_json
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.tasks.mixed_encoder import MixedEncoder
+
+CONFIG = "config.json"
+# In our config.json, and in no other program's: our version, and what a task is made with that
+# Hugging Face has no key for. A folder that has it is known for one of ours.
+MARK = "keras_bert"
+
+
+class OpenedFolder:
+    """A Hugging Face BERT or RoBERTa folder: its config, tensors under plain names, tokenizer.
+
+    Attributes: `folder` (a path), `values` (the dictionary of `config.json`), `config` (a
+    `BertConfig`), `shapes` (of every tensor, by plain name), `tokenizer` (or None).
+
+    Args:
+        folder: the path.
+
+    Raises:
+        InputError: see `keras_bert.checkpoints.load`.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise InputError(f"There is no model folder {folder}.")
+        path = self.folder / CONFIG
+        if not path.exists():
+            raise InputError(f"{folder} is not a model folder: it holds no {CONFIG}.")
+        self.values = read_json(path)
+        config = BertConfig.from_dict(self.values, source=str(path))
+        self._tensors = safetensors_files.open_folder(self.folder)
+        self._names = hugging_face.plain_names(self._tensors.shapes, config.model_type)
+        self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
+        if "add_pooling_layer" not in self.values:
+            # Hugging Face's config does not say; the tensors do.
+            pooler = any(name.startswith("pooler.") for name in self.shapes)
+            config = BertConfig(**{**config.to_dict(), "add_pooling_layer": pooler})
+        self.config = config
+        self._check_encoder()
+        self.tokenizer = self._load_tokenizer()
+
+    def read(self, plain):
+        """The tensor of that plain name."""
+        return self._tensors.read(self._names[plain])
+
+    def _check_encoder(self):
+        shapes = {
+            name: shape
+            for name, shape in self.shapes.items()
+            if not name.startswith(hugging_face.HEAD_PREFIXES)
+        }
+        rename.check_shapes(
+            shapes,
+            hugging_face.encoder_table(self.config),
+            sizes=rename.sizes_of(self.config),
+            source=str(self.folder),
+        )
+
+    def encoder(self):
+        """The encoder with the folder's weights."""
+        encoder = BertEncoder(self.config)
+        rename.assign(encoder, hugging_face.encoder_table(self.config), self.read)
+        return encoder
+
+    def task_encoder(self):
+        """What the task in the folder stands on: the encoder, or a `MixedEncoder` of it."""
+        encoder = self.encoder()
+        mix = self._stored().get("scalar_mix")
+        if mix is None:
+            return encoder
+        table = hugging_face.SCALAR_MIX
+        names = {line.theirs for line in table}
+        shapes = {name: shape for name, shape in self.shapes.items() if name in names}
+        sizes = rename.sizes_of(self.config)
+        rename.check_shapes(shapes, table, sizes=sizes, source=str(self.folder))
+        try:
+            mixed = MixedEncoder(encoder, **mix)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.folder / CONFIG}: the scalar_mix under {MARK} cannot be: {error}"
+            ) from error
+        rename.assign(mixed, table, self.read)
+        return mixed
+
+    def settle_decoder(self, *, needed):
+        """Takes away the copies of the token embedding, having seen that they are copies.
+
+        Raises:
+            InputError: an output embedding of its own, which a tied head cannot hold.
+        """
+        for decoder in hugging_face.DECODERS:
+            weight, bias = f"{decoder}.weight", f"{decoder}.bias"
+            ours = hugging_face.DECODER_BIAS[decoder]
+            if needed and weight in self.shapes:
+                tied = self.read(hugging_face.TOKEN_EMBEDDING)
+                if not np.array_equal(self.read(weight), tied):
+                    raise InputError(
+                        f"{self.folder}: {weight} differs from the token embedding; this head "
+                        "shares the two and cannot hold an output embedding of its own."
+                    )
+            if needed and bias in self.shapes:
+                if ours not in self.shapes:
+                    self.shapes[ours], self._names[ours] = self.shapes[bias], self._names[bias]
+                elif not np.array_equal(self.read(bias), self.read(ours)):
+                    raise InputError(f"{self.folder}: {bias} and {ours} differ; they are one bias.")
+
+    def settings(self, architecture):
+        """The task's other arguments, as far as the folder has them."""
+        stored = self._stored()
+        return {name: stored[name] for name in architecture.settings if name in stored}
+
+    def labels(self):
+        """The labels of the task in the folder, in order."""
+        return labels_format.from_config(self.values, source=str(self.folder / CONFIG))
+
+    def _stored(self):
+        """What our own key in the config holds."""
+        stored = self.values.get(MARK, {})
+        if not isinstance(stored, dict):
+            raise InputError(f"{self.folder / CONFIG}: {MARK} should be an object.")
+        return stored
+
+    def _load_tokenizer(self):
+        if (self.folder / "vocab.txt").exists():
+            from keras_bert.text.tokenizer import Tokenizer
+
+            tokenizer = Tokenizer.from_folder(self.folder)
+            if len(tokenizer) > self.config.vocab_size:
+                raise InputError(
+                    f"{self.folder / 'vocab.txt'} has {len(tokenizer)} pieces, more than the "
+                    f"{self.config.vocab_size} rows of the model's token embedding."
+                )
+            return tokenizer
+        if self.config.model_type == "roberta":
+            warnings.warn(
+                f"{self.folder}: RoBERTa's byte-level tokenizer is not part of keras-bert, so the "
+                "encoder takes token ids that another program made.",
+                stacklevel=3,
+            )
+            return None
+        raise InputError(f"{self.folder} holds no vocab.txt.")

@@ -1,0 +1,91 @@
+"""Reading and writing safetensors: plain arrays with names, never anything that runs."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from keras_bert.config import read_json
+from keras_bert.errors import InputError
+
+FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+# numpy learns the name "bfloat16", which such files use, from this package.
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+class Tensors:
+    """The tensors of one or several safetensors files, read one at a time.
+
+    `shapes` is a dictionary from name to shape. Files of any floating type are read as float32.
+
+    Args:
+        paths: the files.
+
+    Raises:
+        InputError: a file is truncated, is not safetensors, or two of them share a name.
+    """
+
+    def __init__(self, paths):
+        self.shapes = {}
+        self._files = {}
+        for path in paths:
+            try:
+                opened = safe_open(path, framework="numpy")
+            except FileNotFoundError as error:
+                raise InputError(f"There is no file {path}.") from error
+            except (SafetensorError, OSError) as error:
+                raise InputError(f"{path} is not a whole safetensors file: {error}.") from error
+            for name in opened.keys():
+                if name in self._files:
+                    raise InputError(f"{path} holds the tensor {name} a second time.")
+                self._files[name] = opened
+                self.shapes[name] = tuple(opened.get_slice(name).get_shape())
+
+    def read(self, name):
+        """The tensor as a float32 array."""
+        return np.asarray(self._files[name].get_tensor(name)).astype("float32", copy=False)
+
+
+def open_folder(folder):
+    """The `Tensors` of a model folder, in one file or in shards with an index.
+
+    Raises:
+        InputError: there are none, or only in a form that would have to be unpickled.
+    """
+    folder = Path(folder)
+    if (folder / FILE).exists():
+        return Tensors([folder / FILE])
+    if (folder / INDEX).exists():
+        return Tensors(_shards(folder))
+    if any(folder.glob("pytorch_model*.bin")):
+        raise InputError(
+            f"{folder} holds its weights in pytorch_model.bin, which can run code when it is "
+            f"opened; a {FILE} is needed (transformers writes one with save_pretrained)."
+        )
+    raise InputError(f"{folder} holds no {FILE}.")
+
+
+def write(tensors, path):
+    """Writes arrays by name as one safetensors file that PyTorch programs read too.
+
+    Args:
+        tensors: a dictionary of contiguous arrays.
+        path: the file.
+    """
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def _shards(folder):
+    index = read_json(folder / INDEX)
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise InputError(f"{folder / INDEX} has no weight_map.")
+    names = sorted({str(name) for name in weight_map.values()})
+    for name in names:
+        if Path(name).name != name:
+            raise InputError(f"{folder / INDEX} names a file outside its folder: {name}.")
+    return [folder / name for name in names]

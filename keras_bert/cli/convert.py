@@ -1,0 +1,55 @@
+"""Convert a model between Hugging Face's folder, Google's checkpoints and keras-nlp's presets.
+
+keras-bert convert --input uncased_L-12_H-768_A-12 --output bert-base
+keras-bert convert --input bert-base --output for-google --to google
+
+The input's format is told by what lies in it. The same weights come out under the other format's
+names; what it has no place for is said.
+"""
+
+from keras_bert.cli import flags
+
+SUMMARY = "convert a model's format"
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="PATH",
+        help="a Hugging Face folder, a Google checkpoint (folder or prefix), a keras-nlp preset",
+    )
+    parser.add_argument("--output", required=True, metavar="PATH", help="the folder to write")
+    parser.add_argument(
+        "--to",
+        choices=("folder", "google", "keras-nlp"),
+        default="folder",
+        help="the format to write; folder is Hugging Face's, which every command here reads "
+        "(default: %(default)s)",
+    )
+    flags.force(parser, help="replace an output that this command wrote before")
+
+
+def run(arguments):
+    import warnings
+
+    from keras_bert.checkpoints.convert import convert
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        done = convert(
+            arguments.input, arguments.output, to=arguments.to, overwrite=arguments.force
+        )
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            print(f"Note: {warning.message}")
+    for name in done["left_out"]:
+        print(f"Note: {name} has no place there and was left out.")
+    output = arguments.output
+    print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
+    if arguments.to == "folder":
+        print(f"Next: keras-bert embed --model {output} --text FILE --output vectors.npz")
+    elif arguments.to == "google":
+        print(f"Next: --init_checkpoint={output}/bert_model.ckpt, in google-research/bert")
+    else:
+        print(f'Next: keras_nlp.models.BertBackbone.from_preset("{output}")')

@@ -1,0 +1,102 @@
+"""Shows rows of pre-training data as text.
+
+Pieces are joined to words. What was masked stands in brackets behind what the model sees:
+[MASK]{cat}, cat{cat} where the token was left as it is, dog{cat} where another was put in its
+place. Of spans, the words just outside are underlined.
+"""
+
+SUMMARY = "show rows of pre-training data as text"
+
+_COLOURS = ("cyan", "yellow")
+_FATES = ("masked", "kept", "replaced")
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        help="a folder that keras-bert pretraining-data made, or a shard in one",
+    )
+    parser.add_argument(
+        "--split", choices=("train", "eval"), default="train", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=5,
+        metavar="ROWS",
+        help="how many rows to show (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="check every row of the folder against the laws that rows obey instead",
+    )
+
+
+def run(arguments):
+    import shlex
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from keras_bert.records import DataFolder
+    from keras_bert.records.inspection import read_instances
+
+    console = Console(highlight=False)
+    path = Path(arguments.path)
+    folder = DataFolder.open(path.parent if path.is_file() else path)
+    if arguments.verify:
+        _verify(folder, console)
+    else:
+        shards = [str(path)] if path.is_file() else folder.shards(arguments.split)
+        for instance in read_instances(folder, shards, count=arguments.count):
+            console.print(_as_text(instance), soft_wrap=not console.is_terminal)
+            console.print()
+    given = shlex.quote(folder.path)
+    console.print(
+        f"Next: keras-bert pretrain --data {given} --vocab {given}/vocab.txt --architecture tiny "
+        "--steps 10000 --output pretrained",
+        soft_wrap=True,
+    )
+
+
+def _as_text(instance):
+    from rich.text import Text
+
+    text = Text(f"{instance.number}", style="bold")
+    if instance.is_next is not None:
+        text.append("  is next" if instance.is_next else "  random", style="bold")
+    text.append("\n")
+    for number, piece in enumerate(instance.pieces):
+        shown = piece.text
+        known = piece.original if shown == "[MASK]" else shown
+        continues = (known or shown).startswith("##") and len(known or shown) > 2
+        if number and not continues:
+            text.append(" ")
+        style = "dim" if piece.segment is None else _COLOURS[piece.segment]
+        if piece.boundary:
+            style += " underline"
+        if piece.original is None:
+            text.append(shown.removeprefix("##") if continues else shown, style=style)
+        else:
+            seen = shown if shown == "[MASK]" else shown.removeprefix("##") or shown
+            text.append(f"{seen}{{{piece.original}}}", style=f"bold reverse {style}")
+    return text
+
+
+def _verify(folder, console):
+    from keras_bert.records.verification import verify
+
+    for split, counts in verify(folder).items():
+        line = f"{split}: {counts['rows']:,} rows, {counts['tokens']:,} tokens"
+        if counts["predictions"]:
+            shares = (counts[name] / counts["predictions"] for name in _FATES)
+            line += f", {counts['predictions']:,} to predict"
+            line += (
+                " (" + ", ".join(f"{n} {s:.2%}" for n, s in zip(_FATES, shares, strict=True)) + ")"
+            )
+        if folder.card["objective"] == "mlm-nsp" and counts["rows"]:
+            line += f", second segment random in {counts['random'] / counts['rows']:.2%}"
+        console.print(line, soft_wrap=True)
+    console.print("Every row obeys every law, and the counts are those of the dataset card.")

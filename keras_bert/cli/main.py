@@ -1,0 +1,85 @@
+"""`keras-bert COMMAND …`: parses, runs the command, and says what went wrong in one sentence."""
+
+import argparse
+import contextlib
+import os
+import sys
+from importlib import import_module
+
+from keras_bert import __version__
+from keras_bert.cli.quiet import quiet_libraries
+from keras_bert.errors import InputError
+
+# In the order in which a newcomer meets them; each is a module of this package.
+COMMANDS = (
+    "quickstart",
+    "vocab",
+    "pretraining-data",
+    "inspect",
+    "pretrain",
+    "finetune",
+    "evaluate",
+    "predict",
+    "embed",
+    "fill-mask",
+    "export",
+    "convert",
+)
+
+_DESCRIPTION = "From raw text to a served language model."
+
+
+def main(argv=None):
+    """Runs one command; returns the exit status (0, or 2 for bad input)."""
+    arguments = parse(argv)
+    try:
+        with contextlib.nullcontext() if arguments.verbose else quiet_libraries():
+            arguments.run(arguments)
+    except InputError as error:
+        print(f"keras-bert: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader of our output went away (`keras-bert predict … | head`): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("keras-bert: stopped.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def parse(argv=None):
+    """Returns the parsed arguments, with `run` and, for Beam jobs, `beam_options`."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--verbose", action="store_true", help="show what TensorFlow and Beam print, too"
+    )
+    parser = argparse.ArgumentParser(prog="keras-bert", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    takes_beam_options = set()
+    for command in COMMANDS:
+        module = import_module(f"keras_bert.cli.{command.replace('-', '_')}")
+        subparser = subparsers.add_parser(
+            command,
+            parents=[common],
+            help=module.SUMMARY,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            # An abbreviated flag would change its meaning when a longer one is added, and would
+            # swallow options that are Beam's.
+            allow_abbrev=False,
+        )
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run, command=command)
+        if getattr(module, "BEAM_OPTIONS", False):
+            takes_beam_options.add(command)
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and arguments.command not in takes_beam_options:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    arguments.beam_options = rest
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

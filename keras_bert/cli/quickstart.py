@@ -1,0 +1,65 @@
+"""The whole way on the samples that come with the package, in a few minutes.
+
+Python's own manual becomes a vocabulary and pre-training records; a small BERT is pre-trained on
+them, fine-tuned to tell spam from other messages, exported, and asked. Each step shows the command
+that does the same on your own text.
+"""
+
+from keras_bert.cli import flags
+
+SUMMARY = "go the whole way on the samples that come with the package"
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="a new or empty folder for all that is made"
+    )
+    flags.seed(parser)
+    flags.force(parser)
+
+
+def run(arguments):
+    from rich.console import Console
+
+    from keras_bert.quickstart import quickstart
+
+    console = Console(highlight=False)
+
+    def report(line):
+        command = line.lstrip().startswith("$ ")
+        console.print(line, style="dim" if command else None, markup=False, soft_wrap=True)
+
+    results = quickstart(
+        arguments.output, seed=arguments.seed, force=arguments.force, report=report
+    )
+    console.print(_table(results))
+    console.print(
+        f'Next: python {arguments.output}/ask.py {results["savedmodel"]} "your own message"',
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _table(results):
+    from rich.table import Table
+
+    loss, accuracy = results["masked_lm"], results["accuracy"]
+    table = Table(title="Quickstart", title_justify="left")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    table.add_row("masked-token loss on held-out text, at start (nats)", f"{loss['start']:.2f}")
+    table.add_row("… of a model that knows word frequencies only", f"{loss['unigram_entropy']:.2f}")
+    table.add_row("… at the end", f"{loss['end']:.2f}")
+    table.add_row("… at the end, on the text trained on", f"{loss['end_on_train']:.2f}")
+    table.add_section()
+    asked = f"accuracy on {accuracy['examples']} unseen messages"
+    table.add_row(f"{asked}, with pre-training", f"{accuracy['pretrained']:.1%}")
+    table.add_row("… from random weights", f"{accuracy['random']:.1%}")
+    table.add_section()
+    for answer in results["answers"]:
+        table.add_row(answer["text"], f"{answer['label']} ({answer['score']:.2f})")
+    table.add_section()
+    for step, seconds in results["seconds"].items():
+        table.add_row(step, f"{seconds:.1f} s")
+    table.add_row("all together", f"{results['total_seconds']:.1f} s")
+    return table

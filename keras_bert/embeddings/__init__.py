@@ -1,0 +1,1 @@
+"""Contextual embeddings: the vectors that an encoder gives to words and texts as they stand."""

@@ -1,0 +1,67 @@
+"""What can be chosen: the layers that make a vector, and what has one."""
+
+from keras_bert.errors import InputError
+
+# Name -> (how many layers from the end, how they are joined). The six choices of the BERT paper's
+# feature-based approach (Devlin et al. 2018, section 5.3 and table 7; there the two sums are
+# weighted: `ScalarMix` learns such weights) and one that is much used since.
+_LAYERS = {
+    "last": (1, "sum"),
+    "second-to-last": (2, "lowest"),
+    "sum-last-4": (4, "sum"),
+    "concat-last-4": (4, "concat"),
+    "sum-all": (None, "sum"),
+    "mean-last-4": (4, "mean"),
+    "first": (0, "embeddings"),
+}
+LAYERS = tuple(_LAYERS)
+TOKENS = ("words-mean", "words-first", "pieces", "none")
+
+
+def check_layers(name, *, config):
+    """Raises `InputError` where there is no such choice, or the model has too few layers for it."""
+    if name not in _LAYERS:
+        raise InputError(
+            f"There is no choice of layers {name!r}: it is one of {', '.join(LAYERS)}."
+        )
+    needed, _ = _LAYERS[name]
+    if (needed or 0) > config.num_hidden_layers:
+        raise InputError(
+            f"{name} needs a model of at least {needed} layers, and this one has "
+            f"{config.num_hidden_layers}; give another choice of layers."
+        )
+
+
+def choose_layers(states, name):
+    """The vectors of a choice, from an encoder's hidden states.
+
+    * `last`, `second-to-last`: the output of that block;
+    * `sum-last-4`, `mean-last-4`, `concat-last-4` (the last block's first): of four blocks;
+    * `sum-all`: the sum of all blocks' outputs, without the embeddings (the paper's "all 12");
+    * `first`: the embeddings, before any block (the paper's "Embeddings"): no context in them.
+
+    Shapes: `states` are L + 1 tensors (B, S, D), the embeddings first -> (B, S, D), or (B, S, 4 D)
+    for `concat-last-4`.
+    """
+    from keras import ops  # late: a command line is parsed with the names above, and is fast
+
+    count, how = _LAYERS[name]
+    if how == "embeddings":
+        return states[0]
+    blocks = states[1:] if count is None else states[-count:]
+    if how == "lowest":
+        return blocks[0]
+    if how == "concat":
+        return ops.concatenate(blocks[::-1], axis=-1)
+    total = blocks[0]
+    for block in blocks[1:]:
+        total = total + block
+    return total / len(blocks) if how == "mean" else total
+
+
+def check_tokens(name):
+    """Raises `InputError` where there is no such choice."""
+    if name not in TOKENS:
+        raise InputError(
+            f"There is no choice of tokens {name!r}: it is one of {', '.join(TOKENS)}."
+        )

@@ -1,0 +1,10 @@
+"""The one error that a user sees as a sentence instead of a traceback."""
+
+
+class InputError(ValueError):
+    """Something that the user gave is wrong: a file, a flag, a folder.
+
+    The message is one plain sentence that says what is wrong, where (file and line where there is
+    one) and what would be right. The command line prints it and exits with 2; a notebook shows it
+    as an ordinary exception.
+    """

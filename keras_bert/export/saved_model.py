@@ -1,0 +1,95 @@
+"""Writes a task as a SavedModel that any process with TensorFlow and TensorFlow Text can run."""
+
+import shutil
+from pathlib import Path
+
+import keras
+
+from keras_bert.checkpoints import load_task
+from keras_bert.errors import InputError
+from keras_bert.export.classifier import classifier_signatures
+from keras_bert.export.warmup import write_warmup_requests
+from keras_bert.input_pipeline.features import check_max_length
+from keras_bert.tasks.classifier import Classifier
+from keras_bert.train.inference import find_model_folder
+
+BATCHING_FILE = "batching_params.pbtxt"
+# Read by TensorFlow Serving with --enable_batching --enable_per_model_batching_parameters. Requests
+# of strings join whatever their lengths; those of ids only if they are padded alike.
+_BATCHING = """\
+max_batch_size { value: 32 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 256 }
+pad_variable_length_inputs: true
+"""
+_SIGNATURES = {Classifier: classifier_signatures}
+
+
+def export(*, model, output, max_length=None):
+    """`export_task` for a model folder, or the output folder of a run that made it."""
+    return export_task(load_task(find_model_folder(model)), output, max_length=max_length)
+
+
+def export_task(task, output, *, max_length=None):
+    """Writes `task` under `output` as its next version: `output/1`, then `output/2`, …
+
+    Args:
+        task: a task with a tokenizer.
+        output: the folder of all versions of this model; a server is pointed at it.
+        max_length: tokens that a text is cut to, special tokens counted in; None is the length
+            that the task was trained with.
+
+    Returns the `Path` of the new version. It appears there whole or not at all.
+
+    Raises:
+        InputError: `output` holds something else than versions of a SavedModel, `max_length` is
+            over the model's positions, or there is nothing to export for this kind of task.
+    """
+    output = Path(output)
+    version = output / str(_next_version(output))
+    max_length = check_max_length(max_length, task)
+    signatures = _signatures(task, max_length)
+    aside = output / f".{version.name}.part"  # servers look at numbered folders only
+    shutil.rmtree(aside, ignore_errors=True)  # left there by an export that was killed
+    output.mkdir(parents=True, exist_ok=True)
+    archive = keras.export.ExportArchive()
+    archive.track(task)
+    for name, signature in signatures.items():
+        archive.add_endpoint(name, signature.function, list(signature.inputs))
+    archive.write_out(str(aside), verbose=False)
+    requests = [
+        (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
+    ]
+    write_warmup_requests(aside, requests, model_name=output.resolve().name)
+    (aside / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
+    aside.rename(version)
+    return version
+
+
+def _signatures(task, max_length):
+    if task.tokenizer is None:
+        raise ValueError("A task without a tokenizer cannot take strings. Received: tokenizer=None")
+    for kind, signatures in _SIGNATURES.items():
+        if isinstance(task, kind):
+            return signatures(task, max_length=max_length)
+    kinds = ", ".join(kind.__name__ for kind in _SIGNATURES)
+    raise InputError(f"There is no export of a {type(task).__name__}; it must be a {kinds}.")
+
+
+def _next_version(output):
+    """The number after the highest; refuses a folder of other things."""
+    if not output.exists():
+        return 1
+    if not output.is_dir():
+        raise InputError(f"The output {output} is a file; give a folder.")
+    versions = [0]
+    for entry in sorted(output.iterdir()):
+        if entry.name.startswith(".") and entry.name.endswith(".part"):
+            continue
+        if not (entry.name.isdigit() and (entry / "saved_model.pb").is_file()):
+            raise InputError(
+                f"The output folder {output} holds something else ({entry.name}); give a new "
+                "folder, or one that holds only numbered versions of a SavedModel."
+            )
+        versions.append(int(entry.name))
+    return max(versions) + 1

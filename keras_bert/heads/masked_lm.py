@@ -1,0 +1,78 @@
+"""Masked-LM head (Devlin et al. 2018, section 3.1; google-research/bert `get_masked_lm_output`)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dense import activation, dense
+from keras_bert.layers.layer_norm import LayerNorm
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MaskedLMHead(keras.layers.Layer):
+    """Predicts the token at each masked position.
+
+    Shapes: hidden (B, S, D), positions (B, P) int -> logits (B, P, V). The output embedding is the
+    encoder's token embedding, shared; only the bias (V,) is the head's own.
+
+    Args:
+        token_embedding: the encoder's `keras.layers.Embedding` (V, D).
+        hidden_act: activation, by Hugging Face's name.
+        layer_norm_eps: epsilon of the LayerNorm.
+        initializer_range: standard deviation of new weights.
+    """
+
+    def __init__(self, *, token_embedding, hidden_act, layer_norm_eps, initializer_range, **kwargs):
+        super().__init__(**kwargs)
+        self.token_embedding = token_embedding
+        self.hidden_act = hidden_act
+        self.layer_norm_eps = layer_norm_eps
+        self.initializer_range = initializer_range
+        self.activation = activation(hidden_act)
+        self.dense = dense(
+            token_embedding.output_dim,
+            initializer_range=initializer_range,
+            name="dense",
+            dtype=self.dtype_policy,
+        )
+        self.layer_norm = LayerNorm(
+            epsilon=layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
+        )
+
+    def build(self, hidden_shape, positions_shape=None):
+        if not self.token_embedding.built:
+            self.token_embedding.build()
+        width = self.token_embedding.output_dim
+        self.dense.build((None, None, width))
+        self.layer_norm.build((None, None, width))
+        self.bias = self.add_weight(
+            shape=(self.token_embedding.input_dim,), initializer="zeros", name="bias"
+        )
+        self.built = True
+
+    def call(self, hidden, positions):
+        batch, length, width = ops.shape(hidden)
+        # Rows of the flattened batch: one plain lookup.
+        rows = ops.cast(positions, "int32") + length * ops.arange(batch, dtype="int32")[:, None]
+        rows = ops.reshape(rows, (-1,))
+        x = ops.take(ops.reshape(hidden, (-1, width)), rows, axis=0)  # (B * P, D)
+        x = self.layer_norm(self.activation(self.dense(x)))  # (B * P, D)
+        output_embedding = ops.cast(self.token_embedding.embeddings, self.compute_dtype)
+        logits = ops.matmul(x, ops.transpose(output_embedding)) + self.bias  # (B * P, V)
+        return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))
+
+    def compute_output_shape(self, hidden_shape, positions_shape):
+        return (*positions_shape, self.token_embedding.input_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
+            "hidden_act": self.hidden_act,
+            "layer_norm_eps": self.layer_norm_eps,
+            "initializer_range": self.initializer_range,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config["token_embedding"] = keras.saving.deserialize_keras_object(config["token_embedding"])
+        return cls(**config)

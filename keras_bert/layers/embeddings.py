@@ -1,0 +1,104 @@
+"""Token, position and segment embeddings (Devlin et al. 2018, section 3)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dense import initializer
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.layer_norm import LayerNorm
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Embeddings(keras.layers.Layer):
+    """The sum of three embeddings, normalised, with dropout.
+
+    Shapes: input_ids (B, S), segment_ids (B, S), positions (B, S) or None -> (B, S, D).
+    `positions` counts from 0 inside each text; None means one text a row.
+
+    Args:
+        vocab_size: V, rows of the token embedding.
+        hidden_size: D.
+        max_position_embeddings: rows of the position embedding.
+        position_offset: row of the first token's position (2 in RoBERTa, 0 in BERT).
+        type_vocab_size: number of segments.
+        dropout: share of the sums set to zero in training.
+        layer_norm_eps: epsilon of the LayerNorm.
+        initializer_range: standard deviation of new weights.
+
+    Raises:
+        ValueError: the row is longer than there are positions.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocab_size,
+        hidden_size,
+        max_position_embeddings,
+        position_offset,
+        type_vocab_size,
+        dropout,
+        layer_norm_eps,
+        initializer_range,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.settings = {
+            "vocab_size": vocab_size,
+            "hidden_size": hidden_size,
+            "max_position_embeddings": max_position_embeddings,
+            "position_offset": position_offset,
+            "type_vocab_size": type_vocab_size,
+            "dropout": dropout,
+            "layer_norm_eps": layer_norm_eps,
+            "initializer_range": initializer_range,
+        }
+        self.max_length = max_position_embeddings - position_offset
+        self.position_offset = position_offset
+
+        def table(rows, name):
+            return keras.layers.Embedding(
+                rows,
+                hidden_size,
+                embeddings_initializer=initializer(initializer_range),
+                name=name,
+                dtype=self.dtype_policy,
+            )
+
+        self.token_embedding = table(vocab_size, "token_embedding")
+        self.position_embedding = table(max_position_embeddings, "position_embedding")
+        self.segment_embedding = table(type_vocab_size, "segment_embedding")
+        self.layer_norm = LayerNorm(
+            epsilon=layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
+        )
+        self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
+
+    def build(self, input_ids_shape, segment_ids_shape=None, positions_shape=None):
+        self.token_embedding.build()
+        self.position_embedding.build()
+        self.segment_embedding.build()
+        self.layer_norm.build((None, None, self.settings["hidden_size"]))
+        self.built = True
+
+    def call(self, input_ids, segment_ids, positions=None, training=None):
+        length = input_ids.shape[1]
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                "The row is longer than the model has positions. "
+                f"Received: length={length}, positions={self.max_length}"
+            )
+        x = self.token_embedding(input_ids) + self.segment_embedding(segment_ids)  # (B, S, D)
+        if positions is None:
+            # A slice, whose gradient is one sum, where a lookup's would be a scatter.
+            table = ops.cast(self.position_embedding.embeddings, self.compute_dtype)
+            start = self.position_offset
+            x = x + table[start : start + ops.shape(input_ids)[1]]
+        else:
+            x = x + self.position_embedding(positions + self.position_offset)
+        return self.dropout(self.layer_norm(x), training=training)
+
+    def compute_output_shape(self, input_ids_shape, *_):
+        return (*input_ids_shape, self.settings["hidden_size"])
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}

@@ -1,0 +1,43 @@
+"""BERT's pooler: what the next-sentence head and classifiers read."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dense import dense
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Pooler(keras.layers.Layer):
+    """A dense layer with tanh over the first token ([CLS]).
+
+    Shapes: hidden (B, S, D) -> (B, D).
+
+    Args:
+        hidden_size: D.
+        initializer_range: standard deviation of new weights.
+    """
+
+    def __init__(self, *, hidden_size, initializer_range, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.initializer_range = initializer_range
+        self.dense = dense(
+            hidden_size,
+            initializer_range=initializer_range,
+            name="dense",
+            dtype=self.dtype_policy,
+        )
+
+    def build(self, hidden_shape):
+        self.dense.build((None, self.hidden_size))
+        self.built = True
+
+    def call(self, hidden):
+        return ops.tanh(self.dense(hidden[:, 0]))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_size": self.hidden_size,
+            "initializer_range": self.initializer_range,
+        }

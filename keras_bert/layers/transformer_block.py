@@ -1,0 +1,99 @@
+"""A post-norm Transformer block (Vaswani et al. 2017, section 3.1)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dense import activation, dense
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.layer_norm import LayerNorm
+from keras_bert.layers.self_attention import SelfAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class TransformerBlock(keras.layers.Layer):
+    """Self-attention and a feed-forward layer, each added to its input and then normalised.
+
+    Shapes: hidden (B, S, D), attention_mask bool (B, 1, S or 1, S) -> (B, S, D), and with
+    `return_probabilities` also the attention probabilities (B, N, S, S).
+
+    Args:
+        hidden_size: D.
+        num_heads: N; divides D.
+        intermediate_size: width of the feed-forward layer.
+        hidden_act: its activation, by Hugging Face's name.
+        dropout: share of each sub-layer's output set to zero in training.
+        attention_dropout: share of the attention probabilities set to zero in training.
+        layer_norm_eps: epsilon of both LayerNorms.
+        initializer_range: standard deviation of new weights.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_size,
+        num_heads,
+        intermediate_size,
+        hidden_act,
+        dropout,
+        attention_dropout,
+        layer_norm_eps,
+        initializer_range,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.settings = {
+            "hidden_size": hidden_size,
+            "num_heads": num_heads,
+            "intermediate_size": intermediate_size,
+            "hidden_act": hidden_act,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "layer_norm_eps": layer_norm_eps,
+            "initializer_range": initializer_range,
+        }
+        dtype = self.dtype_policy
+        weights = {"initializer_range": initializer_range, "dtype": dtype}
+        norm = {"epsilon": layer_norm_eps, "dtype": dtype}
+        self.attention = SelfAttention(
+            hidden_size=hidden_size,
+            num_heads=num_heads,
+            dropout=attention_dropout,
+            name="attention",
+            **weights,
+        )
+        self.attention_dropout = Dropout(rate=dropout, name="attention_dropout", dtype=dtype)
+        self.attention_norm = LayerNorm(name="attention_norm", **norm)
+        self.activation = activation(hidden_act)
+        self.feedforward_in = dense(intermediate_size, name="feedforward_in", **weights)
+        self.feedforward_out = dense(hidden_size, name="feedforward_out", **weights)
+        self.feedforward_dropout = Dropout(rate=dropout, name="feedforward_dropout", dtype=dtype)
+        self.feedforward_norm = LayerNorm(name="feedforward_norm", **norm)
+
+    def build(self, hidden_shape, attention_mask_shape=None):
+        narrow = (None, None, self.settings["hidden_size"])
+        self.attention.build(narrow)
+        self.attention_norm.build(narrow)
+        self.feedforward_in.build(narrow)
+        self.feedforward_out.build((None, None, self.settings["intermediate_size"]))
+        self.feedforward_norm.build(narrow)
+        self.built = True
+
+    def call(self, hidden, attention_mask, training=None, return_probabilities=False):
+        attended = self.attention(
+            hidden, attention_mask, training=training, return_probabilities=return_probabilities
+        )
+        probabilities = None
+        if return_probabilities:
+            attended, probabilities = attended
+        attended = self.attention_dropout(attended, training=training)
+        hidden = self.attention_norm(hidden + attended)  # (B, S, D)
+        # Flat rows: TensorFlow joins a bias to the product before it, but not through a reshape.
+        flat = ops.reshape(hidden, (-1, self.settings["hidden_size"]))  # (B * S, D)
+        wide = self.activation(self.feedforward_in(flat))  # (B * S, intermediate)
+        narrow = ops.reshape(self.feedforward_out(wide), ops.shape(hidden))
+        narrow = self.feedforward_dropout(narrow, training=training)
+        hidden = self.feedforward_norm(hidden + narrow)  # (B, S, D)
+        return (hidden, probabilities) if return_probabilities else hidden
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}

@@ -1,0 +1,120 @@
+"""Pictures of attention: how much each token takes from each other token."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.embeddings.embed import open_model
+from keras_bert.errors import InputError
+from keras_bert.input_pipeline.features import features
+from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
+
+# More tokens than this cannot be read on their axes.
+_MOST_TOKENS = 48
+
+
+def draw_attention(*, model, text, output, layer=None, head=None):
+    """Draws the attention inside a text: of all heads, or of one head in large.
+
+    Every row of a square is a token and the columns are what it looks at; a row's shares sum to
+    one. In the small squares the first token, [CLS], is at the top and on the left.
+
+    Args:
+        model: a model folder, or a pair of an encoder and its tokenizer.
+        text: a text of up to 46 tokens.
+        output: the PNG file to write.
+        layer, head: which head to draw in large, both from 1; without them, a table of all layers
+            by all heads.
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: there is no such layer or head, the text is too long, or see `save_picture`.
+    """
+    if (layer is None) != (head is None):
+        raise InputError("One head is drawn by its layer and its number; give both, or neither.")
+    encoder, tokenizer = open_model(model)
+    config = encoder.config
+    for name, number, count in (
+        ("layer", layer, config.num_hidden_layers),
+        ("head", head, config.num_attention_heads),
+    ):
+        if number is not None and not 1 <= number <= count:
+            raise InputError(f"There is no {name} {number}; the model has {name}s 1 to {count}.")
+    pieces, probabilities = attention_of(encoder, tokenizer, text)
+    if layer is None:
+        layers, heads = probabilities.shape[:2]
+        size = (0.9 * heads, 0.9 * layers)
+        return save_picture(lambda figure: _grid(figure, probabilities), output, size=size)
+    edge = 1 + 0.32 * len(pieces)
+    one = probabilities[layer - 1, head - 1]
+    title = f"Layer {layer}, head {head}"
+    return save_picture(
+        lambda figure: _one_head(figure, one, pieces, title), output, size=(edge, edge)
+    )
+
+
+def attention_of(encoder, tokenizer, text):
+    """-> the S pieces of [CLS] text [SEP], and float32 (L, N, S, S): layer, head, from, to."""
+    vocabulary = tokenizer.vocabulary
+    ids = tokenizer.tokenize([text])
+    most = min(_MOST_TOKENS, encoder.config.max_length)
+    length = int(ids.row_lengths()[0]) + 2
+    if length > most:
+        raise InputError(
+            f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
+            f"{most} at most. Give a shorter text."
+        )
+    inputs = features([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
+    inputs = {name: x.numpy() for name, x in inputs.items()}
+    found = encoder.view(attention_probabilities=True)(inputs, training=False)
+    probabilities = np.stack(
+        [np.asarray(x, np.float32)[0] for x in found["attention_probabilities"]]
+    )
+    return [vocabulary.piece(int(id)) for id in inputs["input_ids"][0]], probabilities
+
+
+def _grid(figure, probabilities):
+    layers, heads = probabilities.shape[:2]
+    axes = figure.subplots(layers, heads, squeeze=False)
+    figure.subplots_adjust(wspace=0.12, hspace=0.12)
+    for layer, row in enumerate(axes):
+        for head, axis in enumerate(row):
+            _square(axis, probabilities[layer, head])
+            axis.set_xticks([])
+            axis.set_yticks([])
+            if layer == 0:
+                axis.set_title(f"head {head + 1}", fontsize=8, color=GREY, pad=4)
+        row[0].set_ylabel(f"layer {layer + 1}", fontsize=8, rotation=0, ha="right", va="center")
+    axes[0, 0].annotate(
+        "Attention: from each token (row) to each token (column)",
+        (0, 1),
+        (-50, 26),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize=11,
+    )
+
+
+def _one_head(figure, probabilities, pieces, title):
+    axis = figure.subplots()
+    image = _square(axis, probabilities)
+    places = range(len(pieces))
+    axis.set_xticks(places, pieces, rotation=90)
+    axis.set_yticks(places, pieces)
+    axis.xaxis.tick_top()
+    axis.xaxis.set_label_position("top")
+    axis.set_xlabel("looks at")
+    axis.set_ylabel("token")
+    axis.set_title(title, loc="left", fontsize=11)
+    colour_bar(axis, image, label="share of attention", ticks=[0, 0.1, 0.25, 0.5, 1])
+
+
+def _square(axis, probabilities):
+    from matplotlib.colors import PowerNorm
+
+    # By the square root: most shares are small, and their differences are what is to be seen.
+    norm = PowerNorm(0.5, vmin=0, vmax=1)
+    image = axis.imshow(probabilities, cmap="Blues", norm=norm, interpolation="nearest")
+    for side in axis.spines.values():
+        side.set_linewidth(0.6)
+    return image

@@ -1,0 +1,72 @@
+"""What all pictures have in common: the figure, its colours, the file."""
+
+from pathlib import Path
+
+from keras_bert.errors import InputError
+
+INK, GREY = "#1f2430", "#6b7280"
+# Told apart by colour-blind readers too (after Okabe and Ito 2008), in the order of use.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_PIXELS_PER_INCH = 110
+_STYLE = {
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": GREY,
+    "axes.edgecolor": "#d1d5db",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+}
+
+
+def load_matplotlib():
+    """The module `matplotlib`.
+
+    Raises InputError where it is not installed.
+    """
+    try:
+        import matplotlib
+        import matplotlib.backends.backend_agg
+        import matplotlib.figure
+    except ImportError:
+        raise InputError(
+            "Pictures need matplotlib, which is not installed; "
+            "pip install 'keras-bert-toolkit[pictures]' brings it."
+        ) from None
+    return matplotlib
+
+
+def colour_bar(axis, image, *, label, ticks=None):
+    """Puts the scale of an image's colours on the right of its axes."""
+    place = axis.inset_axes([1.03, 0.2, 0.03, 0.6])
+    bar = axis.figure.colorbar(image, cax=place, ticks=ticks)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+
+
+def save_picture(draw, path, *, size):
+    """Writes the PNG file of a picture; returns its `Path`.
+
+    Args:
+        draw: a function that is given an empty matplotlib `Figure` and draws on it.
+        path: the file, NAME.png. A file that is there is replaced.
+        size: width and height in inches (of 110 pixels).
+
+    Raises:
+        InputError: matplotlib is not installed, the name ends otherwise, or there is no such
+            folder.
+    """
+    path = Path(path)
+    if path.suffix != ".png":
+        raise InputError(f"A picture is a PNG file; {path} should end in .png.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the picture {path.name}.")
+    matplotlib = load_matplotlib()
+    with matplotlib.rc_context(_STYLE):
+        # Not through pyplot, which keeps figures alive and asks for a screen.
+        figure = matplotlib.figure.Figure(figsize=size, dpi=_PIXELS_PER_INCH)
+        matplotlib.backends.backend_agg.FigureCanvasAgg(figure)  # so that texts have a size
+        draw(figure)
+        figure.savefig(path, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+    return path

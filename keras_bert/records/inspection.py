@@ -1,0 +1,74 @@
+"""Rows as a person reads them: pieces, what was masked, spans, segments, labels."""
+
+from typing import NamedTuple
+
+from keras_bert.records.rows import read_rows
+
+
+class Piece(NamedTuple):
+    """A token of an instance.
+
+    `text` is what the model sees, `original` what stood there if the token was chosen for
+    prediction (also where it was left as it is), else None. `segment` is 0 or 1, and None for a
+    special token that the text does not hold. `span` numbers the span of a masked token from 1 (0:
+    in no span); `boundary` is True for the tokens just outside of spans.
+    """
+
+    text: str
+    original: str | None
+    segment: int | None
+    span: int
+    boundary: bool
+
+
+class Instance(NamedTuple):
+    """A row: `is_next` is None where the objective has no second segment."""
+
+    number: int
+    shard: str
+    pieces: tuple[Piece, ...]
+    is_next: bool | None
+
+
+def read_instances(folder, shards, *, count):
+    """Yields the first `count` instances of some shards (paths) of a `DataFolder`."""
+    vocabulary = folder.vocabulary()
+    number = 0
+    for shard in shards:
+        for rows in read_rows(folder, shard):
+            for row in range(len(rows.lengths)):
+                if number == count:
+                    return
+                yield _instance(rows, row, number, vocabulary)
+                number += 1
+
+
+def _instance(rows, row, number, vocabulary):
+    ids = rows.input_ids[row, : rows.lengths[row]].tolist()
+    chosen = rows.prediction_counts[row]
+    predictions = {name: values[row, :chosen].tolist() for name, values in rows.predictions.items()}
+    positions = predictions.get("masked_lm_positions", [])
+    originals = dict(zip(positions, predictions.get("masked_lm_ids", []), strict=True))
+    spans, boundaries = {}, set()
+    lefts = predictions.get("span_left", [])
+    for position, left in zip(positions if lefts else [], lefts, strict=True):
+        if left not in boundaries:
+            boundaries.add(left)
+        spans[position] = sum(1 for start in set(lefts) if start <= left)
+    boundaries |= set(predictions.get("span_right", []))
+    frame = {vocabulary.cls_id, vocabulary.sep_id}
+    first = int(rows.segment_lengths[row, 0])
+    pieces = []
+    for position, token in enumerate(ids):
+        original = originals.get(position)
+        pieces.append(
+            Piece(
+                text=vocabulary.piece(token),
+                original=None if original is None else vocabulary.piece(original),
+                segment=None if token in frame else int(position >= first),
+                span=spans.get(position, 0),
+                boundary=position in boundaries,
+            )
+        )
+    label = None if rows.next_sentence_labels is None else rows.next_sentence_labels[row] == 0
+    return Instance(number, rows.shard, tuple(pieces), None if label is None else bool(label))

@@ -1,0 +1,197 @@
+"""The features of a row, for the job that writes it and the pipeline that reads it.
+
+Two kinds of row hold the same instance. A *compact* row has no padding; a *padded* one has the
+fixed-length features of google-research/bert's `create_pretraining_data.py`, under its names, so
+that its input function and the TF Model Garden's read them. `pad` is the one way from the first to
+the second. Legend of shapes: B rows, S length of a row, P predictions.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from keras_bert.records.encoding import encode_floats, encode_integers, frame
+
+OBJECTIVES = ("mlm-nsp", "mlm", "span")
+MASKINGS = ("static", "dynamic")
+
+_SPAN_FEATURES = ("span_left", "span_right", "span_offset")
+_PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureSpec:
+    """The features of a row by name: how many values each has, and of which kind.
+
+    `kind` is "compact" or "padded". `lengths` maps a name to the number of its values in every
+    row, or to None where it differs from row to row; `floats` names the features that hold float32
+    (the rest hold int64 in the file and int32 in a batch).
+    """
+
+    kind: str
+    lengths: Mapping[str, int | None]
+    floats: frozenset[str] = frozenset()
+
+    def encode(self, columns):
+        """Serializes a batch of rows.
+
+        `columns` maps each feature's name to a numpy array: (B, length) where the length is
+        fixed, and a pair (values (N,), row lengths (B,)) where it is not. Returns a list of B
+        serialized `tf.train.Example`, whose bytes depend on the values alone. Integers must not
+        be negative.
+        """
+        if set(columns) != set(self.lengths):
+            raise ValueError(
+                f"A {self.kind} row has the features {sorted(self.lengths)}. "
+                f"Received: {sorted(columns)}"
+            )
+        encoded = []
+        for name, length in self.lengths.items():
+            values, sizes = self._flat(name, length, columns[name])
+            encode = encode_floats if name in self.floats else encode_integers
+            encoded.append(encode(name, values, sizes))
+        return frame(encoded)
+
+    def parse(self, serialized):
+        """Parses a vector of serialized rows, eagerly or in a graph.
+
+        Shape: string (B,) -> for each feature (B, length) where its length is fixed and a
+        `tf.RaggedTensor` (B, None) where it is not; int32, or float32 for `floats`. A row that
+        lacks a feature of fixed length is an error of `tf.io.parse_example`.
+        """
+        features = {}
+        for name, length in self.lengths.items():
+            dtype = tf.float32 if name in self.floats else tf.int64
+            if length is None:
+                features[name] = tf.io.RaggedFeature(dtype)
+            else:
+                features[name] = tf.io.FixedLenFeature([length], dtype)
+        parsed = tf.io.parse_example(serialized, features)
+        return {
+            name: value if name in self.floats else tf.cast(value, tf.int32)
+            for name, value in parsed.items()
+        }
+
+    def _flat(self, name, length, column):
+        """A column as its values (N,) and the number of them in each row (B,)."""
+        if length is None:
+            return column
+        if column.ndim != 2 or column.shape[1] != length:
+            raise ValueError(
+                f"`{name}` must have the shape (rows, {length}). Received: {column.shape}"
+            )
+        return column.reshape(-1), length
+
+
+def compact(*, objective, masking):
+    """The spec of rows without padding.
+
+    - `input_ids`: the tokens, [CLS] and [SEP] among them.
+    - `segment_lengths`: one number a segment (two for mlm-nsp, else one): its tokens, with the
+      special ones counted in, so that they sum to the length of the row.
+    - `next_sentence_labels` (mlm-nsp): 0 where the second segment follows the first, 1 where it is
+      a random one, as in BERT.
+    - `masked_lm_positions`, `masked_lm_ids` (static masks): where `input_ids` was changed, in
+      rising order, and what stood there.
+    - `span_left`, `span_right`, `span_offset` (span, static masks): for each masked position the
+      positions of the tokens just outside its span, and its place in the span, from 1.
+    """
+    _check(objective, masking)
+    lengths = {"input_ids": None, "segment_lengths": 2 if objective == "mlm-nsp" else 1}
+    if objective == "mlm-nsp":
+        lengths["next_sentence_labels"] = 1
+    if masking == "static":
+        lengths |= dict.fromkeys(_PREDICTION_FEATURES)
+        if objective == "span":
+            lengths |= dict.fromkeys(_SPAN_FEATURES)
+    return FeatureSpec(kind="compact", lengths=lengths)
+
+
+def padded(*, objective, max_length, max_predictions):
+    """The spec of fixed-length rows with static masks: google-research/bert's seven features.
+
+    `masked_lm_weights` is 1.0 for a prediction and 0.0 for padding. Objectives without a next
+    sentence hold 0 in `next_sentence_labels`, as every reader of these rows wants the feature.
+    Rows of the objective "span" have three more features of `max_predictions` values.
+    """
+    _check(objective, "static")
+    lengths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), max_length)
+    lengths |= dict.fromkeys((*_PREDICTION_FEATURES, "masked_lm_weights"), max_predictions)
+    lengths["next_sentence_labels"] = 1
+    if objective == "span":
+        lengths |= dict.fromkeys(_SPAN_FEATURES, max_predictions)
+    return FeatureSpec(kind="padded", lengths=lengths, floats=frozenset({"masked_lm_weights"}))
+
+
+def spec_of(card):
+    """The spec of the rows that a dataset card describes."""
+    if card["rows"] == "padded":
+        return padded(
+            objective=card["objective"],
+            max_length=card["max_length"],
+            max_predictions=card["max_predictions"],
+        )
+    return compact(objective=card["objective"], masking=card["masking"])
+
+
+def pad(batch, max_length, max_predictions):
+    """Turns a parsed batch of compact rows into the dense tensors that a model takes.
+
+    Works eagerly and in a graph. Always gives int32 `input_ids`, `input_mask`, `segment_ids`
+    (B, S); where the masks are static also int32 `masked_lm_positions`, `masked_lm_ids` and
+    float32 `masked_lm_weights` (B, P), and for spans `span_left`, `span_right`, `span_offset`
+    (B, P). `next_sentence_labels` is (B, 1), and 0 where the rows have none. Padding is 0. A row
+    that is longer than `max_length`, or has more predictions than `max_predictions`, is an error:
+    cutting it here would lose what was masked.
+    """
+    rows = batch["input_ids"]
+    lengths = tf.cast(rows.row_lengths(), tf.int32)  # (B,)
+    checks = [
+        tf.debugging.assert_less_equal(
+            tf.reduce_max(lengths),
+            max_length,
+            message="a row is longer than the maximum length asked for",
+        )
+    ]
+    segments = batch["segment_lengths"]  # (B, 1 or 2)
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        input_ids = rows.to_tensor(shape=(None, max_length))  # (B, S)
+    input_mask = tf.sequence_mask(lengths, max_length, dtype=tf.int32)
+    in_first = tf.sequence_mask(segments[:, 0], max_length, dtype=tf.int32)
+    result = {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": input_mask - in_first,
+        "next_sentence_labels": batch.get("next_sentence_labels", tf.zeros_like(segments[:, :1])),
+    }
+    if "masked_lm_positions" in batch:
+        result |= _pad_predictions(batch, max_predictions)
+    return result
+
+
+def _pad_predictions(batch, max_predictions):
+    counts = batch["masked_lm_positions"].row_lengths()  # (B,)
+    check = tf.debugging.assert_less_equal(
+        tf.reduce_max(counts),
+        tf.cast(max_predictions, counts.dtype),
+        message="a row has more predictions than the maximum asked for",
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+        result = {
+            name: batch[name].to_tensor(shape=(None, max_predictions))  # (B, P)
+            for name in (*_PREDICTION_FEATURES, *_SPAN_FEATURES)
+            if name in batch
+        }
+    result["masked_lm_weights"] = tf.sequence_mask(counts, max_predictions, dtype=tf.float32)
+    return result
+
+
+def _check(objective, masking):
+    if objective not in OBJECTIVES:
+        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
+    if masking not in MASKINGS:
+        raise ValueError(f"`masking` must be one of {MASKINGS}. Received: {masking!r}")
+
+
+COMPACT = compact(objective="mlm-nsp", masking="static")

@@ -1,0 +1,190 @@
+"""Checks every row of a data folder against the laws that rows obey."""
+
+from collections import Counter
+
+import numpy as np
+
+from keras_bert.errors import InputError
+from keras_bert.records.folder import SPLITS
+from keras_bert.records.rows import read_rows
+
+# How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
+_DEVIATIONS = 4.5
+
+
+def verify(folder):
+    """Reads all rows of a `DataFolder`; returns what it counted, split -> Counter.
+
+    The counters are rows, tokens, predictions, masked, kept and replaced (what became of the
+    predicted tokens), random (second segments). Raises `InputError` at the first offence: with
+    file and record number where it is one row's, and with the split where it is a count's.
+    """
+    vocabulary = folder.vocabulary()
+    folder.check_vocabulary(vocabulary)
+    return {split: _verify_split(folder, split, vocabulary) for split in SPLITS}
+
+
+def _verify_split(folder, split, vocabulary):
+    counts, lengths = Counter(), np.zeros(folder.card["max_length"] + 1, np.int64)
+    for shard in folder.shards(split):
+        for rows in read_rows(folder, shard):
+            _Checked(rows, folder.card, vocabulary).all()
+            counts["rows"] += len(rows.lengths)
+            counts["tokens"] += int(rows.lengths.sum())
+            lengths += np.bincount(rows.lengths, minlength=len(lengths))
+            if rows.next_sentence_labels is not None:
+                counts["random"] += int(rows.next_sentence_labels.sum())
+            _count_fates(counts, rows, vocabulary)
+    said = folder.card["splits"][split]
+    for name, key in (
+        ("rows", "instances"),
+        ("tokens", "tokens"),
+        ("predictions", "predictions"),
+        ("random", "random_pairs"),
+    ):
+        if counts[name] != said.get(key, 0):
+            raise InputError(
+                f"the {split} split of {folder.path} has {counts[name]} {name}, and its card "
+                f"says {said.get(key, 0)}"
+            )
+    if split == "train" and lengths.tolist() != folder.card["length_histogram"]:
+        raise InputError(f"the row lengths of {folder.path} are not those that its card counts")
+    _check_shares(counts, folder, split, vocabulary)
+    return counts
+
+
+class _Checked:
+    """The checks of some rows; each raises for the first row that offends."""
+
+    def __init__(self, rows, card, vocabulary):
+        self._rows, self._card, self._vocabulary = rows, card, vocabulary
+        self._special = np.zeros(len(vocabulary), bool)
+        self._special[vocabulary.special_ids] = True
+        width = rows.input_ids.shape[1]
+        self._inside = np.arange(width) < rows.lengths[:, None]
+
+    def all(self):
+        self._frame()
+        if "masked_lm_ids" in self._rows.predictions:
+            self._predictions()
+        if "span_left" in self._rows.predictions:
+            self._spans()
+
+    def _offend(self, bad, what):
+        """Raises for the first row where `bad` (R,) or (R, n) is true."""
+        bad = bad.reshape(len(bad), -1).any(axis=1)
+        if bad.any():
+            number = self._rows.first + int(bad.argmax())
+            raise InputError(f"{self._rows.shard}, record {number}: {what}")
+
+    def _frame(self):
+        rows, vocabulary = self._rows, self._vocabulary
+        ids, lengths, segments = rows.input_ids, rows.lengths, rows.segment_lengths
+        self._offend(lengths > self._card["max_length"], "it is longer than the maximum length")
+        self._offend((ids < 0) | (ids >= len(vocabulary)), "an id is none of the vocabulary's")
+        self._offend(segments.sum(axis=1) != lengths, "its segments do not sum to its length")
+        self._offend(segments < np.array([3, 2])[: segments.shape[1]], "a segment is empty")
+        ends = np.cumsum(segments, axis=1) - 1  # where [SEP] stands
+        row = np.arange(len(ids))
+        self._offend(ids[:, 0] != vocabulary.cls_id, "it does not begin with [CLS]")
+        self._offend(
+            ids[row[:, None], ends] != vocabulary.sep_id, "a segment does not end in [SEP]"
+        )
+        text = np.array(self._inside)
+        text[:, 0] = False
+        text[row[:, None], ends] = False
+        framing = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id]
+        self._offend(text & np.isin(ids, framing), "a special token stands inside its text")
+        self._offend(~self._inside & (ids != 0), "there is something in its padding")
+        if rows.next_sentence_labels is not None:
+            labels = rows.next_sentence_labels
+            self._offend((labels != 0) & (labels != 1), "its next-sentence label is not 0 or 1")
+        self._text = text
+
+    def _predictions(self):
+        rows, special = self._rows, self._special
+        positions, originals = (
+            rows.predictions[name] for name in ("masked_lm_positions", "masked_lm_ids")
+        )
+        counts, row = rows.prediction_counts, np.arange(len(positions))[:, None]
+        held = np.arange(positions.shape[1]) < counts[:, None]
+        self._offend(counts > self._card["max_predictions"], "it has too many predictions")
+        budget = np.rint(rows.lengths * self._card["settings"]["masked_rate"]).clip(1)
+        self._offend(counts > budget, "it has more predictions than the rate of masking allows")
+        self._offend(held & (positions >= rows.lengths[:, None]), "a masked position is outside it")
+        rising = np.diff(positions, axis=1) > 0
+        self._offend(held[:, 1:] & ~rising, "its masked positions do not rise")
+        self._offend(held & ~self._text[row, positions * held], "a special token is masked")
+        known = (originals >= 0) & (originals < len(special))
+        self._offend(held & ~known, "a masked id is none of the vocabulary's")
+        self._offend(held & special[originals * held * known], "a masked token is a special one")
+        seen = rows.input_ids[row, positions * held]
+        bad = special[seen] & (seen != self._vocabulary.mask_id)
+        self._offend(held & bad, "a special token replaces a masked one")
+        chosen = np.zeros_like(self._inside)
+        chosen[np.nonzero(held)[0], positions[held]] = True
+        is_mask = self._inside & (rows.input_ids == self._vocabulary.mask_id)
+        self._offend(is_mask & ~chosen, "[MASK] stands where nothing is to be predicted")
+        self._held, self._chosen = held, chosen
+
+    def _spans(self):
+        rows, held = self._rows, self._held
+        row = np.arange(len(held))[:, None]
+        position = rows.predictions["masked_lm_positions"]
+        left, right, offset = (
+            rows.predictions[f"span_{name}"] for name in ("left", "right", "offset")
+        )
+        self._offend(held & (position - left != offset), "an offset is not the place in its span")
+        self._offend(
+            held & ((left >= position) | (position >= right)), "a token is outside of its span"
+        )
+        beside = self._chosen[row, left * held] | self._chosen[row, right * held]
+        self._offend(held & beside, "a token beside a span is masked")
+        # All tokens of a span are there: masked ones between its ends are as many as its tokens.
+        before = np.cumsum(self._chosen, axis=1)
+        inside = before[row, (right - 1) * held] - before[row, left * held]
+        self._offend(held & (inside != right - left - 1), "a token inside a span is not masked")
+
+
+def _count_fates(counts, rows, vocabulary):
+    """Counts what became of the tokens to be predicted."""
+    if "masked_lm_ids" not in rows.predictions:
+        return
+    row, column = np.nonzero(
+        np.arange(rows.predictions["masked_lm_ids"].shape[1]) < rows.prediction_counts[:, None]
+    )
+    positions, originals = (
+        rows.predictions[name][row, column] for name in ("masked_lm_positions", "masked_lm_ids")
+    )
+    seen = rows.input_ids[row, positions]
+    masked, kept = seen == vocabulary.mask_id, seen == originals
+    counts["predictions"] += len(row)
+    counts["masked"] += int(masked.sum())
+    counts["kept"] += int(kept.sum())
+    counts["replaced"] += int((~masked & ~kept).sum())
+    # What was drawn once: a token, or a whole span.
+    offsets = rows.predictions.get("span_offset")
+    counts["draws"] += len(row) if offsets is None else int((offsets[row, column] == 1).sum())
+
+
+def _check_shares(counts, folder, split, vocabulary):
+    if not counts["predictions"]:
+        return
+    # Words and spans hold several tokens of one fate: fewer draws, wider bounds.
+    draws = counts["draws"] / (1 if folder.card["objective"] != "span" else 2)
+    # A random replacement may be the token itself.
+    again = 0.1 / (len(vocabulary) - len(vocabulary.special_ids))
+    if folder.card["settings"].get("replacement") == "unigram":
+        again = 0.1
+    for name, low, high in (
+        ("masked", 0.8, 0.8),
+        ("kept", 0.1, 0.1 + again),
+        ("replaced", 0.1 - again, 0.1),
+    ):
+        share = counts[name] / counts["predictions"]
+        bound = _DEVIATIONS * np.sqrt(high * (1 - high) / draws) + 1 / counts["predictions"]
+        if not low - bound <= share <= high + bound:
+            raise InputError(
+                f"of the predicted tokens of the {split} split of {folder.path}, {share:.2%} are "
+                f"{name}: {low:.0%} are due"
+            )

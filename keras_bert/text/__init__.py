@@ -1,0 +1,28 @@
+"""Vocabularies and tokenizers: from strings to ids, the same way in every stage.
+
+Importing this package loads neither TensorFlow nor TensorFlow Text: a name brings its module in
+when it is first used, so that code which needs only the vocabulary stays light.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "Vocabulary": "keras_bert.text.vocabulary",
+    "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
+    "learn_wordpiece": "keras_bert.text.learn_wordpiece",
+    "learn_bpe": "keras_bert.text.learn_bpe",
+    "Tokenizer": "keras_bert.text.tokenizer",
+    "Tokens": "keras_bert.text.offsets",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_HOMES])

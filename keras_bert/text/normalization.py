@@ -1,0 +1,106 @@
+"""What the original BERT tokenizer does to a text before it looks for pieces, in the graph.
+
+google-research/bert, `tokenization.py`, class `BasicTokenizer`: drop control characters, lower the
+case and drop accents (uncased models), part words at white space, punctuation and CJK characters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+from tensorflow_text.core.pybinds import (
+    pywrap_fast_wordpiece_tokenizer_model_builder as wordpiece_model_builder,
+)
+
+# Every code point but the surrogates: what RE2 compiles this to is valid UTF-8 and nothing else.
+_VALID = r"[\x00-\x{d7ff}\x{e000}-\x{10ffff}]*"
+# What the original drops: NUL, U+FFFD, and the categories Cc (but tab and line ends) and Cf.
+_DROPPED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{fffd}\p{Cf}]"
+_ACCENTS = r"\p{Mn}"
+MAX_WORD_BYTES = 1_000_000_000  # where words of any length are wanted
+
+
+def clean(texts):
+    """Drops bytes that are not UTF-8, and the characters that the original drops. (B,) -> (B,)"""
+    valid = tf.reduce_all(tf.strings.regex_full_match(texts, _VALID))
+    texts = tf.cond(valid, lambda: texts, lambda: drop_invalid_bytes(texts))
+    return tf.strings.regex_replace(texts, _DROPPED, "")
+
+
+def drop_invalid_bytes(texts):
+    """As `bytes.decode("utf-8", errors="ignore")` does. (B,) -> (B,)"""
+    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+
+
+def fold(texts):
+    """Lowers the case and drops accents of clean texts. (B,) -> (B,)"""
+    # First the bytes A to Z alone: the second step follows the machine's locale, and under a
+    # Turkish one would make a dotless i of every I.
+    texts = tf.strings.lower(texts)
+    texts = tf.strings.lower(texts, encoding="utf-8")  # cuts at a NUL: `clean` must come before
+    texts = tf_text.normalize_utf8(texts, "NFD")
+    return tf.strings.regex_replace(texts, _ACCENTS, "")
+
+
+def normalize(texts, *, lowercase):
+    """The text in which the original looks for words. string (B,) -> string (B,)"""
+    texts = clean(texts)
+    return fold(texts) if lowercase else texts
+
+
+class WordSplitter(tf.Module):
+    """Parts normalized texts at white space, punctuation and CJK characters.
+
+    It is the tokenizer's own splitting: WordPiece with a vocabulary in which no word is found, so
+    that every word comes back as one unknown piece with its offsets.
+    """
+
+    def __init__(self):
+        super().__init__()
+        # The builder refuses to build without a piece; U+0001 never outlives `clean`.
+        self._splitter = fast_wordpiece(["[UNK]", "\x01"], max_bytes=MAX_WORD_BYTES)
+
+    def __call__(self, texts):
+        """string (B,) -> starts, ends: ragged int64 (B, None), the bytes of each word."""
+        _, starts, ends = self._splitter.tokenize_with_offsets(texts)
+        return starts, ends
+
+    def words(self, texts):
+        """The words of all texts, string (B,), in order: a list of bytes. Eager only."""
+        starts, ends = self(texts)
+        splits = starts.row_splits.numpy().tolist()
+        starts, ends = starts.values.numpy().tolist(), ends.values.numpy().tolist()
+        words = []
+        # Cut in Python: TensorFlow would copy a text anew for each of its words.
+        for text, first, last in zip(texts.numpy(), splits, splits[1:], strict=False):
+            spans = zip(starts[first:last], ends[first:last], strict=True)
+            words.extend([text[start:end] for start, end in spans])
+        return words
+
+
+class Characters(NamedTuple):
+    """The characters of texts, and where each begins, counted from the first byte of all."""
+
+    points: tf.Tensor  # int32 (C,) code points
+    places: tf.Tensor  # int64 (C,) rising
+    text_places: tf.Tensor  # int64 (B,) where each text begins
+
+
+def characters(texts):
+    """string (B,) of valid UTF-8 -> `Characters`."""
+    # As one string, so that the places come counted from its start.
+    points, places = tf.strings.unicode_decode_with_offsets(tf.strings.reduce_join(texts), "UTF-8")
+    text_places = tf.cumsum(tf.strings.length(texts), exclusive=True)
+    return Characters(points, places, tf.cast(text_places, tf.int64))
+
+
+def fast_wordpiece(pieces, *, max_bytes):
+    """TensorFlow Text's linear-time WordPiece (Song et al. 2021), its own splitting included."""
+    model = wordpiece_model_builder.build_fast_wordpiece_model(
+        list(pieces), max_bytes, "##", "[UNK]", False, False
+    )
+    # As a tensor made from an array: its constructor would go over millions of Python integers.
+    with tf.init_scope():
+        buffer = tf.constant(np.frombuffer(model, dtype=np.uint8))
+    return tf_text.FastWordpieceTokenizer(token_out_type=tf.int32, model_buffer=buffer)

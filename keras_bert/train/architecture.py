@@ -1,0 +1,30 @@
+"""What `--architecture` means: the name of a published size, or the path of a config.json."""
+
+import dataclasses
+import os
+
+from keras_bert.config import BertConfig
+from keras_bert.errors import InputError
+
+
+def is_path(architecture):
+    """Whether an architecture is the path of a config.json, not a preset's name."""
+    text = os.fspath(architecture)
+    return text.endswith(".json") or os.sep in text
+
+
+def read_architecture(architecture, vocabulary):
+    """Returns the `BertConfig` of new weights for a vocabulary; it has a pooler in any case.
+
+    Raises `InputError` where there is no such architecture, its file is not a config, or it has
+    fewer rows than the vocabulary has pieces.
+    """
+    if not is_path(architecture):
+        return BertConfig.preset(str(architecture), vocab_size=len(vocabulary))
+    config = dataclasses.replace(BertConfig.from_file(architecture), add_pooling_layer=True)
+    if config.vocab_size < len(vocabulary):
+        raise InputError(
+            f"{architecture} has vocab_size {config.vocab_size}, fewer rows than the vocabulary's "
+            f"{len(vocabulary)} pieces."
+        )
+    return config

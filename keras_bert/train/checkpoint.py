@@ -1,0 +1,124 @@
+"""Exact resume: everything that the next training step depends on, in one file.
+
+Keras has nothing that does this: `.keras`, `.weights.h5`, `tf.train.Checkpoint` and
+`BackupAndRestore` lose the state of dropout's seed generators, the batch and the place in the data.
+Here a checkpoint is every variable of model and optimizer by path, seed generators among them, and
+with it whatever the run says about itself (the step, from which the place in the data follows).
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401  (teaches numpy the name bfloat16, which a variable's type may be)
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from keras_bert.errors import InputError
+
+_NAME = re.compile(r"step-(\d{9})\.safetensors")
+
+
+class Checkpoint:
+    """The checkpoints of one run, in the folder `folder`; only the latest one is kept.
+
+    `save` and `restore` take the same `model`, compiled with an optimizer.
+    """
+
+    def __init__(self, folder, model):
+        self.folder = Path(folder)
+        self.model = model
+
+    @property
+    def latest(self):
+        """The path of the latest checkpoint, or None."""
+        if not self.folder.is_dir():
+            return None
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        return max(found, key=lambda path: path.name, default=None)
+
+    def save(self, step, state):
+        """Writes the checkpoint after `step` steps, with the JSON value `state`.
+
+        It is written aside and renamed, so that a kill at any moment leaves a whole checkpoint;
+        then the ones before it are deleted.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tensors = {
+            # A contiguous copy; np.ascontiguousarray would make a vector of a number.
+            name: np.array(variable, order="C")
+            for name, variable in named_variables(self.model).items()
+        }
+        path = self.folder / f"step-{step:09d}.safetensors"
+        aside = path.with_name(f"{path.name}.part")
+        save_file(tensors, aside, metadata={"step": str(step), "state": json.dumps(state)})
+        with open(aside, "rb") as file:
+            os.fsync(file.fileno())
+        aside.replace(path)
+        for other in self.folder.iterdir():
+            ours = _NAME.fullmatch(other.name.removesuffix(".part"))
+            if ours and other != path:
+                other.unlink()
+
+    def restore(self):
+        """Puts the latest checkpoint into model and optimizer; returns (step, state).
+
+        Raises `InputError` where the file is broken or holds other variables than the model.
+        """
+        path = self.latest
+        variables = named_variables(self.model)
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = file.metadata()
+                _check(file, variables, path)
+                for name, variable in variables.items():
+                    variable.assign(file.get_tensor(name))
+        except (SafetensorError, OSError) as error:
+            raise InputError(
+                f"{path} is not a whole checkpoint: {error}; begin anew with --force."
+            ) from error
+        return int(metadata["step"]), json.loads(metadata["state"])
+
+
+def named_variables(model):
+    """Returns every variable of a compiled model and its optimizer by a name that is its place.
+
+    Names are Keras's paths, but for seed generators: Keras numbers those by how many the process
+    has made, so here they are numbered in the model's order. The optimizer is built if it is not.
+    """
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    named = {}
+    for prefix, variables in (("model", model.variables), ("optimizer", model.optimizer.variables)):
+        seeds = 0
+        for variable in variables:
+            name = f"{prefix}/{variable.path}"
+            if variable.name == "seed_generator_state":
+                name = f"{prefix}/seed_generators/{seeds}"
+                seeds += 1
+            if name in named:
+                raise ValueError(
+                    f"Two variables have one path, give layers names. Received: {name}"
+                )
+            named[name] = variable
+    return named
+
+
+def _check(file, variables, path):
+    """Raises `InputError` unless the file holds these variables in these shapes."""
+    found, wanted = set(file.keys()), set(variables)
+    for names, text in ((wanted - found, "lacks"), (found - wanted, "also holds")):
+        if names:
+            raise InputError(
+                f"{path} is a checkpoint of another model: it {text} {min(names)}; begin anew "
+                "with --force."
+            )
+    for name in sorted(wanted):
+        shape, expected = tuple(file.get_slice(name).get_shape()), tuple(variables[name].shape)
+        if shape != expected:
+            raise InputError(
+                f"{path} is a checkpoint of another model: it holds {name} in the shape {shape}, "
+                f"and the model has {expected}; begin anew with --force."
+            )

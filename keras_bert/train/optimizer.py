@@ -1,0 +1,52 @@
+"""BERT's optimizer: AdamW with warm-up and decay, global clipping, no decay on biases and norms."""
+
+import keras
+
+from keras_bert.errors import InputError
+from keras_bert.train.schedule import WarmupLinearDecay
+
+# google-research/bert, optimization.py.
+_BETA_1 = 0.9
+_BETA_2 = 0.999
+_EPSILON = 1e-6
+_GLOBAL_CLIPNORM = 1.0
+
+
+def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
+    """Returns the optimizer that trains `model` for `steps` steps.
+
+    `learning_rate` is the highest rate, reached after the share `warmup` (0 to below 1) of the
+    steps; it falls to 0 at the end. Weights decay by `weight_decay` times the rate (decoupled,
+    Loshchilov and Hutter 2019) where they are matrices; biases and the scales and offsets of
+    LayerNorm do not. Gradients are clipped to a global norm of 1. Unlike google-research/bert, the
+    moments are corrected for their start at zero, as in Hugging Face's and Keras's AdamW.
+
+    Raises `InputError` where a number is out of its range.
+    """
+    if steps < 1:
+        raise InputError(f"The number of steps is {steps}; at least 1 is needed.")
+    if not learning_rate > 0:
+        raise InputError(f"The learning rate is {learning_rate}; it must be above 0.")
+    if not 0 <= warmup < 1:
+        raise InputError(f"The warm-up is {warmup}; give a share of the steps, from 0 to below 1.")
+    if not weight_decay >= 0:
+        raise InputError(f"The weight decay is {weight_decay}; it must not be negative.")
+    optimizer = keras.optimizers.AdamW(
+        WarmupLinearDecay(peak=learning_rate, warmup_steps=int(warmup * steps), steps=steps),
+        weight_decay=weight_decay,
+        beta_1=_BETA_1,
+        beta_2=_BETA_2,
+        epsilon=_EPSILON,
+        global_clipnorm=_GLOBAL_CLIPNORM,
+        # A fixed name: checkpoints store variables by path, and Keras numbers automatic names.
+        name="adamw",
+    )
+    optimizer.exclude_from_weight_decay(
+        var_list=[variable for variable in model.trainable_variables if not decays(variable)]
+    )
+    return optimizer
+
+
+def decays(variable):
+    """Whether weight decay applies to a variable: to matrices, not to biases and norms."""
+    return len(variable.shape) > 1 and "bias" not in variable.name

@@ -1,0 +1,170 @@
+"""The output folder of a training run: what is in it, and whether a command may go on with it.
+
+OUTPUT/run.json       every setting, written first: the mark by which a command knows its folder
+OUTPUT/checkpoints/   what the run resumes from
+OUTPUT/logs/          TensorBoard
+OUTPUT/model/         the model folder
+OUTPUT/metrics.json   the results, written last: the run is finished
+"""
+
+import json
+import os
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+from keras_bert.errors import InputError
+
+_ENTRIES = ("checkpoints", "logs", "model", "metrics.json", "run.json")  # run.json goes last
+_VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
+
+
+class RunFolder:
+    """The output folder of one run of `command` (`"pretrain"`, `"finetune"`).
+
+    `settings` is every setting that the result depends on, as JSON can hold it (paths as strings),
+    without the output folder and `force`. `inputs` maps the name of an input to a fingerprint of
+    its content, so that a run is not continued on other data under the same name.
+
+    A fresh or empty folder is begun (run.json is written). A folder in which the same command ran
+    with the same settings and inputs is gone on with: `resumed` is True, and `finished` says
+    whether there is anything left to do. Everything else raises `InputError`: other settings, a
+    folder of another command, a folder that holds something else. With `force`, what this command
+    left there before is deleted first, and nothing else ever is.
+    """
+
+    def __init__(self, path, *, command, settings, inputs, force=False):
+        self.path = Path(path)
+        self.command = command
+        self.checkpoints = self.path / "checkpoints"
+        self.logs = self.path / "logs"
+        self.model = self.path / "model"
+        self._metrics = self.path / "metrics.json"
+        self._run = self.path / "run.json"
+        # Through JSON, so that it compares equal to what is read back (tuples, int keys).
+        wanted = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
+
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"The output {self.path} is a file; give a folder.")
+        found = self._read_run()
+        if found is None:
+            self._refuse_what_is_not_ours(force)
+        elif force:
+            self._delete()
+            found = None
+        self.resumed = found is not None
+        if self.resumed:
+            self._refuse_other_settings(found, wanted)
+        else:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_json(self._run, {"command": command, **wanted, "versions": _versions()})
+
+    @property
+    def finished(self):
+        """Whether the run came to its end."""
+        return self._metrics.is_file()
+
+    def read_metrics(self):
+        """Returns the results of a finished run."""
+        return json.loads(self._metrics.read_text(encoding="utf-8"))
+
+    def write_metrics(self, metrics):
+        """Writes the results (the last thing that a run writes)."""
+        write_json(self._metrics, metrics)
+
+    def _read_run(self):
+        """Returns run.json where this command wrote it, else None."""
+        if not self._run.is_file():
+            return None
+        run = _parse_run(self._run)
+        return run if run["command"] == self.command else None
+
+    def _refuse_what_is_not_ours(self, force):
+        held = sorted(entry.name for entry in self.path.iterdir()) if self.path.exists() else []
+        # Left where a run was killed while it wrote its first file.
+        held = [name for name in held if name != "run.json.part"]
+        in_the_way = [name for name in held if name in _ENTRIES] if force else held
+        if in_the_way and force:
+            raise InputError(
+                f"The output folder {self.path} holds a {in_the_way[0]} that {self.command} did "
+                "not write, and --force deletes only what it wrote itself; give another folder."
+            )
+        if in_the_way:
+            raise InputError(
+                f"The output folder {self.path} holds something else ({', '.join(held[:3])}"
+                f"{', …' if len(held) > 3 else ''}); give a new or an empty folder."
+            )
+
+    def _refuse_other_settings(self, found, wanted):
+        for kind in ("settings", "inputs"):
+            before, now = found[kind], wanted[kind]
+            for name in sorted(before.keys() | now.keys()):
+                if before.get(name) == now.get(name):
+                    continue
+                if kind == "inputs":
+                    what = f"on other content of {name}"
+                else:
+                    what = f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
+                raise InputError(
+                    f"The run in {self.path} was begun {what}; give the same again to go on, "
+                    "another output folder, or --force to begin anew."
+                )
+
+    def _delete(self):
+        for name in _ENTRIES:
+            entry = self.path / name
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink(missing_ok=True)
+
+
+def read_settings(path, *, command):
+    """Returns the settings in a run.json that `command` wrote (for `--settings`)."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"There is no settings file {path}; give the run.json of a run.")
+    run = _parse_run(path)
+    if run["command"] != command:
+        raise InputError(
+            f"{path} holds the settings of {run['command']}, not of {command}; give the run.json "
+            f"of a {command} run."
+        )
+    return run["settings"]
+
+
+def write_json(path, value):
+    """Writes JSON aside and renames it, so that a reader never sees half a file."""
+    path = Path(path)
+    aside = path.with_name(f"{path.name}.part")
+    with open(aside, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def _parse_run(path):
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is not a settings file of a run: {error}.") from error
+    shape = {"command": str, "settings": dict, "inputs": dict}
+    if not isinstance(run, dict) or any(
+        not isinstance(run.get(key), kind) for key, kind in shape.items()
+    ):
+        raise InputError(
+            f"{path} is not a settings file of a run: it should hold command, settings and inputs."
+        )
+    return run
+
+
+def _versions():
+    versions = {}
+    for name in _VERSIONS_OF:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # TensorFlow has several distributions; the one called so is not installed
+    return versions

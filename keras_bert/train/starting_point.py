@@ -1,0 +1,88 @@
+"""What a fine-tuning run starts from: a model folder, or an architecture with random weights."""
+
+import dataclasses
+import hashlib
+import json
+
+from keras_bert.checkpoints import load
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.train.architecture import read_architecture
+from keras_bert.train.inference import find_model_folder
+
+
+class StartingPoint:
+    """Either `model`, or `architecture` with `vocab` (and `cased`), checked and ready to build.
+
+    Args:
+        model: a model folder, or the output folder of a run.
+        architecture: "tiny" … "large", or the path of a config.json: random weights.
+        vocab: the vocab.txt of an architecture.
+        cased: the vocabulary of an architecture keeps capitals and accents.
+
+    Attributes: `fingerprint`, a hash of everything that the weights and ids depend on but the seed;
+    `description`, a line for the user.
+
+    Raises InputError where the arguments do not go together or a file is missing or broken.
+    """
+
+    def __init__(self, *, model=None, architecture=None, vocab=None, cased=False):
+        if (model is None) == (architecture is None):
+            raise InputError(
+                "Give either a model folder to start from, or an architecture (with a vocabulary) "
+                "to start from random weights."
+            )
+        if model is not None and (vocab is not None or cased):
+            raise InputError(
+                "A model folder has its own vocabulary; leave the vocabulary and its case out."
+            )
+        if architecture is not None and vocab is None:
+            raise InputError("An architecture needs a vocabulary; give the path of a vocab.txt.")
+        if model is not None:
+            self._folder = find_model_folder(model)
+            self.description = f"Starting from the weights in {self._folder}."
+            self.fingerprint = _hash_of_folder(self._folder)
+            return
+        self._folder = None
+        self._vocabulary = Vocabulary.from_file(vocab)
+        self._lowercase = not cased
+        self._config = read_architecture(architecture, self._vocabulary)
+        self.description = f"Starting from random weights ({architecture})."
+        described = [self._config.to_dict(), self._vocabulary.sha256, cased]
+        self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+    def build(self):
+        """Returns (`BertEncoder`, `Tokenizer`); random weights draw on Keras's global seed."""
+        if self._folder is None:
+            tokenizer = Tokenizer.from_vocab(self._vocabulary, lowercase=self._lowercase)
+            return BertEncoder(self._config), tokenizer
+        encoder, tokenizer = load(self._folder)
+        if tokenizer is None:
+            raise InputError(
+                f"{self._folder} has no vocab.txt; its byte-level tokenizer is not part of "
+                "keras-bert, so it cannot be fine-tuned on text."
+            )
+        return _with_pooler(encoder), tokenizer
+
+
+def _with_pooler(encoder):
+    """The encoder, with a new pooler where its weights came without one (as a masked LM's do)."""
+    if encoder.config.add_pooling_layer:
+        return encoder
+    pooled = BertEncoder(dataclasses.replace(encoder.config, add_pooling_layer=True))
+    pooled.embeddings.set_weights(encoder.embeddings.get_weights())
+    for new, old in zip(pooled.blocks, encoder.blocks, strict=True):
+        new.set_weights(old.get_weights())
+    return pooled
+
+
+def _hash_of_folder(folder):
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.suffix in (".json", ".safetensors", ".txt"):
+            digest.update(path.name.encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

@@ -1,0 +1,56 @@
+"""What the tests of the formats share: a small vocabulary, models with random weights, inputs."""
+
+import numpy as np
+import pytest
+
+from keras_bert import Tokenizer, Vocabulary
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
+SIZES = {
+    "vocab_size": 15,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 8,  # square kernels everywhere: the trap of a lost transposition
+    "max_position_embeddings": 8,
+    "initializer_range": 0.3,
+}
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return Tokenizer.from_vocab(Vocabulary(PIECES), lowercase=True)
+
+
+@pytest.fixture
+def make_encoder():
+    """Makes an encoder with these changes to the sizes, its weights random."""
+    return lambda **changes: shake(BertEncoder(BertConfig(**{**SIZES, **changes})))
+
+
+@pytest.fixture
+def inputs():
+    """A batch with padding, two segments and positions of predictions."""
+    rng = np.random.default_rng(5)
+    lengths = np.array([6, 3, 5])
+    return {
+        "input_ids": rng.integers(5, 15, (3, 6)).astype("int32"),
+        "input_mask": (np.arange(6) < lengths[:, None]).astype("int32"),
+        "segment_ids": rng.integers(0, 2, (3, 6)).astype("int32"),
+        "masked_lm_positions": np.array([[1, 0], [0, 1], [1, 1]], "int32"),
+    }
+
+
+@pytest.fixture(name="shake")
+def shake_fixture():
+    return shake
+
+
+def shake(model):
+    """Random values everywhere: biases of zero and gammas of one hide a mix-up."""
+    rng = np.random.default_rng(21)
+    for weight in model.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape) * 0.3)
+    return model

@@ -1,0 +1,53 @@
+"""Conversion between formats, by the call and by the command."""
+
+import numpy as np
+import pytest
+
+from keras_bert import Pretrainer
+from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints.convert import convert
+from keras_bert.cli.main import main
+
+
+@pytest.fixture
+def folder(make_encoder, tokenizer, tmp_path, shake):
+    task = shake(Pretrainer(make_encoder(hidden_act="gelu_new"), tokenizer))
+    save_folder(task, tokenizer, tmp_path / "folder")
+    return tmp_path / "folder"
+
+
+def test_there_and_back_changes_no_byte(folder, tmp_path):
+    done = convert(folder, tmp_path / "google", to="google")
+    assert done == {"found": "folder", "wrote": "BertForPreTraining", "left_out": []}
+    convert(tmp_path / "google", tmp_path / "back")
+    for name in ("model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "back" / name).read_bytes(), name
+
+
+def test_keras_nlp_takes_the_encoder_alone(folder, tmp_path):
+    pytest.importorskip("keras_nlp")
+    done = convert(folder, tmp_path / "preset", to="keras-nlp")
+    assert done["left_out"] == ["BertForPreTraining"] and done["wrote"] == "BertModel"
+    assert convert(tmp_path / "preset", tmp_path / "back")["found"] == "keras-nlp"
+
+
+def test_a_head_that_the_architecture_does_not_name_is_said(folder, tmp_path):
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace("BertForPreTraining", "BertForMaskedLM"))
+    assert convert(folder, tmp_path / "out")["left_out"] == ["cls.seq_relationship"]
+
+
+def test_the_command(folder, tmp_path, capsys):
+    google = str(tmp_path / "google")
+    assert main(["convert", "--input", str(folder), "--output", google, "--to", "google"]) == 0
+    assert "Next: --init_checkpoint" in capsys.readouterr().out
+    assert main(["convert", "--input", google, "--output", google]) == 2
+    assert "exists and is not empty" in capsys.readouterr().err
+    back = str(tmp_path / "back")
+    assert main(["convert", "--input", google, "--output", back]) == 0
+    assert "BertForPreTraining, from a model in the format google" in capsys.readouterr().out
+    weights = [load_task(path).trainable_weights for path in (folder, back)]
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    assert main(["convert", "--input", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
+    assert "is no model that can be read" in capsys.readouterr().err

@@ -1,0 +1,217 @@
+"""Google's TF1 checkpoints, in and out."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import Classifier, Pretrainer
+from keras_bert.checkpoints.google import load_google, save_google
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.tasks.fill_mask import FillMask
+
+# The names that google-research/bert's modeling.py and run_pretraining.py give a model of one
+# layer, from its own scopes: written out here, so that our table is held against something else.
+ENCODER_NAMES = """
+bert/embeddings/word_embeddings
+bert/embeddings/token_type_embeddings
+bert/embeddings/position_embeddings
+bert/embeddings/LayerNorm/beta
+bert/embeddings/LayerNorm/gamma
+bert/encoder/layer_0/attention/self/query/kernel
+bert/encoder/layer_0/attention/self/query/bias
+bert/encoder/layer_0/attention/self/key/kernel
+bert/encoder/layer_0/attention/self/key/bias
+bert/encoder/layer_0/attention/self/value/kernel
+bert/encoder/layer_0/attention/self/value/bias
+bert/encoder/layer_0/attention/output/dense/kernel
+bert/encoder/layer_0/attention/output/dense/bias
+bert/encoder/layer_0/attention/output/LayerNorm/beta
+bert/encoder/layer_0/attention/output/LayerNorm/gamma
+bert/encoder/layer_0/intermediate/dense/kernel
+bert/encoder/layer_0/intermediate/dense/bias
+bert/encoder/layer_0/output/dense/kernel
+bert/encoder/layer_0/output/dense/bias
+bert/encoder/layer_0/output/LayerNorm/beta
+bert/encoder/layer_0/output/LayerNorm/gamma
+bert/pooler/dense/kernel
+bert/pooler/dense/bias
+""".split()
+HEAD_NAMES = """
+cls/predictions/transform/dense/kernel
+cls/predictions/transform/dense/bias
+cls/predictions/transform/LayerNorm/beta
+cls/predictions/transform/LayerNorm/gamma
+cls/predictions/output_bias
+cls/seq_relationship/output_weights
+cls/seq_relationship/output_bias
+""".split()
+
+
+@pytest.fixture
+def folder(make_encoder, tokenizer, tmp_path, shake):
+    """A checkpoint of a pre-trainer of one layer."""
+    encoder = make_encoder(num_hidden_layers=1, hidden_act="gelu_new")
+    save_google(shake(Pretrainer(encoder, tokenizer)), tokenizer, tmp_path / "google")
+    return tmp_path / "google"
+
+
+def tensors_of(folder):
+    reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def write(folder, tensors):
+    names = sorted(tensors)
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / "bert_model.ckpt"),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[tf.constant(tensors[name]) for name in names],
+    )
+
+
+def layer_norm(x, scope, tensors):
+    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+    return x * tensors[f"{scope}/LayerNorm/gamma"] + tensors[f"{scope}/LayerNorm/beta"]
+
+
+def dense(x, scope, tensors):
+    return x @ tensors[f"{scope}/kernel"] + tensors[f"{scope}/bias"]
+
+
+def original(tensors, inputs):
+    """modeling.py's BertModel of one layer and two heads, in numpy: -> sequence, pooled output."""
+    ids, mask = inputs["input_ids"], inputs["input_mask"]
+    scope = "bert/embeddings"
+    x = tensors[f"{scope}/word_embeddings"][ids]
+    x = x + tensors[f"{scope}/token_type_embeddings"][inputs["segment_ids"]]
+    x = x + tensors[f"{scope}/position_embeddings"][: ids.shape[1]]
+    x = layer_norm(x, scope, tensors)
+    layer = "bert/encoder/layer_0"
+
+    def heads(name):
+        y = dense(x, f"{layer}/attention/self/{name}", tensors)
+        return y.reshape(*ids.shape, 2, -1).transpose(0, 2, 1, 3)
+
+    scores = heads("query") @ heads("key").transpose(0, 1, 3, 2) / np.sqrt(x.shape[-1] / 2)
+    scores = scores + (1.0 - mask[:, None, None, :]) * -10000.0
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    context = (p @ heads("value")).transpose(0, 2, 1, 3).reshape(x.shape)
+    attended = dense(context, f"{layer}/attention/output/dense", tensors)
+    x = layer_norm(x + attended, f"{layer}/attention/output", tensors)
+    wide = dense(x, f"{layer}/intermediate/dense", tensors)
+    wide = 0.5 * wide * (1.0 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+    x = layer_norm(x + dense(wide, f"{layer}/output/dense", tensors), f"{layer}/output", tensors)
+    return x, np.tanh(dense(x[:, 0], "bert/pooler/dense", tensors))
+
+
+def encode(model, inputs):
+    encoder = model if isinstance(model, BertEncoder) else model.encoder
+    return encoder({name: inputs[name] for name in encoder.input})
+
+
+def test_names_are_the_original_codes(folder):
+    assert set(tensors_of(folder)) == {*ENCODER_NAMES, *HEAD_NAMES}
+    assert json.loads((folder / "bert_config.json").read_text())["hidden_act"] == "gelu"
+
+
+def test_outputs_are_those_of_the_original_computation(folder, inputs):
+    """Its "gelu" is the tanh form: the config that comes back says so."""
+    model, tokenizer = load_google(folder)
+    assert model.config.hidden_act == "gelu_new" and tokenizer.lowercase
+    sequence, pooled = original(tensors_of(folder), inputs)
+    y = encode(model, inputs)
+    difference = (y["sequence_output"] - sequence) * inputs["input_mask"][..., None]
+    assert np.abs(difference).max() < 1e-5
+    assert np.abs(y["pooled_output"] - pooled).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["encoder", "pretrainer", "fill-mask", "classifier"])
+def test_comes_back_as_it_went(kind, make_encoder, tokenizer, tmp_path, shake):
+    encoder = make_encoder(hidden_act="gelu_new")
+    model = {
+        "encoder": lambda: encoder,
+        "pretrainer": lambda: Pretrainer(encoder, tokenizer),
+        "fill-mask": lambda: FillMask(encoder, tokenizer),
+        "classifier": lambda: Classifier(encoder, tokenizer, labels=["a", "b", "c"]),
+    }[kind]()
+    save_google(shake(model), tokenizer, tmp_path / "google")
+    again, its_tokenizer = load_google(tmp_path / "google")
+    assert type(again) is type(model) and again.config == model.config
+    assert its_tokenizer.vocabulary.pieces == tokenizer.vocabulary.pieces
+    assert getattr(again, "labels", None) == getattr(model, "labels", None)
+    for one, other in zip(again.trainable_weights, model.trainable_weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_a_prefix_will_do_and_optimizer_slots_are_ignored(folder):
+    tensors = tensors_of(folder)
+    slots = {
+        f"{name}/adam_{letter}": tensor * 0 for name, tensor in tensors.items() for letter in "mv"
+    }
+    write(folder, {**tensors, **slots, "global_step": np.array(7, "int64")})
+    model, _ = load_google(folder / "bert_model.ckpt")
+    np.testing.assert_array_equal(
+        model.encoder.pooler.dense.kernel.numpy(), tensors["bert/pooler/dense/kernel"]
+    )
+
+
+def test_the_vocabulary_says_whether_it_is_cased(folder):
+    path = folder / "vocab.txt"
+    path.write_text(path.read_text().replace("\nj\n", "\nJ\n"))
+    assert not load_google(folder)[1].lowercase
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            {"bert/pooler/dense/bias": None},
+            r"lacks the tensor bert/pooler/dense/bias of shape \[8\]",
+        ),
+        ({"bert/adapter": np.zeros(3, "float32")}, r"bert/adapter of shape \[3\].*has no place"),
+        (
+            {"bert/pooler/dense/kernel": np.zeros((8, 7), "float32")},
+            r"bert/pooler/dense/kernel has the shape \[8, 7\]",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(folder, change, message):
+    tensors = {**tensors_of(folder), **change}
+    write(folder, {name: tensor for name, tensor in tensors.items() if tensor is not None})
+    with pytest.raises(InputError, match=message):
+        load_google(folder)
+
+
+def test_broken_folders_are_one_sentence(folder, tmp_path):
+    data = folder / "bert_model.ckpt.data-00000-of-00001"
+    whole = data.read_bytes()
+    data.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="not a whole TensorFlow checkpoint"):
+        load_google(folder)
+    (folder / "bert_model.ckpt.index").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="not a whole TensorFlow checkpoint"):
+        load_google(folder)
+    (folder / "bert_model.ckpt.index").unlink()
+    with pytest.raises(InputError, match="should hold one TensorFlow checkpoint"):
+        load_google(folder)
+    with pytest.raises(InputError, match="no checkpoint"):
+        load_google(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "change", [{"layer_norm_eps": 1e-5}, {"is_decoder": True}, {"model_type": "roberta"}]
+)
+def test_what_that_code_cannot_compute_is_refused(change, make_encoder, tokenizer, tmp_path):
+    with pytest.raises(InputError, match="google-research/bert computes BERT alone"):
+        save_google(make_encoder(**change), tokenizer, tmp_path / "google")
+    assert not (tmp_path / "google").exists()
+
+
+def test_gelu_by_erf_is_written_with_a_warning(make_encoder, tokenizer, tmp_path):
+    with pytest.warns(UserWarning, match="tanh form"):
+        save_google(make_encoder(hidden_act="gelu"), tokenizer, tmp_path / "google")

@@ -1,0 +1,90 @@
+"""keras-nlp's BertBackbone, in and out."""
+
+import numpy as np
+import pytest
+
+from keras_bert.checkpoints.keras_nlp import (
+    from_keras_nlp,
+    is_keras_nlp,
+    load_keras_nlp,
+    save_keras_nlp,
+    to_keras_nlp,
+)
+from keras_bert.errors import InputError
+
+keras_nlp = pytest.importorskip("keras_nlp", reason="NOT TESTED against keras-nlp")
+
+
+def theirs(backbone, inputs):
+    return backbone(
+        {
+            "token_ids": inputs["input_ids"],
+            "padding_mask": inputs["input_mask"],
+            "segment_ids": inputs["segment_ids"],
+        }
+    )
+
+
+def ours(encoder, inputs):
+    return encoder({name: inputs[name] for name in encoder.input})
+
+
+def check_equal(encoder, backbone, inputs):
+    one, other = ours(encoder, inputs), theirs(backbone, inputs)
+    mask = inputs["input_mask"][..., None]
+    difference = (np.array(one["sequence_output"]) - np.array(other["sequence_output"])) * mask
+    assert np.abs(difference).max() < 1e-5
+    pooled = np.array(one["pooled_output"]) - np.array(other["pooled_output"])
+    assert np.abs(pooled).max() < 1e-5
+
+
+def test_from_a_backbone(inputs, shake):
+    backbone = keras_nlp.models.BertBackbone(
+        vocabulary_size=15,
+        num_layers=2,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=12,
+        max_sequence_length=9,
+        num_segments=2,
+    )
+    encoder = from_keras_nlp(shake(backbone))
+    assert encoder.config.hidden_act == "gelu_new"
+    check_equal(encoder, backbone, inputs)
+
+
+def test_to_a_backbone(inputs, make_encoder):
+    encoder = make_encoder(hidden_act="gelu_new")
+    backbone = to_keras_nlp(encoder)
+    assert len(backbone.weights) == len(encoder.trainable_weights)
+    check_equal(encoder, backbone, inputs)
+
+
+def test_through_a_preset_folder(inputs, make_encoder, tokenizer, tmp_path):
+    encoder = make_encoder(hidden_act="gelu_new")
+    save_keras_nlp(encoder, tokenizer, tmp_path / "preset")
+    assert is_keras_nlp(tmp_path / "preset")
+    check_equal(
+        encoder, keras_nlp.models.BertBackbone.from_preset(str(tmp_path / "preset")), inputs
+    )
+    again, its_tokenizer = load_keras_nlp(tmp_path / "preset")
+    assert its_tokenizer.vocabulary.pieces == tokenizer.vocabulary.pieces
+    for one, other in zip(again.trainable_weights, encoder.trainable_weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    (tmp_path / "preset" / "model.weights.h5").unlink()
+    with pytest.raises(InputError, match="not a whole keras-nlp preset"):
+        load_keras_nlp(tmp_path / "preset")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_act": "gelu"},
+        {"layer_norm_eps": 1e-5},
+        {"is_decoder": True},
+        {"add_pooling_layer": False},
+    ],
+)
+def test_what_it_cannot_compute_is_refused(change, make_encoder):
+    with pytest.raises(InputError, match="keras-nlp's BertBackbone is BERT with gelu"):
+        to_keras_nlp(make_encoder(**{"hidden_act": "gelu_new", **change}))

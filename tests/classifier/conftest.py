@@ -1,0 +1,96 @@
+"""A classifier small enough to make in a moment, with answers that differ from text to text."""
+
+import string
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+from keras_bert.tasks.classifier import Classifier
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+WORDS = "the a film is was good great fun bad dull awful plot cast buy pills now meeting minutes"
+
+
+def logits(task, text):
+    """float (C,): the task's own answer to one text, with no padding in the way."""
+    vocabulary = task.tokenizer.vocabulary
+    ids = task.tokenizer.tokenize([text])[0].numpy()[: task.max_length - 2]
+    ids = np.array([[vocabulary.cls_id, *ids, vocabulary.sep_id]], np.int32)
+    batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
+    return np.asarray(task(batch, training=False)["logits"])[0]
+
+
+@pytest.fixture(scope="session")
+def answers(task, texts):
+    """float (N, C): the probabilities of `texts`, one text at a time."""
+    rows = np.array([logits(task, text) for text in texts], np.float64)
+    rows = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    letters = string.ascii_lowercase + string.digits
+    pieces = [*SPECIAL_PIECES, *letters, *(f"##{c}" for c in letters), *string.punctuation]
+    return Tokenizer.from_vocab(Vocabulary([*pieces, *(w for w in WORDS.split() if len(w) > 1)]))
+
+
+@pytest.fixture(scope="session")
+def config(tokenizer):
+    return BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.3,  # untrained answers that differ from text to text
+    )
+
+
+@pytest.fixture(scope="session")
+def make_task(tokenizer, config):
+    def make():
+        keras.utils.set_random_seed(7)
+        task = Classifier(BertEncoder(config), tokenizer, labels=["ham", "spam", "other"])
+        # Untrained logits differ little from text to text: spread them about zero.
+        task.classifier.kernel.assign(10 * task.classifier.kernel)
+        mean = np.mean([logits(task, word) for word in WORDS.split()], axis=0)
+        task.classifier.bias.assign(-mean)
+        return task
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def task(make_task):
+    """Shared by the tests: not to be trained."""
+    return make_task()
+
+
+@pytest.fixture(scope="session")
+def model_folder(task, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classifier") / "model"
+    task.save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """Texts of many lengths, strange ones among them."""
+    rng = np.random.default_rng(0)
+    words = WORDS.split()
+    ordinary = [" ".join(rng.choice(words, rng.integers(1, 30))) for _ in range(40)]
+    return [
+        *ordinary,
+        "",
+        "   ",
+        "x" * 500,
+        "good film " * 2000,
+        "Été, ß; 好 film!",
+        "[MASK] [SEP]",
+    ]

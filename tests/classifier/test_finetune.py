@@ -1,0 +1,204 @@
+"""Fine-tuning: it learns, resumes exactly, keeps the model it says, and refuses bad input."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from keras_bert.checkpoints import load, load_task, save_folder
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.train.evaluate import evaluate
+from keras_bert.train.finetune import finetune
+from keras_bert.train.starting_point import StartingPoint
+
+REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, tokenizer, config):
+    """A task that can be learned: which of two sets of words a text holds one of."""
+    folder = tmp_path_factory.mktemp("reviews")
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 96), ("dev", 40)):
+        lines = []
+        for i in range(count):
+            label = ("good", "bad")[i % 2]
+            words = [*rng.choice(["film", "plot", "cast", "the"], rng.integers(0, 9))]
+            words.insert(rng.integers(0, len(words) + 1), rng.choice(REVIEWS[label]))
+            lines.append(f"{' '.join(words)}\t{label}\n")
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    (folder / "config.json").write_text(json.dumps({**config.to_dict(), "initializer_range": 0.1}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def arguments(files):
+    return {
+        "train": files / "train.tsv",
+        "dev": files / "dev.tsv",
+        "architecture": files / "config.json",
+        "vocab": files / "vocab.txt",
+        "max_length": 16,
+        "batch_size": 8,
+        "learning_rate": 5e-3,
+        "epochs": 6,
+        "checkpoint_every": 5,
+        "deterministic": True,
+        "seed": 3,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(arguments, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "unbroken"
+    told = []
+    metrics = finetune(**arguments, output=output, report=told.append)
+    return output, metrics, told
+
+
+def test_it_learns_and_measures_what_it_kept(run, files):
+    output, metrics, _ = run
+    assert metrics["dev"]["accuracy"] > 0.9
+    assert metrics["labels"] == ["bad", "good"]
+    assert metrics == json.loads((output / "metrics.json").read_text())
+    measures = evaluate(model=output, data=files / "dev.tsv")
+    assert measures["confusion"] == metrics["dev"]["confusion"]
+    assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
+
+
+def test_the_best_epoch_is_kept_and_said(run):
+    _, metrics, told = run
+    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
+    assert len(by_epoch) == 6
+    assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
+    assert metrics["dev"]["accuracy"] == pytest.approx(max(by_epoch), abs=1e-6)
+    assert f"epoch {metrics['kept']['epoch']} of 6" in told[-1]
+    assert any('"bad": 48, "good": 48' in line for line in told)
+
+
+def test_the_folder_holds_what_the_design_says(run):
+    output, _, _ = run
+    assert sorted(entry.name for entry in output.iterdir()) == [
+        "checkpoints",
+        "logs",
+        "metrics.json",
+        "model",
+        "run.json",
+    ]
+    task = load_task(output / "model")
+    assert (task.labels, task.max_length) == (("bad", "good"), 16)
+    assert not (output / "checkpoints" / "best").exists()
+
+
+def test_a_finished_run_is_not_repeated_and_another_is_refused(run, arguments, files):
+    output, metrics, _ = run
+    before = (output / "model" / "model.safetensors").stat().st_mtime_ns
+    assert finetune(**arguments, output=output) == metrics
+    assert (output / "model" / "model.safetensors").stat().st_mtime_ns == before
+    with pytest.raises(InputError, match="epochs 6, and now it is 5"):
+        finetune(**{**arguments, "epochs": 5}, output=output)
+    original = (files / "dev.tsv").read_text()
+    (files / "dev.tsv").write_text(original + "good\tgood\n")
+    with pytest.raises(InputError, match="other content of dev"):
+        finetune(**arguments, output=output)
+    (files / "dev.tsv").write_text(original)
+
+
+# Kills itself, as a power cut would, after the checkpoint of the step that it is given.
+KILLED = """
+import json, os, signal, sys
+from keras_bert.train import checkpoint
+save = checkpoint.Checkpoint.save
+def save_and_die(self, step, state):
+    save(self, step, state)
+    if step >= int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.Checkpoint.save = save_and_die
+from keras_bert.train.finetune import finetune
+finetune(**json.loads(sys.argv[1]))
+"""
+
+
+def test_a_killed_run_ends_with_the_same_weights(run, arguments, tmp_path):
+    output, metrics, _ = run
+    given = {name: str(v) if hasattr(v, "parts") else v for name, v in arguments.items()}
+    given["output"] = str(tmp_path / "killed")
+    died = subprocess.run(
+        [sys.executable, "-c", KILLED, json.dumps(given), "15"], capture_output=True
+    )
+    assert died.returncode == -9, died.stderr.decode()[-2000:]
+    assert not (tmp_path / "killed" / "metrics.json").exists()
+    resumed = finetune(**arguments, output=given["output"])
+    assert resumed["kept"] == metrics["kept"]
+    assert resumed["dev"] == metrics["dev"]
+    ours = load_file(tmp_path / "killed" / "model" / "model.safetensors")
+    theirs = load_file(output / "model" / "model.safetensors")
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
+
+
+def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, config, tmp_path):
+    encoder = BertEncoder(config)
+    save_folder(encoder, tokenizer, tmp_path / "pretrained" / "model")
+    given = {**arguments, "epochs": 1, "learning_rate": 1e-9, "keep": "last"}
+    for name in ("architecture", "vocab"):
+        given.pop(name)
+    metrics = finetune(**given, model=tmp_path / "pretrained", output=tmp_path / "run", dropout=0.0)
+    assert metrics["kept"] == {"which": "last", "epoch": 1, "step": metrics["steps"]}
+    tuned, _ = load(tmp_path / "run" / "model")
+    for before, after in zip(encoder.weights, tuned.weights, strict=True):
+        np.testing.assert_allclose(before, after, atol=1e-5)
+
+
+def test_an_encoder_without_a_pooler_gets_a_new_one(tokenizer, config, tmp_path):
+    encoder = BertEncoder(dataclasses.replace(config, add_pooling_layer=False))
+    save_folder(encoder, tokenizer, tmp_path / "model")
+    pooled, _ = StartingPoint(model=tmp_path).build()
+    assert pooled.pooler is not None
+    for before, after in zip(encoder.weights, pooled.weights, strict=False):
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"train": "none.tsv"}, "none.tsv does not exist"),
+        ({"max_length": 65}, "65 tokens is over the 64 positions"),
+        ({"model": "somewhere"}, "Give either a model folder"),
+        ({"architecture": None}, "Give either a model folder"),
+        ({"architecture": "huge"}, "no architecture 'huge'"),
+        ({"vocab": None}, "An architecture needs a vocabulary"),
+        ({"architecture": None, "vocab": None, "model": "nowhere"}, "no model folder nowhere"),
+        ({"task": "poetry"}, "no task 'poetry'; it is classifier"),
+        ({"keep": "worst"}, "best or last, not 'worst'"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"learning_rate": -1.0}, "learning rate is -1.0"),
+    ],
+)
+def test_bad_arguments(arguments, tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        finetune(**{**arguments, **changes}, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_labels_and_outputs(arguments, files, tmp_path):
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("good film\tgood\n\nodd film\todd\n")
+    with pytest.raises(InputError, match='dev.tsv, line 3: the label "odd" is none of'):
+        finetune(**{**arguments, "dev": dev}, output=tmp_path / "run")
+    one = tmp_path / "one.tsv"
+    one.write_text("good film\tgood\nnice film\tgood\n")
+    with pytest.raises(InputError, match='one.tsv has one label only \\("good"\\)'):
+        finetune(**{**arguments, "train": one}, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="holds something else"):
+        finetune(**arguments, output=tmp_path)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dev.tsv", "one.tsv"]

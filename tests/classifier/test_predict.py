@@ -1,0 +1,104 @@
+"""Prediction and evaluation: the same answers however they are asked for, and the measures."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.train.classification_metrics import classification_metrics
+from keras_bert.train.evaluate import evaluate
+from keras_bert.train.inference import load_classifier
+from keras_bert.train.predict import predict
+
+
+def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, answers):
+    found = list(predict(model=task, text=texts, batch_size=5))
+    assert [answer["text"] for answer in found] == texts
+    assert len({answer["label"] for answer in found}) == 3  # the fixture tells texts apart
+    for answer, row in zip(found, answers, strict=True):
+        assert answer["label"] == task.labels[row.argmax()]
+        assert answer["score"] == pytest.approx(row.max(), abs=1e-5)
+        assert list(answer["probabilities"].values()) == pytest.approx(row, abs=1e-5)
+
+
+def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, texts):
+    for folder in (model_folder, model_folder.parent):
+        found = load_classifier(folder)
+        assert (found.labels, found.max_length) == (task.labels, task.max_length)
+        for ours, theirs in zip(found.weights, task.weights, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_files_and_standard_input(task, tmp_path, monkeypatch):
+    texts = ["good film", "buy pills now", "dull plot"]
+    labels = ["ham", "spam", "ham"]
+    lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
+    (tmp_path / "labelled.tsv").write_text("".join(lines))
+    expected = list(predict(model=task, text=texts))
+    told = []
+    labelled = list(predict(model=task, data=tmp_path / "labelled.tsv", report=told.append))
+    assert [answer.pop("expected") for answer in labelled] == labels
+    assert labelled == expected
+    assert len(told) == 1 and "text in column 1, label in column 2" in told[0]
+    plain = "".join(f"{text}\n" for text in texts).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(plain)))
+    assert list(predict(model=task, data="-")) == expected
+
+
+def test_a_text_of_python_is_one_text(task):
+    assert [answer["text"] for answer in predict(model=task, text="good film")] == ["good film"]
+    with pytest.raises(InputError, match="Give either"):
+        predict(model=task)
+
+
+def test_evaluate_measures_the_answers(task, texts, answers):
+    labels = [task.labels[(row.argmax() + (i % 4 == 0)) % 3] for i, row in enumerate(answers)]
+    measures = evaluate(model=task, data=list(zip(texts, labels, strict=True)))
+    expected = np.array([task.labels.index(label) for label in labels])
+    assert measures["accuracy"] == np.mean(answers.argmax(axis=1) == expected)
+    assert measures["examples"] == len(texts)
+    cross_entropy = -np.log(answers[np.arange(len(texts)), expected]).mean()
+    assert measures["cross_entropy"] == pytest.approx(cross_entropy, rel=1e-4)
+    json.dumps(measures)
+
+
+def test_measures_against_figures_worked_out_by_hand():
+    expected = np.array([0, 0, 0, 0, 1, 1])
+    probabilities = np.eye(3)[[0, 0, 0, 1, 1, 0]]
+    measures = classification_metrics(expected, probabilities, labels=["x", "y", "z"])
+    assert measures["accuracy"] == pytest.approx(4 / 6)
+    assert measures["confusion"] == [[3, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert measures["labels"]["x"] == {"precision": 0.75, "recall": 0.75, "f1": 0.75, "examples": 4}
+    assert measures["labels"]["z"]["f1"] == 0
+    assert measures["macro_f1"] == pytest.approx((0.75 + 0.5) / 2)
+    assert measures["micro_f1"] == pytest.approx(4 / 6)
+    # (TP TN - FP FN) / sqrt((TP+FP) (TP+FN) (TN+FP) (TN+FN)) with y as the positive label
+    assert measures["matthews"] == pytest.approx((1 * 3 - 1 * 1) / (2 * 2 * 4 * 4) ** 0.5)
+
+
+def test_matthews_of_one_label_is_zero_without_a_warning(recwarn):
+    measures = classification_metrics(np.array([1, 1]), np.eye(2)[[1, 1]], labels=["x", "y"])
+    assert (measures["matthews"], measures["accuracy"]) == (0, 1)
+    assert not recwarn.list
+
+
+def test_bad_input(task, model_folder, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("good film\tham\nbad film\tspam\n\ndull film\tboring\n")
+    with pytest.raises(InputError, match=r'data.tsv, line 4: the label "boring" is none of'):
+        evaluate(model=task, data=file)
+    with pytest.raises(InputError, match="100 tokens is over the 64 positions"):
+        evaluate(model=task, data=file, max_length=100)
+    with pytest.raises(InputError, match="100 tokens is over the 64 positions"):
+        predict(model=task, text="x", max_length=100)
+    with pytest.raises(InputError, match="does not exist"):
+        predict(model=task, data=tmp_path / "none.tsv")
+    with pytest.raises(InputError, match="There is no model folder"):
+        predict(model=tmp_path / "none", text="x")
+    with pytest.raises(InputError, match="is not a model folder"):
+        predict(model=tmp_path, text="x")
+    (tmp_path / "text.txt").write_bytes(b"good film\nb\xffd film\n")
+    with pytest.raises(InputError, match=r"text.txt, line 2: byte 2 is not UTF-8"):
+        list(predict(model=task, data=tmp_path / "text.txt"))

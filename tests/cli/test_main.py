@@ -1,0 +1,50 @@
+"""The command as a user meets it: its messages, exit codes and silence."""
+
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert.cli import main as cli
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "keras_bert.cli.main", *arguments], capture_output=True, text=True
+    )
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path):
+    result = run(
+        "vocab", "--input", str(tmp_path / "none"), "--output", str(tmp_path / "v"), "--size", "9"
+    )
+    assert result.returncode == 2
+    assert result.stdout == ""
+    # What TensorFlow and Beam print at their start is kept away, so this is all there is.
+    assert result.stderr.startswith("keras-bert: ")
+    assert result.stderr.count("\n") == 1
+    assert str(tmp_path / "none") in result.stderr
+
+
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch):
+    def fault(arguments):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("keras_bert.cli.vocab.run", fault)
+    with pytest.raises(ValueError, match="a bug"):
+        cli.main(["vocab", "--input", "x", "--output", "y", "--size", "9"])
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"usage: keras-bert {command}" in capsys.readouterr().out
+
+
+def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["predict", "--model", "m", "--data", "d", "--direct_num_workers=2"])
+    assert stopped.value.code == 2
+    assert "--direct_num_workers=2" in capsys.readouterr().err

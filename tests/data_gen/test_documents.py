@@ -1,0 +1,277 @@
+"""Documents come out whole, alike from whatever window, block or compression they are read."""
+
+import gzip
+import json
+import random
+
+import apache_beam as beam
+import pytest
+from apache_beam.testing.util import assert_that
+
+from data_gen import documents, files, forms, text_files
+from data_gen.blocks import Block
+from data_gen.documents import blocks, find, read, texts
+from data_gen.reading import Reading
+from keras_bert.errors import InputError
+
+BOOK = """\ufeffA Title
+
+CHAPTER I
+
+The first paragraph of it is wrapped in the way that books of this kind have always been
+wrapped, and so is what comes after this line in the same paragraph.
+
+"The second," he said, and went away without another word to anybody who was in the room at
+that time of night.
+"""
+LINES = "The first sentence.\nThe second one!\n\nAnother document?\nYes.\n"
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def all_documents(patterns, **kwargs):
+    return [d for w in find(patterns) for block in blocks(w, **kwargs) for d in read(block)]
+
+
+def test_a_book(tmp_path):
+    [document] = all_documents(write(tmp_path, "a", BOOK))
+    assert document.form == "book"
+    lines = document.text.split("\n")
+    assert lines[:2] == ["A Title", "CHAPTER I"]
+    assert lines[2].endswith("always been wrapped, and so is what comes after this line in the "
+                             "same paragraph.")  # fmt: skip
+    assert len(lines) == 4
+
+
+def test_sentence_lines(tmp_path):
+    found = all_documents(write(tmp_path, "a", LINES))
+    assert {d.form for d in found} == {"lines"}
+    assert [d.text for d in found] == [
+        "The first sentence.\nThe second one!",
+        "Another document?\nYes.",
+    ]
+
+
+def test_json_lines(tmp_path):
+    rows = [{"id": 1, "text": "One.\nTwo."}, {"text": "  "}, {"text": "Thrée 😀 \ud83d"}]
+    path = write(tmp_path, "a", "\n".join(map(json.dumps, rows)) + "\n \n\n")
+    found = all_documents(path)
+    assert {d.form for d in found} == {"jsonl"}
+    assert [d.text for d in found] == ["One.\nTwo.", "Thrée 😀 ?"]
+
+
+def test_wrapped_text_in_json_is_unwrapped(tmp_path):
+    path = write(tmp_path, "a", json.dumps({"text": BOOK}))
+    [document] = all_documents(path)
+    assert len(document.text.split("\n")) == 4
+
+
+@pytest.mark.parametrize("form, text", [("book", BOOK), ("lines", LINES)])
+def test_windows_line_ends_change_nothing(tmp_path, form, text):
+    unix = all_documents(write(tmp_path, "a", text.replace("\ufeff", "")))
+    windows = all_documents(write(tmp_path, "b", text.replace("\n", "\r\n")))
+    assert unix[0].form == windows[0].form == form
+    assert [d.text for d in unix] == [d.text for d in windows]
+    assert [d.digest for d in unix] == [d.digest for d in windows]
+
+
+@pytest.mark.parametrize(
+    "text, form",
+    [
+        ("One line alone, with no end", "book"),
+        ("A paragraph a line. It has two sentences.\n\nSo has this. Yes.\n", "book"),
+        ("no full stops here\nbut sentences of very different length one after the other\nyes\n"
+         "and they go on and on as they do in a corpus that somebody has cleaned\n", "lines"),
+        ('{"title": "x", "text": "y"}\n', "jsonl"),
+        ('{"text": "' + "x" * 300_000, "jsonl"),
+        ("{curly} text is not JSON.\n", "book"),
+    ],
+)  # fmt: skip
+def test_the_form_is_told_from_the_content(text, form):
+    assert forms.detect(text.encode()[: forms.HEAD_BYTES]) == form
+
+
+def test_the_form_of_real_books(shared_data):
+    for path in sorted((shared_data / "books").glob("*.txt")):
+        assert forms.detect(path.read_bytes()[: forms.HEAD_BYTES]) == "book", path
+
+
+def test_a_form_can_be_forced(tmp_path):
+    path = write(tmp_path, "a", LINES)
+    [window] = find([path], form="book")
+    assert {d.form for b in blocks(window) for d in read(b)} == {"book"}
+    with pytest.raises(InputError, match="no form 'prose'"):
+        find([path], form="prose")
+
+
+def long_text(form, size, seed=0):
+    """Many documents of words that differ, some of them long, in a form."""
+    rng = random.Random(seed)
+    made, total = [], 0
+    while total < size:
+        sentences = [
+            " ".join(f"w{rng.randrange(10**6)}" for _ in range(rng.randrange(1, 30))) + "."
+            for _ in range(rng.randrange(1, 40))
+        ]
+        if form == "jsonl":
+            made.append(json.dumps({"text": " ".join(sentences)}))
+        else:
+            made.append("\n".join(sentences) + rng.choice(["\n", "\n \n\n"]))
+        total += len(made[-1])
+    return "\n".join(made)
+
+
+@pytest.mark.parametrize("form", ["lines", "jsonl"])
+def test_windows_and_blocks_cut_between_documents(tmp_path, monkeypatch, form):
+    path = write(tmp_path, "a", long_text(form, 100_000))
+    whole = all_documents(path)
+    assert len(whole) > 30
+    monkeypatch.setattr(text_files, "WINDOW_BYTES", 4000)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 700)
+    windows = find(path)
+    assert len(windows) > 10
+    found = [block for window in windows for block in blocks(window, block_bytes=1500)]
+    assert len(found) > 20
+    assert [d.text for block in found for d in read(block)] == [d.text for d in whole]
+    assert [(d.start, d.end) for block in found for d in read(block)] == [
+        (d.start, d.end) for d in whole
+    ]
+    assert sum(block.documents for block in found) == len(whole)
+    assert sum(block.size for block in found) == sum(d.size for d in whole)
+
+
+def test_sections_of_a_book_are_the_same_from_its_blocks(shared_data, monkeypatch):
+    path = str(shared_data / "books" / "frankenstein.txt")
+    whole = all_documents(path, block_bytes=1 << 30)
+    assert 10 < len(whole) < 60
+    monkeypatch.setattr(files, "CHUNK_BYTES", 10_001)
+    assert all_documents(path, block_bytes=50_000) == whole
+    # Nothing is lost: the words are those of the file.
+    with open(path, encoding="utf-8") as file:
+        assert " ".join(d.text for d in whole).split() == file.read().split()
+
+
+@pytest.mark.parametrize("form", ["lines", "jsonl"])
+def test_gzip_is_told_by_its_bytes_and_read_as_a_stream(tmp_path, monkeypatch, form):
+    text = long_text(form, 50_000)
+    plain = all_documents(write(tmp_path, "a", text))
+    path = write(tmp_path, "b", gzip.compress(text[:9000].encode()) +
+                 gzip.compress(text[9000:].encode()))  # fmt: skip
+    monkeypatch.setattr(text_files, "WINDOW_BYTES", 5000)
+    windows = find(path)
+    assert len(windows) > 1
+    [block] = [block for window in windows for block in blocks(window, block_bytes=100)]
+    assert list(read(block)) == plain
+
+
+def test_block_digests_depend_on_content_alone(tmp_path):
+    a = [b for w in find(write(tmp_path, "a", LINES)) for b in blocks(w)]
+    b = [b for w in find(write(tmp_path, "b", "\n\n" + LINES)) for b in blocks(w)]
+    c = [b for w in find(write(tmp_path, "c", LINES + "More.\n")) for b in blocks(w)]
+    assert a[0].digest == b[0].digest != c[0].digest
+
+
+def test_a_block_counts_its_eval_documents(tmp_path):
+    path = write(tmp_path, "a", long_text("lines", 60_000))
+    limit = 2**64 // 5
+    found = [b for w in find(path) for b in blocks(w, block_bytes=5000, eval_below=limit)]
+    whole = all_documents(path)
+    inside = [d for d in whole if d.digest < limit]
+    assert sum(b.eval_documents for b in found) == len(inside) > 0
+    assert sum(b.eval_size for b in found) == sum(d.size for d in inside)
+    assert min(b.lowest for b in found) == min(d.digest for d in whole)
+    assert max(b.highest for b in found) == max(d.digest for d in whole)
+
+
+def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    text = "\n".join(f"Sentence number {i} is here." for i in range(200_000))
+    for name, content in (("a", text), ("b", json.dumps({"text": text}))):
+        found = all_documents(write(tmp_path, name, content))
+        assert len(found) == 3
+        assert max(d.size for d in found) <= 2 << 20
+        assert "\n".join(d.text.strip() for d in found) == text
+
+
+def test_a_line_of_50_mb(tmp_path):
+    text = "word " * 10_000_000
+    path = write(tmp_path, "a", "One.\nTwo.\n\n" + text + "\n\nThree.\nFour.\n")
+    found = all_documents(path)
+    assert [d.text.split()[0] for d in found] == ["One.", "word", "Three."]
+    assert found[1].size == len(text) - 1
+
+
+def test_texts_are_bounded_and_lose_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "PIECE_CHARACTERS", 300)
+    text = long_text("lines", 20_000) + "\n\n" + "x" * 1000
+    path = write(tmp_path, "a", text)
+    pieces = [piece for w in find(path) for block in blocks(w) for piece in texts(block)]
+    assert max(map(len, pieces)) <= 300
+    assert "".join(pieces).replace(" ", "").replace("\n", "") == "".join(text.split())
+
+
+def test_read_texts_in_beam(tmp_path):
+    path = write(tmp_path, "a", LINES)
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        read_texts = pipeline | documents.ReadTexts(find(path))
+        expected = "The first sentence.\nThe second one!\nAnother document?\nYes."
+        assert_that(read_texts, lambda got: got == [expected] or pytest.fail(str(got)))
+
+
+SKIP = Reading(bad_lines="skip")
+BAD = [
+    ("latin.txt", "Fine.\nGood.\n\nOne caf\xe9.\n".encode("latin-1"), "line 4 is not UTF-8.*0xe9"),
+    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 holds a NUL"),
+    ("x.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON"),
+    ("y.jsonl", b'{"text": "a"}\n\n{"txt": "b"}\n', "line 3 has no text"),
+    ("z.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2 is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize("name, data, message", BAD)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_bad_line_is_named(tmp_path, name, data, message, compressed):
+    path = write(tmp_path, name, gzip.compress(data) if compressed else data)
+    with pytest.raises(InputError, match=f"{name}, {message}"):
+        all_documents(path)
+
+
+@pytest.mark.parametrize("name, data, message", BAD)
+def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message):
+    path = write(tmp_path, name, data)
+    found = [b for w in find(path) for b in blocks(w, reading=SKIP)]
+    assert sum(dict(block.counts).get("skipped_lines", 0) for block in found) == 1
+    text = " ".join(d.text for b in found for d in read(b, reading=SKIP))
+    assert text and "caf" not in text and "\0" not in text
+
+
+def test_wrong_paths_are_named(tmp_path):
+    with pytest.raises(InputError, match="there is no file .*absent.txt"):
+        find(str(tmp_path / "absent.txt"))
+    with pytest.raises(InputError, match=r"no file matches .*\*.txt"):
+        find([str(tmp_path / "*.txt")])
+    empty = write(tmp_path, "empty.txt", "")
+    with pytest.raises(InputError, match="empty.txt is empty"):
+        find(empty)
+
+
+def test_a_damaged_gzip_is_named(tmp_path):
+    path = write(tmp_path, "a.gz", gzip.compress(LINES.encode() * 100)[:-20])
+    with pytest.raises(InputError, match="a.gz is a damaged gzip file"):
+        all_documents(path)
+
+
+def test_white_space_alone_is_no_document(tmp_path):
+    assert all_documents(write(tmp_path, "a", " \n\n \t\n")) == []
+
+
+def test_a_block_is_a_small_descriptor(tmp_path):
+    import pickle
+
+    path = write(tmp_path, "a", long_text("lines", 60_000))
+    [block] = [b for w in find(path) for b in blocks(w)]
+    assert isinstance(block, Block) and len(pickle.dumps(block)) < 500

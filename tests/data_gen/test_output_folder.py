@@ -1,0 +1,156 @@
+"""An output folder is taken only if it is free; what a killed job left is cleaned up."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
+from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.errors import InputError
+
+SHARD = "pretraining_data-train.tfrecord-00000-of-00002"
+
+
+def fill(folder, *names):
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_text("{}")
+    return folder
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
+    path = tmp_path / "a" / "b"
+    if exists:
+        path.mkdir(parents=True)
+    folder = OutputFolder(path, force=False)
+    assert names(path) == [IN_PROGRESS]
+    fill(path, SHARD, SHARD + ".part-0a1b2c")
+    folder.finish()
+    assert names(path) == sorted([COMPLETED, SHARD])
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path, force):
+    path = fill(tmp_path / "a", "thesis.txt", SHARD, COMPLETED)
+    with pytest.raises(InputError, match="holds something else already, such as thesis.txt"):
+        OutputFolder(path, force=force)
+    assert names(path) == sorted(["thesis.txt", SHARD, COMPLETED])
+
+
+def test_finished_data_needs_force(tmp_path):
+    path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
+    with pytest.raises(InputError, match="holds finished data.*--force"):
+        OutputFolder(path, force=False)
+    assert len(names(path)) == 3
+    OutputFolder(path, force=True)
+    assert names(path) == [IN_PROGRESS]
+
+
+def test_a_file_is_refused(tmp_path):
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(InputError, match="is a file"):
+        OutputFolder(tmp_path / "a", force=True)
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    OutputFolder(tmp_path / "a", force=False)
+    with pytest.raises(InputError, match=f"in use by a job.*process {os.getpid()}"):
+        OutputFolder(tmp_path / "a", force=True)
+
+
+def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    path = fill(tmp_path / "a", SHARD, SHARD + ".part-99")
+    owner = json.dumps({"host": os.uname().nodename, "process": process.pid, "started": "1"})
+    for mark in (owner, owner.replace(str(process.pid), str(os.getpid())), "", "[]"):
+        (path / IN_PROGRESS).write_text(mark)
+        OutputFolder(path, force=False)
+        assert names(path) == [IN_PROGRESS]
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        OutputFolder(tmp_path / "a" / "b", force=False)
+
+
+def test_an_unknown_file_system_is_one_sentence():
+    with pytest.raises(InputError, match="nowhere://a cannot be written"):
+        OutputFolder("nowhere://a", force=False)
+
+
+def test_discarding_leaves_what_is_not_ours(tmp_path):
+    folder = OutputFolder(tmp_path / "a", force=False)
+    fill(tmp_path / "a", "notes.txt", SHARD)
+    folder.discard()
+    assert names(tmp_path / "a") == ["notes.txt"]
+
+
+SETTINGS = dict(
+    max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines",
+    beam_options=["--direct_num_workers=1"],
+)  # fmt: skip
+JOB = """
+import json, sys
+from data_gen.pretraining_data import make_pretraining_data
+make_pretraining_data(
+    input=sys.argv[1], vocab=sys.argv[2], output=sys.argv[3], **json.loads(sys.argv[4])
+)
+"""
+
+
+def test_a_killed_job_is_started_again(corpus, corpus_files, tmp_path):
+    corpus.vocabulary.save(tmp_path / "vocab.txt")
+    output = tmp_path / "data"
+    job = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            JOB,
+            corpus_files,
+            tmp_path / "vocab.txt",
+            output,
+            json.dumps(SETTINGS),
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 240
+    while not list(output.glob("*.tfrecord*")) and job.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    job.send_signal(signal.SIGKILL)
+    assert job.wait() == -signal.SIGKILL
+    assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
+    for folder in (output, tmp_path / "undisturbed"):
+        make_pretraining_data(
+            input=corpus_files, vocab=corpus.vocabulary, output=folder, **SETTINGS
+        )
+    assert names(output) == names(tmp_path / "undisturbed")
+    for path in output.glob("*.tfrecord*"):
+        assert path.read_bytes() == (tmp_path / "undisturbed" / path.name).read_bytes()
+
+
+def test_a_full_disk_is_one_sentence(corpus, corpus_files, tmp_path, monkeypatch):
+    from data_gen import shards
+
+    def full(local, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards, "put", full)
+    with pytest.raises(InputError, match="shard .* cannot be written: .*No space left on device"):
+        make_pretraining_data(
+            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",
+            beam_options=["--direct_num_workers=1"],
+        )  # fmt: skip
+    assert not (tmp_path / "data").exists()

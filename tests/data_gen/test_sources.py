@@ -1,0 +1,147 @@
+"""Parquet files and prepared tfds datasets are read like text files; what is wrong is said."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tensorflow as tf
+
+from data_gen.documents import blocks, find, read
+from data_gen.reading import Reading, share_of_letters, share_of_repeated_lines
+from keras_bert.errors import InputError
+
+TEXTS = [f"Document {n}.\nIt has two paragraphs." + " More." * n for n in range(50)]
+
+
+def read_all(pattern, **reading):
+    reading = Reading(**reading)
+    found = [block for window in find(pattern) for block in blocks(window, reading=reading)]
+    return found, [document for block in found for document in read(block, reading=reading)]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_parquet(tmp_path, kind):
+    path = tmp_path / "no_ending"
+    table = pa.table({"id": range(52), "text": pa.array([*TEXTS, None, "  "], kind)})
+    pq.write_table(table, path, row_group_size=20)
+    found, documents = read_all(str(path))
+    assert [document.text for document in documents] == TEXTS
+    assert [block.documents for block in found] == [20, 20, 10]
+    assert dict(found[-1].counts) == {"empty_rows": 1}
+
+
+def test_parquet_of_another_column(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"body": TEXTS, "n": range(50)}), path)
+    assert len(read_all(str(path), text_field="body")[1]) == 50
+    with pytest.raises(InputError, match="no column text: .*one of body, n"):
+        read_all(str(path))
+    with pytest.raises(InputError, match="column n of .* holds int64, not strings"):
+        read_all(str(path), text_field="n")
+
+
+def test_damaged_parquet(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": TEXTS}), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match="a.parquet is not a Parquet file that can be read"):
+        read_all(str(path))
+
+
+@pytest.fixture
+def prepared(tmp_path, monkeypatch):
+    """A dataset as tfds prepares it: two versions, two shards."""
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    for version, texts in (("1.0.0", TEXTS[:3]), ("1.10.0", TEXTS), ("1.9.0", TEXTS[:5])):
+        folder = tmp_path / "stories" / "plain" / version
+        folder.mkdir(parents=True)
+        half = len(texts) // 2
+        for index, part in enumerate((texts[:half], texts[half:])):
+            name = f"stories-train.tfrecord-{index:05d}-of-00002"
+            with tf.io.TFRecordWriter(str(folder / name)) as writer:
+                for text in part:
+                    values = tf.train.BytesList(value=[text.encode()])
+                    feature = {"text": tf.train.Feature(bytes_list=values)}
+                    example = tf.train.Example(features=tf.train.Features(feature=feature))
+                    writer.write(example.SerializeToString())
+        split = {"name": "train", "shardLengths": ["1", "1"], "numBytes": "1000"}
+        split["filepathTemplate"] = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+        info = {"name": "stories", "fileFormat": "tfrecord", "splits": [split]}
+        (folder / "dataset_info.json").write_text(json.dumps(info))
+    return tmp_path
+
+
+def test_tfds(prepared):
+    found, documents = read_all("tfds:stories/plain:train")
+    assert [document.text for document in documents] == TEXTS
+    assert [block.documents for block in found] == [25, 25]
+    assert len(read_all("tfds:stories/plain:1.9.0:train")[1]) == 5
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("tfds:stories", "does not name a dataset"),
+        ("tfds:tales/plain:train", "is not prepared: there is no .*tales/plain/VERSION"),
+        ("tfds:stories/plain:2.0.0:train", "is not prepared"),
+        ("tfds:stories/plain:test", "has no split test: it has train"),
+    ],
+)
+def test_a_dataset_that_is_not_there_is_one_sentence(prepared, name, message):
+    with pytest.raises(InputError, match=message):
+        find(name)
+
+
+def test_wrong_tfds_folders(prepared):
+    with pytest.raises(InputError, match="no text can be read from the feature body"):
+        read_all("tfds:stories/plain:train", text_field="body")
+    folder = prepared / "stories" / "plain" / "1.10.0"
+    (folder / "stories-train.tfrecord-00001-of-00002").unlink()
+    with pytest.raises(InputError, match="00001-of-00002 is missing"):
+        find("tfds:stories/plain:train")
+    (folder / "dataset_info.json").write_text("{")
+    with pytest.raises(InputError, match="is not JSON"):
+        find("tfds:stories/plain:train")
+    (folder / "dataset_info.json").write_text('{"name": "s", "fileFormat": "riegeli"}')
+    with pytest.raises(InputError, match="is stored as riegeli"):
+        find("tfds:stories/plain:train")
+
+
+def test_a_dataset_that_tfds_itself_has_prepared(tmp_path, monkeypatch):
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    class Tales(tfds.core.GeneratorBasedBuilder):
+        VERSION = tfds.core.Version("1.2.3")
+
+        def _info(self):
+            return self.dataset_info_from_configs(
+                features=tfds.features.FeaturesDict({"text": tfds.features.Text()})
+            )
+
+        def _split_generators(self, manager):
+            return {"train": self._generate_examples()}
+
+        def _generate_examples(self):
+            yield from ((n, {"text": text}) for n, text in enumerate(TEXTS))
+
+    Tales(data_dir=str(tmp_path)).download_and_prepare()
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    documents = read_all("tfds:tales:train")[1]
+    assert sorted(document.text for document in documents) == sorted(TEXTS)
+
+
+def test_json_lines_of_another_field(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"body": text}) + "\n" for text in TEXTS))
+    assert len(read_all(str(path), text_field="body")[1]) == 50
+    with pytest.raises(InputError, match=r'line 1 has no text: .*\{"text": "…"\}'):
+        read_all(str(path))
+
+
+def test_heuristics():
+    assert share_of_letters("ab c1 !?\n") == 3 / 6
+    assert share_of_letters("日本 é 12") == 3 / 5
+    assert share_of_letters(" ") == 0
+    assert share_of_repeated_lines("a\nb\n\na\na") == 2 / 4
+    assert share_of_repeated_lines("") == 0

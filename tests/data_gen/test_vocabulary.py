@@ -1,0 +1,175 @@
+"""The vocabulary job: what it counts, what it writes, what it refuses."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from data_gen import runner
+from data_gen.vocabulary import learn_vocabulary
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.text import Tokenizer
+from keras_bert.text.learn_wordpiece import learn_wordpiece
+from keras_bert.text.vocabulary import Vocabulary
+
+TEXT = """The café's cats sat on the mat, and the Cat\u00adfish sat on the Café-mat. 日本
+
+It was the mat of times; it was the cat of times. ΟΔΥΣΣΕΥΣ sat, too.
+"""
+UNCASED = Counter(
+    "the cafe ' s cats sat on the mat , and the catfish sat on the cafe - mat . 日 本 "
+    "it was the mat of times ; it was the cat of times . οδυσσευς sat , too .".split()
+)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
+    lines = [json.dumps({"text": paragraph}) for paragraph in TEXT.split("\n\n")]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def three_times(counts):
+    return {word: 3 * count for word, count in counts.items()}
+
+
+def test_words_are_counted_as_the_tokenizer_sees_them(files):
+    output = files / "vocab.txt"
+    learned = learn_vocabulary(input=str(files / "*.*"), output=output, size=80)
+    assert learned.vocabulary.pieces == learn_wordpiece(three_times(UNCASED), size=80).pieces
+    assert learned.words == 3 * UNCASED.total()
+    assert learned.distinct_words == len(UNCASED)
+    assert Vocabulary.from_file(output) == learned.vocabulary
+    # The counts are those of the tokenizer on that text.
+    ids = Tokenizer.from_vocab(output).tokenize(TEXT.split("\n")).flat_values.numpy().tolist()
+    expected = [3 * Counter(ids)[id] for id in range(len(learned.vocabulary))]
+    assert learned.vocabulary.counts.tolist() == expected
+    assert sorted(entry.name for entry in files.iterdir()) == [
+        "a.txt",
+        "b.txt.gz",
+        "c.jsonl",
+        "vocab.txt",
+    ]
+
+
+def test_cased_words_keep_capitals_and_accents(files):
+    path = files / "a.txt"
+    learned = learn_vocabulary(input=path, output=files / "v", size=110, lowercase=False)
+    assert {"C", "é", "Σ", "T"} <= set(learned.vocabulary.pieces)
+
+
+def test_names_and_order_of_files_and_workers_change_nothing(tmp_path):
+    paragraphs = [f"{TEXT} number {i} of {i * i} {'x' * (i % 7)}" for i in range(40)]
+    for run in ("one", "two"):
+        (tmp_path / run).mkdir()
+    for i, paragraph in enumerate(paragraphs):
+        (tmp_path / "one" / f"{i:02}.txt").write_text(paragraph)
+        (tmp_path / "two" / f"{99 - i:02}.text").write_text(paragraph)
+    learned = learn_vocabulary(input=f"{tmp_path}/one/*", output=tmp_path / "1", size=150, unused=4)
+    assert len(learned.vocabulary) == 150
+    command = [sys.executable, "-m", "keras_bert.cli.main", "vocab", "--size=150", "--unused=4"]
+    command += [f"--input={tmp_path}/two/*", f"--output={tmp_path}/2", "--direct_num_workers=2"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    # Nothing of what Beam and its workers say reaches the user.
+    assert len(run.stdout.splitlines()) == 2
+    assert "apache_beam" not in run.stderr and "INFO" not in run.stderr
+
+
+def test_byte_pair_encoding_is_written_as_a_tokenizer_folder(files):
+    output = files / "bpe"
+    arguments = {"input": files / "a.txt", "output": output, "size": 60, "algorithm": "bpe"}
+    learned = learn_vocabulary(**arguments, lowercase=False)
+    tokenizer = Tokenizer.from_folder(output)
+    assert tokenizer.lowercase is False and len(tokenizer) == 60
+    assert tokenizer.vocabulary == learned.vocabulary
+    assert tokenizer.vocabulary.merges == learned.vocabulary.merges
+    names = ["merges.txt", "tokenizer.json", "tokenizer_config.json", "vocab.json"]
+    assert sorted(entry.name for entry in output.iterdir()) == names
+    ids = tokenizer.tokenize(TEXT.split("\n")).flat_values.numpy().tolist()
+    assert learned.vocabulary.counts.tolist() == [Counter(ids)[id] for id in range(60)]
+    with pytest.raises(InputError, match="exists already"):
+        learn_vocabulary(**arguments)
+    learn_vocabulary(**arguments, force=True)
+    assert Tokenizer.from_folder(output).lowercase is True
+    with pytest.raises(InputError, match="is a folder; wordpiece writes a file"):
+        learn_vocabulary(**{**arguments, "algorithm": "wordpiece"}, force=True)
+
+
+def test_only_so_many_words_are_held(files):
+    full = learn_vocabulary(input=files / "a.txt", output=files / "1", size=80)
+    few = learn_vocabulary(input=files / "a.txt", output=files / "2", size=80, max_words=3)
+    assert full.distinct_words > 3 == few.distinct_words
+    frequent = sorted(UNCASED.items(), key=lambda item: (item[1], item[0]))[-3:]
+    assert few.vocabulary.pieces == learn_wordpiece(dict(frequent), size=80).pieces
+
+
+def test_an_existing_output_is_kept_unless_forced(files):
+    output = files / "vocab.txt"
+    output.write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        learn_vocabulary(input=files / "a.txt", output=output, size=80)
+    assert output.read_text() == "mine"
+    learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
+    assert len(Vocabulary.from_file(output)) == 80
+
+
+# With threads, as with processes, an error travels as text.
+@pytest.mark.parametrize("mode", ["in_memory", "multi_threading"])
+def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, mode):
+    (tmp_path / "bad.txt").write_bytes(b"one\ntw\xffo\nthree\n")
+    settings = {
+        "input": tmp_path / "bad.txt",
+        "output": tmp_path / "v",
+        "size": 30,
+        "beam_options": [f"--direct_running_mode={mode}"],
+    }
+    with pytest.raises(InputError, match=r"bad\.txt, line 2 is not UTF-8[^\n]*$") as refusal:
+        learn_vocabulary(**settings)
+    assert "while running" not in str(refusal.value)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]
+    assert learn_vocabulary(**settings, bad_lines="skip").words == 2
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"size": 12}, "A vocabulary of 12 pieces is too small"),
+        ({"size": 0}, "size is 0; it must be 1 or more"),
+        ({"size": 80, "unused": -1}, "unused is -1"),
+        ({"size": 80, "algorithm": "byte-level"}, "must be one of wordpiece, bpe"),
+        ({"size": 80, "input": "no/such/*.txt"}, "no/such"),
+        ({"size": 80, "beam_options": ["--direct_num_wrkers=2"]}, "no option --direct_num_wrkers"),
+        ({"size": 80, "beam_options": ["--direct_num_workers=x"]}, "invalid int value: 'x'"),
+    ],
+)
+def test_bad_settings_are_refused(files, options, sentence):
+    settings = {"input": files / "a.txt", "output": files / "vocab.txt", **options}
+    with pytest.raises(InputError, match=sentence):
+        learn_vocabulary(**settings)
+    assert not (files / "vocab.txt").exists()
+
+
+def test_the_runner_keeps_other_errors_as_they_are():
+    with pytest.raises(ZeroDivisionError):
+        runner.run(lambda pipeline: 1 // 0)
+
+
+def test_the_command(files, capsys):
+    output = files / "my vocab.txt"
+    arguments = ["vocab", "--input", str(files / "a.txt"), "--output", str(output)]
+    assert main([*arguments, "--size", "80"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("80 pieces from 41 words (23 different ones)")
+    assert printed[-1].startswith("Next: keras-bert pretraining-data --input ")
+    assert printed[-1].endswith(f"--vocab '{output}' --output data")
+    assert main([*arguments, "--size", "80"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
+    assert "9,000 were asked for" in capsys.readouterr().out

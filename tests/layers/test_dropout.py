@@ -1,0 +1,70 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.layers.dropout import Dropout
+from tests.layer_checks import check_layer
+
+
+def test_passes_the_layer_check(tmp_path):
+    check_layer(
+        lambda **options: Dropout(rate=0.4, **options),
+        inputs={"x": np.ones((2, 5), "float32")},
+        output_shape=(2, 5),
+        tmp_path=tmp_path,
+        trains=False,
+    )
+
+
+@pytest.mark.parametrize("shape", [(300, 7, 51), (1000, 100), (100_000,)])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_drops_its_share_and_keeps_the_expectation(shape, rate):
+    x = np.full(shape, 3.0, "float32")
+    y = np.asarray(Dropout(rate=rate, seed=1)(x, training=True))
+    dropped, kept = (y == 0), y[y != 0]
+    n = x.size
+    # Six standard deviations of a binomial.
+    assert abs(dropped.mean() - rate) < 6 * np.sqrt(rate * (1 - rate) / n)
+    assert kept.max() - kept.min() < 1e-6
+    # The scale is that of the share really dropped, a multiple of 1/65536.
+    assert abs(kept[0] / 3.0 - 1 / (1 - round(rate * 65536) / 65536)) < 1e-6
+
+
+def test_neighbours_that_share_a_draw_are_independent():
+    y = np.asarray(Dropout(rate=0.5, seed=2)(np.ones((40_000, 2), "float32"), training=True))
+    both = (y == 0).all(axis=1).mean()
+    assert abs(both - 0.25) < 6 * np.sqrt(0.25 * 0.75 / 40_000)
+    rows = (y[:-1, 1] == 0) & (y[1:, 0] == 0)
+    assert abs(rows.mean() - 0.25) < 6 * np.sqrt(0.25 * 0.75 / 40_000)
+
+
+def test_draws_anew_each_time_and_again_from_the_same_seed():
+    x = np.ones((50, 50), "float32")
+    one, other = Dropout(rate=0.3, seed=3), Dropout(rate=0.3, seed=3)
+    first, second = (np.asarray(one(x, training=True)) for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, np.asarray(other(x, training=True)))
+
+
+def test_does_nothing_outside_training_or_at_rate_zero():
+    x = np.ones((5, 5), "float32")
+    np.testing.assert_array_equal(np.asarray(Dropout(rate=0.5)(x)), x)
+    np.testing.assert_array_equal(np.asarray(Dropout(rate=0.0)(x, training=True)), x)
+    assert not Dropout(rate=0.0).variables
+
+
+def test_the_gradient_passes_where_the_value_did():
+    dropout = Dropout(rate=0.5, seed=4)
+    dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    model = keras.Sequential([keras.Input((200,)), dropout, dense])
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=lambda y, p: keras.ops.sum(p))
+    model.fit(np.ones((1, 200), "float32"), np.zeros((1, 1), "float32"), verbose=0)
+    # d(sum)/d(kernel) is what came through the dropout: nothing, or twice the input.
+    moved = 1 - np.asarray(dense.kernel.value)
+    assert set(np.unique(moved)) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_other_rates_are_refused(rate):
+    with pytest.raises(ValueError, match="rate"):
+        Dropout(rate=rate)

@@ -1,0 +1,100 @@
+"""The pictures of words in context: which vectors they show, and where."""
+
+import numpy as np
+import pytest
+
+from keras_bert.embeddings.embed import embed
+from keras_bert.errors import InputError
+from keras_bert.pictures.contexts import draw_contexts, project
+from keras_bert.pictures.similarity import cosines, draw_similarity
+from keras_bert.pictures.words import words_in_context
+from tests.small_model import make_encoder, make_tokenizer
+
+PAIRS = [
+    ("The Bank of the river.", "bank"),
+    ("At long last she went straight to the bank to pay her rent.", "bank"),
+    ("rivers and money", "Money"),
+]
+RNG = np.random.default_rng(2)
+
+
+@pytest.fixture(scope="module")
+def model():
+    tokenizer = make_tokenizer(["the", "bank", "river"])
+    return make_encoder(tokenizer), tokenizer
+
+
+def test_words_have_the_vectors_of_embed_and_labels_of_their_surroundings(model):
+    found = words_in_context(model, PAIRS, layers="last")
+    texts = list(embed(model=model, text=[text for text, _ in PAIRS]))
+    for one, text, place in zip(found, texts, (1, 8, 2), strict=True):
+        np.testing.assert_array_equal(one.vector, text.vectors[place])
+    assert [one.label for one in found] == [
+        "The BANK of the river.",
+        "…straight to the BANK to pay her…",
+        "rivers and MONEY",
+    ]
+
+
+def test_points_keep_the_distances_of_vectors_that_lie_in_a_plane():
+    plane = RNG.normal(size=(9, 2)) * (3, 1)
+    turned = np.linalg.qr(RNG.normal(size=(12, 2)))[0]  # two directions at right angles
+    vectors = plane @ turned.T + RNG.normal(size=12)
+    points, shares = project(vectors)
+
+    def distances(x):
+        return np.linalg.norm(x[:, None] - x[None], axis=-1)
+
+    np.testing.assert_allclose(distances(points), distances(plane), atol=1e-9)
+    assert shares.sum() == pytest.approx(1) and shares[0] > shares[1]
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
+
+
+def test_the_picture_is_the_same_whatever_signs_the_solver_takes():
+    vectors = RNG.normal(size=(6, 4))
+    points, _ = project(vectors)
+    farthest = np.abs(points).argmax(axis=0)
+    assert (points[farthest, [0, 1]] > 0).all()
+    np.testing.assert_allclose(project(vectors[:, ::-1])[0], points, atol=1e-9)
+
+
+def test_cosines_by_their_definition():
+    vectors = RNG.normal(size=(5, 7)).astype("float32")
+    found = cosines(vectors)
+    for i, a in enumerate(vectors.astype("float64")):
+        for j, b in enumerate(vectors.astype("float64")):
+            assert found[i, j] == pytest.approx(a @ b / np.sqrt((a @ a) * (b @ b)), abs=1e-9)
+    np.testing.assert_allclose(cosines(vectors * RNG.uniform(1, 9, (5, 1))), found, atol=1e-6)
+
+
+def test_both_are_written(model, tmp_path):
+    texts = [text for text, word in PAIRS if word == "bank"] + ["bank", "bank !"]
+    for path in (
+        draw_contexts(
+            model=model,
+            word="bank",
+            texts=texts,
+            groups=["a", "b", "a", "b"],
+            output=tmp_path / "contexts.png",
+        ),
+        draw_contexts(model=model, word="bank", texts=texts, output=tmp_path / "plain.png"),
+        draw_similarity(model=model, pairs=PAIRS, output=tmp_path / "similarity.png"),
+    ):
+        assert path.read_bytes().startswith(b"\x89PNG") and 5_000 < path.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize(
+    "texts, groups, sentence",
+    [
+        (["a bank", "the river"], None, 'Text 2 .*: it has no word "bank"; its words are .*river'),
+        (["a bank"], None, "needs two texts or more"),
+        (["bank", "bank"], ["a"], "2 texts and 1 groups"),
+        (["bank"] * 7, list("abcdefg"), "7 names cannot be"),
+        (["bank", "bank"], None, "same vector in all texts"),
+    ],
+)
+def test_refuses_what_cannot_be_drawn(texts, groups, sentence, model, tmp_path):
+    with pytest.raises(InputError, match=sentence):
+        draw_contexts(
+            model=model, word="bank", texts=texts, groups=groups, output=tmp_path / "a.png"
+        )

@@ -1,0 +1,91 @@
+"""A small data folder for tests of training, written without the data job.
+
+Its language: each word is followed by the next one of a circle of `WORDS` words. So a masked word
+can be told from its neighbours, and whether the second segment goes on where the first ended.
+"""
+
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.masking import Masker, row_keys
+from keras_bert.records import compact
+from keras_bert.records.folder import CARD, COMPLETED, FORMAT_VERSION, shard_name
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+WORDS = 20
+MAX_LENGTH, MAX_PREDICTIONS = 16, 3
+VOCABULARY = Vocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
+
+
+def make_data_folder(folder, *, rows, eval_rows, masking="static", shards=3, seed=0, **card):
+    """Writes data and vocab.txt into `folder`; further arguments go into the dataset card."""
+    folder.mkdir(parents=True)
+    VOCABULARY.save(folder / "vocab.txt")
+    generator = np.random.default_rng(seed)
+    spec = compact(objective="mlm-nsp", masking=masking)
+    splits = {}
+    for split, count, parts in (("train", rows, shards), ("eval", eval_rows, 1)):
+        tokens = 0
+        for index, part in enumerate(np.array_split(np.arange(count), parts)):
+            path = folder / shard_name(split, index, parts)
+            columns = _rows(generator, len(part), masking)
+            with tf.io.TFRecordWriter(str(path)) as writer:
+                for record in spec.encode(columns) if len(part) else ():
+                    writer.write(record)
+            tokens += int(columns["input_ids"][1].sum())
+        splits[split] = {"shards": parts, "instances": count, "tokens": tokens}
+    counts = np.where(np.arange(len(VOCABULARY)) < len(SPECIAL_PIECES), 0, 100)
+    (folder / CARD).write_text(
+        json.dumps(
+            {
+                "format_version": FORMAT_VERSION,
+                "objective": "mlm-nsp",
+                "masking": masking,
+                "rows": "compact",
+                "max_length": MAX_LENGTH,
+                "max_predictions": MAX_PREDICTIONS,
+                "seed": seed,
+                "settings": {"mask_unit": "token", "masked_rate": 0.15},
+                "vocabulary": {"sha256": VOCABULARY.sha256, "size": len(VOCABULARY)},
+                "lowercase": True,
+                "splits": splits,
+                "unigram_counts": counts.tolist(),
+                "unigram_entropy": float(np.log(WORDS)),
+                **card,
+            }
+        )
+    )
+    (folder / COMPLETED).write_text("")
+    return folder
+
+
+def _rows(generator, count, masking):
+    """`count` rows [CLS] first [SEP] second [SEP] as columns that a spec encodes."""
+    first = generator.integers(4, 7, count)
+    second = generator.integers(4, 7, count)
+    random_next = generator.integers(0, 2, count)
+    begin = generator.integers(0, WORDS, count)
+    jump = generator.integers(3, WORDS - 3, count) * random_next
+    lengths = first + second + 3
+    ids = np.zeros((count, MAX_LENGTH), np.int32)
+    cls, sep, words = VOCABULARY.cls_id, VOCABULARY.sep_id, len(SPECIAL_PIECES)
+    for row in range(count):
+        chain = begin[row] + np.arange(first[row] + second[row])
+        chain[first[row] :] += jump[row]
+        chain = words + chain % WORDS
+        ids[row, : lengths[row]] = [cls, *chain[: first[row]], sep, *chain[first[row] :], sep]
+    columns = {
+        "segment_lengths": np.stack([first + 2, second + 1], axis=1),
+        "next_sentence_labels": random_next[:, None],
+    }
+    if masking == "static":
+        masker = Masker(
+            vocabulary=VOCABULARY, unit="token", rate=0.15, max_predictions=MAX_PREDICTIONS
+        )
+        masked = masker.mask(ids, lengths, row_keys(ids, lengths, seed=0, epoch=0))
+        ids = masked.input_ids
+        columns |= {"masked_lm_positions": masked.positions, "masked_lm_ids": masked.ids}
+    inside = np.arange(MAX_LENGTH) < lengths[:, None]
+    return {"input_ids": (ids[inside], lengths), **columns}

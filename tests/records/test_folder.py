@@ -1,0 +1,102 @@
+"""A data folder opens only when it is whole and made with the vocabulary at hand."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.records import DataFolder, compact, padded
+
+CARD = {
+    "format_version": 1,
+    "objective": "mlm-nsp",
+    "masking": "static",
+    "rows": "compact",
+    "max_length": 16,
+    "max_predictions": 3,
+    "vocabulary": {"sha256": "ab" * 32, "size": 40},
+    "splits": {"train": {"shards": 2}, "eval": {"shards": 0}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "dataset_card.json").write_text(json.dumps(CARD))
+    (tmp_path / "COMPLETED").touch()
+    for index in range(2):
+        (tmp_path / f"pretraining_data-train.tfrecord-{index:05d}-of-00002").touch()
+    return tmp_path
+
+
+def test_a_whole_folder_opens(folder):
+    data = DataFolder.open(folder)
+    assert data.card == CARD
+    assert data.spec == compact(objective="mlm-nsp", masking="static")
+    assert [path.rpartition("/")[2] for path in data.shards("train")] == [
+        "pretraining_data-train.tfrecord-00000-of-00002",
+        "pretraining_data-train.tfrecord-00001-of-00002",
+    ]
+    assert data.shards("eval") == []
+    assert data.compression == ""
+    with pytest.raises(ValueError, match="split"):
+        data.shards("test")
+
+
+def test_the_spec_follows_the_card(folder):
+    (folder / "dataset_card.json").write_text(json.dumps(CARD | {"rows": "padded"}))
+    expected = padded(objective="mlm-nsp", max_length=16, max_predictions=3)
+    assert DataFolder.open(folder).spec == expected
+
+
+def spoil(folder, how):
+    if how == "no folder":
+        return folder / "absent"
+    if how == "no COMPLETED":
+        (folder / "COMPLETED").unlink()
+    elif how == "no card":
+        (folder / "dataset_card.json").unlink()
+    elif how == "torn card":
+        (folder / "dataset_card.json").write_text('{"format_version": 1, ')
+    elif how == "other json":
+        (folder / "dataset_card.json").write_text("[1]")
+    elif how == "later version":
+        (folder / "dataset_card.json").write_text(json.dumps(CARD | {"format_version": 99}))
+    elif how == "half a card":
+        (folder / "dataset_card.json").write_text('{"format_version": 1}')
+    return folder
+
+
+@pytest.mark.parametrize(
+    "how, message",
+    [
+        ("no folder", "no data folder"),
+        ("no COMPLETED", "did not finish"),
+        ("no card", "there is no"),
+        ("torn card", "not a readable dataset card"),
+        ("other json", "not a dataset card"),
+        ("later version", "format version 99"),
+        ("half a card", "it has no objective"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(folder, how, message):
+    with pytest.raises(InputError, match=message):
+        DataFolder.open(spoil(folder, how))
+
+
+def test_a_missing_shard_is_named(folder):
+    (folder / "pretraining_data-train.tfrecord-00001-of-00002").unlink()
+    with pytest.raises(InputError, match="00001-of-00002 is missing"):
+        DataFolder.open(folder).shards("train")
+
+
+class Vocabulary(SimpleNamespace):
+    def __len__(self):
+        return self.size
+
+
+def test_the_vocabulary_must_be_the_one_of_the_rows(folder):
+    data = DataFolder.open(folder)
+    data.check_vocabulary(Vocabulary(sha256="ab" * 32, size=40))
+    with pytest.raises(InputError, match=r"another vocabulary \(40 pieces.* \(50 pieces"):
+        data.check_vocabulary(Vocabulary(sha256="cd" * 32, size=50))

@@ -1,0 +1,128 @@
+"""An encoder with a mix: any task stands on it, frozen or not, and a folder gives it back."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.checkpoints import load, load_task, save_folder
+from keras_bert.checkpoints.convert import convert
+from keras_bert.errors import InputError
+from keras_bert.tasks.classifier import Classifier
+from keras_bert.tasks.fill_mask import FillMask
+from keras_bert.tasks.mixed_encoder import MixedEncoder
+from tests.small_model import make_encoder, make_tokenizer
+
+IDS = np.random.default_rng(0).integers(5, 30, (6, 7)).astype("int32")
+BATCH = {"input_ids": IDS, "input_mask": np.ones_like(IDS), "segment_ids": np.zeros_like(IDS)}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return make_tokenizer()
+
+
+def make(tokenizer, **options):
+    mixed = MixedEncoder(make_encoder(tokenizer), **options)
+    mixed.scalar_mix.scores.assign([0.5, -1.0, 1.5])
+    mixed.scalar_mix.gamma.assign(1.3)
+    return mixed
+
+
+def test_gives_the_mix_and_the_pooler_over_it(tokenizer):
+    mixed = make(tokenizer)
+    states = mixed.encoder.view(hidden_states=True)(BATCH)["hidden_states"]
+    shares = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
+    expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(shares, states, strict=True))
+    found = mixed(BATCH)
+    np.testing.assert_allclose(np.asarray(found["sequence_output"]), expected, atol=1e-5)
+    pooler = mixed.encoder.pooler.dense
+    pooled = np.tanh(expected[:, 0] @ np.asarray(pooler.kernel.value))
+    np.testing.assert_allclose(np.asarray(found["pooled_output"]), pooled, atol=1e-5)
+    for name, output in mixed.mix(states).items():
+        np.testing.assert_array_equal(np.asarray(output), np.asarray(found[name]))
+    with pytest.raises(ValueError, match="Received"):
+        mixed({**BATCH, "masked_lm_positions": IDS})
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_is_trained_with_the_task_and_the_encoder_only_if_asked(frozen, tokenizer):
+    mixed = make(tokenizer, l2=0.01)
+    mixed.encoder.trainable = not frozen
+    task = Classifier(mixed, tokenizer, labels=["a", "b"])
+    before = {w.path: np.array(w.value) for w in mixed.weights}
+    task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
+    task.fit(BATCH, {"logits": np.arange(6) % 2}, verbose=0)
+    moved = {w.path for w in mixed.weights if not np.array_equal(before[w.path], np.array(w.value))}
+    assert {"scalar_mix/scores", "scalar_mix/gamma"} <= moved
+    assert (len(moved) == 2) == frozen
+
+
+@pytest.mark.parametrize("kind", [Classifier, FillMask])
+def test_a_folder_gives_it_back_and_the_encoder_without_it(kind, tokenizer, tmp_path):
+    mixed = make(tokenizer, layer_norm_eps=1e-6, l2=0.25)
+    options = {"labels": ["a", "b"]} if kind is Classifier else {}
+    task = kind(mixed, tokenizer, **options)
+    task.save(tmp_path / "model")
+    loaded = load_task(tmp_path / "model")
+    assert loaded.encoder.mix_settings == {"layer_norm_eps": 1e-6, "l2": 0.25}
+    batch = BATCH
+    if kind is FillMask:
+        batch = {**BATCH, "masked_lm_positions": np.ones((6, 1), "int32")}
+    (name,) = task.output
+    np.testing.assert_array_equal(np.asarray(loaded(batch)[name]), np.asarray(task(batch)[name]))
+    encoder, _ = load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        np.asarray(encoder(BATCH)["sequence_output"]),
+        np.asarray(mixed.encoder(BATCH)["sequence_output"]),
+    )
+
+
+def test_transformers_finds_nothing_else_that_it_does_not_know(tokenizer, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    FillMask(make(tokenizer), tokenizer).save(tmp_path / "model")
+    _, loading = transformers.BertForMaskedLM.from_pretrained(
+        tmp_path / "model", output_loading_info=True
+    )
+    unexpected = set(loading.pop("unexpected_keys"))
+    assert {"keras_bert.scalar_mix.scores", "keras_bert.scalar_mix.gamma"} <= unexpected
+    assert all(name.startswith("keras_bert.") for name in unexpected)
+    assert not any(loading.values())
+
+
+def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
+    task = Classifier(make(tokenizer, l2=0.1), tokenizer, labels=["a", "b"])
+    task.save(tmp_path / "task.keras")
+    loaded = keras.saving.load_model(tmp_path / "task.keras")
+    np.testing.assert_allclose(
+        np.asarray(loaded(BATCH)["logits"]), np.asarray(task(BATCH)["logits"]), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "mix, sentence",
+    [({"l2": -1.0, "layer_norm_eps": None}, "scalar_mix .* cannot be"), ({"x": 1}, "cannot be")],
+)
+def test_refuses_a_folder_whose_mix_cannot_be(mix, sentence, tokenizer, tmp_path):
+    folder = tmp_path / "model"
+    Classifier(make(tokenizer), tokenizer, labels=["a", "b"]).save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["keras_bert"]["scalar_mix"] = mix
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=sentence):
+        load_task(folder)
+
+
+def test_is_converted_to_a_folder_and_refused_by_what_has_no_place_for_it(tokenizer, tmp_path):
+    Classifier(make(tokenizer), tokenizer, labels=["a", "b"]).save(tmp_path / "model")
+    assert convert(tmp_path / "model", tmp_path / "copy")["left_out"] == []
+    assert isinstance(load_task(tmp_path / "copy").encoder, MixedEncoder)
+    for to in ("google", "keras-nlp"):
+        with pytest.raises(InputError, match=f"a learned mix .* which {to} has no place for"):
+            convert(tmp_path / "model", tmp_path / to, to=to)
+
+
+def test_a_mix_alone_is_not_saved(tokenizer, tmp_path):
+    with pytest.raises(ValueError, match="with the task that learned it"):
+        save_folder(make(tokenizer), tokenizer, tmp_path / "model")

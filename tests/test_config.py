@@ -1,0 +1,146 @@
+import dataclasses
+import json
+
+import pytest
+
+from keras_bert.config import BertConfig
+from keras_bert.errors import InputError
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
+
+
+def test_survives_its_own_dictionary_and_json(tmp_path):
+    config = BertConfig(
+        **SIZES,
+        hidden_act="relu",
+        layer_norm_eps=1e-5,
+        is_decoder=True,
+        add_pooling_layer=False,
+        classifier_dropout=0.3,
+        initializer_range=0.1,
+        max_position_embeddings=9,
+        type_vocab_size=1,
+        hidden_dropout_prob=0.2,
+        attention_probs_dropout_prob=0,
+        pad_token_id=3,
+        model_type="roberta",
+    )
+    defaults = BertConfig(**SIZES)
+    for field in dataclasses.fields(BertConfig):
+        if field.name not in SIZES:
+            assert getattr(config, field.name) != getattr(defaults, field.name), field.name
+    assert BertConfig.from_dict(config.to_dict()) == config
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config.to_dict()))
+    assert BertConfig.from_file(path) == config
+
+
+def test_what_is_left_out_is_what_transformers_takes():
+    config = BertConfig.from_dict({**SIZES})
+    assert config.layer_norm_eps == 1e-12
+    assert config.pad_token_id == 0 and config.position_offset == 0
+    roberta = BertConfig.from_dict({**SIZES, "model_type": "roberta"})
+    assert roberta.pad_token_id == 1 and roberta.position_offset == 2
+    assert roberta.max_length == 510
+
+
+def test_agrees_with_transformers_on_every_default():
+    transformers = pytest.importorskip("transformers")
+    for model_type, theirs in [
+        ("bert", transformers.BertConfig(**SIZES)),
+        ("roberta", transformers.RobertaConfig(**SIZES)),
+    ]:
+        ours = BertConfig.from_dict({**SIZES, "model_type": model_type})
+        for field in dataclasses.fields(BertConfig):
+            if field.name != "add_pooling_layer":
+                assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
+        assert BertConfig.from_dict(theirs.to_dict()) == ours
+
+
+@pytest.mark.parametrize(
+    "name, width, layers, heads",
+    [
+        ("tiny", 128, 2, 2),
+        ("mini", 256, 4, 4),
+        ("small", 512, 4, 8),
+        ("medium", 512, 8, 8),
+        ("base", 768, 12, 12),
+        ("large", 1024, 24, 16),
+    ],
+)
+def test_presets_are_the_published_sizes(name, width, layers, heads):
+    config = BertConfig.preset(name, vocab_size=7)
+    assert (config.hidden_size, config.num_hidden_layers) == (width, layers)
+    assert (config.num_attention_heads, config.intermediate_size) == (heads, 4 * width)
+    assert config.vocab_size == 7
+
+
+def test_a_preset_takes_changes_and_refuses_other_names():
+    assert BertConfig.preset("tiny", vocab_size=7, hidden_act="relu").hidden_act == "relu"
+    with pytest.raises(InputError, match="'huge'.*tiny, mini"):
+        BertConfig.preset("huge", vocab_size=7)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"hidden_size": 9}, "multiple of `num_attention_heads`.*hidden_size=9"),
+        ({"hidden_act": "swish"}, "`hidden_act` must be one of.*'swish'"),
+        ({"vocab_size": "30"}, "`vocab_size` must be a whole number.*'30'"),
+        ({"vocab_size": True}, "`vocab_size` must be a whole number"),
+        ({"vocab_size": 3.5}, "`vocab_size` must be a whole number"),
+        ({"hidden_dropout_prob": 1}, "`hidden_dropout_prob` must be in"),
+        ({"hidden_dropout_prob": None}, "`hidden_dropout_prob` must be a number"),
+        ({"layer_norm_eps": 0}, "`layer_norm_eps` must be above 0"),
+        ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
+        ({"pad_token_id": 30}, "`pad_token_id` must be a row"),
+        ({"is_decoder": 1}, "`is_decoder` must be true or false"),
+        ({"max_position_embeddings": 2, "model_type": "roberta"}, "above the position offset"),
+        ({"model_type": "gpt2"}, "'gpt2'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type = 'relative_key'"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings = False"),
+        ({"rope_theta": 1e4}, "'rope_theta', which this encoder does not know"),
+    ],
+)
+def test_refuses_what_it_cannot_be(change, message):
+    with pytest.raises(InputError, match=message) as error:
+        BertConfig.from_dict({**SIZES, **change}, source="a/config.json")
+    assert "a/config.json" in str(error.value)
+
+
+def test_a_missing_size_is_named():
+    values = {name: value for name, value in SIZES.items() if name != "intermediate_size"}
+    with pytest.raises(InputError, match="lacks the field 'intermediate_size'"):
+        BertConfig.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, "no file"),
+        (b'{"vocab_size": 3,\n "hidden', "line 2: this is not JSON"),
+        (b"[1]", "JSON object, not a list"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        BertConfig.from_file(path)
+    assert "config.json" in str(error.value)
+
+
+def test_is_frozen_and_takes_keywords_only():
+    config = BertConfig(**SIZES)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.vocab_size = 4
+    with pytest.raises(TypeError):
+        BertConfig(30, 8, 2, 2, 16)

@@ -1,0 +1,195 @@
+"""The whole line, very small, as a person runs it: in a process of its own, by the command."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_bert.cli.main import main
+from keras_bert.quickstart import SENTENCES, QuickstartSizes
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+ARCHITECTURE = {
+    "model_type": "bert",
+    "vocab_size": 400,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 32,
+}
+SIZES = {
+    "vocabulary": 400,
+    "max_length": 32,
+    "max_predictions": 4,
+    "dupe_factor": 1,
+    "steps": 4,
+    "batch_size": 8,
+    "epochs": 1,
+    "finetune_batch_size": 64,
+}
+# The command with other sizes: it has no flags for them.
+CODE = """
+import functools, json, sys
+from keras_bert import quickstart
+from keras_bert.cli.main import main
+sizes = json.loads(sys.argv[1])
+quickstart.QuickstartSizes = functools.partial(quickstart.QuickstartSizes, **sizes)
+sys.exit(main(["quickstart", *sys.argv[2:]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished quickstart: (output folder, what it printed, what went to standard error)."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    architecture = folder / "small.json"
+    architecture.write_text(json.dumps(ARCHITECTURE))
+    sizes = {**SIZES, "architecture": str(architecture)}
+    output = folder / "out"
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, json.dumps(sizes), "--output", str(output), "--seed", "3"],
+        cwd=REPOSITORY,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return output, done.stdout, done.stderr
+
+
+def test_everything_is_left_in_the_output_folder(run):
+    output, _, _ = run
+    for name in (
+        "manual/lambda.txt",
+        "messages/test.tsv",
+        "vocab.txt",
+        "pretraining-data/COMPLETED",
+        "pretrained/model/model.safetensors",
+        "finetuned/model/model.safetensors",
+        "finetuned-from-random/model/model.safetensors",
+        "savedmodels/spam/1/saved_model.pb",
+        "ask.py",
+        "results.json",
+    ):
+        assert (output / name).is_file(), name
+    assert len((output / "vocab.txt").read_text(encoding="utf-8").splitlines()) == 400
+    labelled = (output / "messages" / "train.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    unlabelled = (output / "messages" / "train.txt").read_text(encoding="utf-8").splitlines()
+    assert [row.split("\t")[0] for row in labelled] == [line for line in unlabelled if line]
+
+
+def test_the_results_are_those_of_the_single_steps(run):
+    output, _, _ = run
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    metrics = json.loads((output / "pretrained" / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["steps"] == 4
+    assert results["masked_lm"]["start"] == metrics["eval_at_start"]["masked_lm_loss"]
+    assert results["masked_lm"]["end"] == metrics["eval"]["masked_lm_loss"]
+    card = json.loads((output / "pretraining-data" / "dataset_card.json").read_text("utf-8"))
+    assert results["masked_lm"]["unigram_entropy"] == card["unigram_entropy"]
+    assert results["accuracy"]["examples"] == 210
+    assert results["seed"] == 3
+    assert results["total_seconds"] >= sum(results["seconds"].values())
+    settings = json.loads((output / "finetuned" / "run.json").read_text(encoding="utf-8"))
+    assert settings["settings"]["model"].endswith(os.path.join("pretrained", "model"))
+    settings = json.loads(
+        (output / "finetuned-from-random" / "run.json").read_text(encoding="utf-8")
+    )
+    assert settings["settings"]["model"] is None
+
+
+def test_it_prints_steps_commands_and_the_table(run):
+    output, printed, _ = run
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    for command in ("vocab", "pretraining-data", "pretrain", "finetune", "evaluate", "export"):
+        assert f"$ keras-bert {command} " in printed
+    loss, accuracy = results["masked_lm"], results["accuracy"]
+    for figure in (
+        *(f"{loss[name]:.2f}" for name in ("start", "end", "unigram_entropy")),
+        *(f"{accuracy[name]:.1%}" for name in ("pretrained", "random")),
+    ):
+        assert re.search(rf"│\s+{re.escape(figure)} │", printed), figure
+    for sentence in SENTENCES:
+        assert re.search(rf"{sentence}\s+│ (spam|ham) ", printed.replace("│ ", "│", 1)), sentence
+
+
+def test_the_libraries_are_kept_out_of_sight(run):
+    _, printed, errors = run
+    for noise in ("oneDNN", "cuda", "absl", "WARNING", "Warning", "apache_beam"):
+        assert noise not in printed + errors
+
+
+def test_the_commands_that_it_prints_are_valid(run):
+    # The printed lines, parsed by the real parser: a renamed flag would break them.
+    import shlex
+
+    from keras_bert.cli.main import parse
+
+    _, printed, _ = run
+    commands = re.findall(r"^ +\$ keras-bert (.+)$", printed, re.MULTILINE)
+    assert len(commands) == 8
+    for command in commands:
+        assert parse(shlex.split(command)).beam_options == []
+
+
+def test_the_saved_model_answers_without_keras_bert(run):
+    output, _, _ = run
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    code = (
+        "import sys, runpy\n"
+        "sys.modules['keras_bert'] = sys.modules['data_gen'] = None  # importing them now fails\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    arguments = [str(output / "ask.py"), results["savedmodel"], *SENTENCES]
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, *arguments], capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["text"] for answer in answers] == list(SENTENCES)
+    for answer, before in zip(answers, results["answers"], strict=True):
+        assert answer["label"] == before["label"]
+        assert answer["score"] == pytest.approx(before["score"], abs=1e-5)
+
+
+def test_an_existing_output_is_refused_unless_forced(run, capsys):
+    output, _, _ = run
+    before = (output / "results.json").read_bytes()
+    assert main(["quickstart", "--output", str(output)]) == 2
+    message = capsys.readouterr().err
+    assert "quickstart already" in message and "--force" in message
+    assert message.count("\n") == 1
+    assert (output / "results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_folder_of_other_things_is_never_touched(tmp_path, capsys, force):
+    (tmp_path / "settings.json").write_text('{"colour": "blue"}')
+    (tmp_path / "manual").mkdir()
+    assert main(["quickstart", "--output", str(tmp_path), *force]) == 2
+    assert "holds something else" in capsys.readouterr().err
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["manual", "settings.json"]
+
+
+def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
+    from keras_bert import quickstart
+
+    (tmp_path / "settings.json").write_text('{"command": "quickstart"}')
+    (tmp_path / "results.json").write_text("{}")
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "savedmodels" / "spam" / "1").mkdir(parents=True)
+
+    def stop(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(quickstart, "write_manual", stop)
+    with pytest.raises(KeyboardInterrupt):
+        quickstart.quickstart(tmp_path, force=True)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["mine.txt", "settings.json"]
+    assert json.loads((tmp_path / "settings.json").read_text())["steps"] == QuickstartSizes().steps

@@ -1,0 +1,281 @@
+"""Byte-pair encoding: the textbook's merges, the definition of encoding, and the graph's."""
+
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.text import Tokenizer
+from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
+from keras_bert.text.learn_bpe import learn_bpe
+from keras_bert.text.normalization import WordSplitter, normalize
+from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK, Vocabulary
+
+TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
+LETTERS = 11  # of the textbook's corpus, the end-of-word mark among them
+
+
+def marked(text):
+    return text.replace("_", END_OF_WORD)
+
+
+@pytest.fixture(scope="module")
+def textbook():
+    return learn_bpe(TEXTBOOK, size=len(SPECIAL_PIECES) + LETTERS + 8)
+
+
+@pytest.fixture(scope="module")
+def learned(shared_data):
+    """A vocabulary of 8,000 from one book."""
+    return learn_bpe(book_counts(shared_data / "books" / "emma.txt"), size=4000)
+
+
+def book_words(path):
+    splitter = WordSplitter()
+    lines = tf.constant(path.read_text(encoding="utf-8").split("\n"))
+    return splitter.words(normalize(lines, lowercase=True))
+
+
+def book_counts(path):
+    return {word.decode(): count for word, count in Counter(book_words(path)).items()}
+
+
+def test_the_textbook_example(textbook):
+    """Jurafsky and Martin, Speech and Language Processing, chapter 2."""
+    expected = "e r,er _,n e,ne w,l o,lo w,new er_,low _"
+    assert textbook.merges == tuple(tuple(marked(pair).split(" ")) for pair in expected.split(","))
+    assert len(textbook) == len(SPECIAL_PIECES) + LETTERS + 8
+
+
+def test_the_textbook_example_whatever_the_order_of_the_words(textbook):
+    items = list(TEXTBOOK.items())
+    for seed in range(10):
+        random.Random(seed).shuffle(items)
+        again = learn_bpe(dict(items), size=len(textbook))
+        assert again == textbook and again.counts.tolist() == textbook.counts.tolist()
+
+
+def test_the_textbook_example_is_encoded_as_the_textbook_says(textbook):
+    assert textbook.encode_word("newer") == [marked("newer_")]
+    assert textbook.encode_word("lower") == ["low", marked("er_")]
+    assert textbook.encode_word("new") == ["new", END_OF_WORD]
+
+
+def test_pieces_stand_by_falling_count_of_use(textbook):
+    use = Counter()
+    for word, count in TEXTBOOK.items():
+        for piece in textbook.encode_word(word):
+            use[piece] += count
+    body = textbook.pieces[5:]
+    assert list(body) == sorted(body, key=lambda piece: (-use[piece], piece))
+    assert textbook.counts.tolist() == [0] * 5 + [use[piece] for piece in body]
+
+
+def test_earlier_merges_go_first_and_the_leftmost_of_equals():
+    pieces = [*SPECIAL_PIECES, *"abc", END_OF_WORD, "bc", "ab", "aa"]
+    vocabulary = BpeVocabulary(pieces, [("b", "c"), ("a", "b"), ("a", "a")])
+    assert vocabulary.encode_word("abc") == ["a", "bc", END_OF_WORD]
+    assert vocabulary.encode_word("abab") == ["ab", "ab", END_OF_WORD]
+    assert vocabulary.encode_word("aaa") == ["aa", "a", END_OF_WORD]
+    assert vocabulary.encode_word("aßb") == ["a", UNK, "b", END_OF_WORD]
+    assert vocabulary.encode_word("a" * 201) == [UNK, END_OF_WORD]
+    assert vocabulary.encode_word(END_OF_WORD) == [UNK, END_OF_WORD]
+
+
+def test_the_graph_agrees_with_the_definition_on_random_words():
+    rng = random.Random(0)
+    words = {
+        "".join(rng.choices("abc", k=rng.randint(1, 14))): rng.randint(1, 9) for _ in range(80)
+    }
+    vocabulary = learn_bpe(words, size=70)
+    words = ["".join(rng.choices("abcé日", k=rng.randint(1, 30))) for _ in range(500)]
+    words += ["a" * 200, "b" * 201, "c" * 5000, "ab" * 100]
+    words = [word.replace("日", "ø") for word in words]
+    tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=False)
+    expected = [[vocabulary.id(p) for p in vocabulary.encode_word(word)] for word in words]
+    assert tokenizer.tokenize(words).to_list() == expected
+    assert tokenizer.tokenize([" ".join(words)]).to_list() == [sum(expected, [])]
+    assert tokenizer.tokenize(["", " "]).to_list() == [[], []]
+    assert tokenizer.tokenize([]).to_list() == []
+
+
+def test_the_graph_agrees_with_the_definition_on_all_books(learned, shared_data):
+    tokenizer = Tokenizer.from_vocab(learned)
+    books = sorted((shared_data / "books").glob("*.txt"))
+    assert len(books) == 16
+    encoded, compared = {}, 0
+    for book in books:
+        lines = book.read_text(encoding="utf-8").split("\n")
+        ids = np.concatenate(
+            [
+                tokenizer.tokenize(lines[start : start + 5000]).values.numpy()
+                for start in range(0, len(lines), 5000)
+            ]
+        )
+        words = book_words(book)
+        for word in set(words) - encoded.keys():
+            encoded[word] = [learned.id(p) for p in learned.encode_word(word.decode())]
+        assert ids.tolist() == [id for word in words for id in encoded[word]], book.name
+        compared += len(words)
+    assert compared > 4_000_000
+
+
+def test_offsets_and_word_starts(learned):
+    tokenizer = Tokenizer.from_vocab(learned)
+    texts = ["Émma W\u00adoodhouse,日 zzyzx!", "", "e\u0301\u0301x \x00$5", "x" * 300 + " y", "a‗b"]
+    tokens = tokenizer.tokenize_with_offsets(texts)
+    assert tokens.ids.to_list() == tokenizer.tokenize(texts).to_list()
+    for text, *row in zip(texts, *(field.to_list() for field in tokens), strict=True):
+        words, before = [], None
+        for id, start, end, byte_start, byte_end, is_start in zip(*row, strict=True):
+            piece = learned.piece(id)
+            assert text.encode()[byte_start:byte_end].decode() == text[start:end]
+            if piece == END_OF_WORD:
+                assert start == end == before
+            elif piece != UNK:
+                found = normalize([text[start:end]], lowercase=True).numpy()[0].decode()
+                assert found == piece.removesuffix(END_OF_WORD)
+            before = end
+            if is_start:
+                words.append("")
+            words[-1] += text[start:end]
+        split = WordSplitter().words(normalize([text], lowercase=True))
+        assert [normalize([word], lowercase=True).numpy()[0] for word in words] == split
+    ids = tokens.ids.to_list()[0]
+    cls, sep = learned.cls_id, learned.sep_id
+    starts = learned.word_starts(np.array([cls, *ids, sep, *ids[1:], sep]))
+    inner = tokens.word_starts.to_list()[0]
+    assert starts.tolist() == [True, *inner, True, True, *inner[2:], True]
+
+
+def test_detokenize(learned):
+    tokenizer = Tokenizer.from_vocab(learned)
+    assert tokenizer.detokenize(tokenizer.tokenize(["Emma Woodhouse, zzyzx!"])[0]) == (
+        "emma woodhouse , zzyzx !"
+    )
+    ids = [learned.id("a"), learned.sep_id, learned.id("a")]  # words cut off by truncation
+    assert tokenizer.detokenize(ids) == "a [SEP] a"
+
+
+def test_piece_texts(textbook):
+    texts = [textbook.piece_text(textbook.id(marked(p))) for p in ("low_", "low", "_", "[MASK]")]
+    assert texts == ["low", "low", "", "[MASK]"]
+
+
+def test_continuations_are_refused(learned):
+    with pytest.raises(AttributeError, match="word_starts"):
+        _ = learned.continuations
+
+
+def test_a_folder_keeps_everything(textbook, tmp_path):
+    tokenizer = Tokenizer.from_vocab(textbook, lowercase=False)
+    tokenizer.save(tmp_path)
+    again = Tokenizer.from_folder(tmp_path)
+    assert again.vocabulary == textbook and again.lowercase is False
+    assert again.vocabulary.merges == textbook.merges
+    assert Vocabulary.from_file(tmp_path) == textbook
+    assert Tokenizer.from_vocab(tmp_path).vocabulary == textbook
+    lines = (tmp_path / "merges.txt").read_text(encoding="utf-8").split("\n")
+    assert lines[:3] == ["#version: 0.1", "e r", marked("er _")]
+    assert json.loads((tmp_path / "vocab.json").read_text())["[PAD]"] == 0
+    assert pickle.loads(pickle.dumps(tokenizer)).vocabulary == textbook
+
+
+def test_the_hash_tells_merges_apart(textbook):
+    other = BpeVocabulary(textbook.pieces, textbook.merges[::-1])
+    assert other.sha256 != textbook.sha256
+    assert textbook.sha256 != Vocabulary(textbook.pieces).sha256
+
+
+def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_data, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    lines = (shared_data / "books" / "moby_dick_or_the_whale.txt").read_text(encoding="utf-8")
+    texts = [line for line in lines.split("\n")[:3000] if line]
+    texts += ["", "Straße, naïve — “quoted” (50%) don't 東京 ①", "a‗b ‗ $5.00", "zzyzx\u00adq\tx"]
+    for lowercase in (True, False):
+        tokenizer = Tokenizer.from_vocab(learned, lowercase)
+        tokenizer.save(tmp_path / str(lowercase))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
+        assert len(theirs) == len(learned) and theirs.mask_token_id == learned.mask_id
+        ids = theirs(texts, add_special_tokens=False)["input_ids"]
+        for text, one, other in zip(texts, tokenizer.tokenize(texts).to_list(), ids, strict=True):
+            assert one == other, text
+    pair = theirs("low", "new")["input_ids"]
+    assert pair[0] == learned.cls_id and pair.count(learned.sep_id) == 2
+
+
+@pytest.mark.parametrize(
+    "vocab, merges, sentence",
+    [
+        ('{"<s>": 0, "a": 1, "\\u0120a": 2}', "a a\n", "byte-level BPE, as GPT-2 and RoBERTa"),
+        ('{"<s>": 0, "a": 1, "Ġa": 2}', "a a\n", "byte-level BPE"),
+        ('{"[PAD]": 0, "a</w>": 1}', "a </w>\n", "of a kind that this library does not read"),
+        ('{"[PAD]": 0, "‗": 1}', "a b\n", r"has no \[UNK\]"),
+        ('{"[PAD]": 0, "‗": 2}', "a b\n", "must give every piece an id"),
+        ('["‗"]', "a b\n", "must give every piece an id"),
+        ('{"‗": 0', "a b\n", "is not JSON"),
+        (None, "a b\n", "merge 1, 'a' and 'b', needs the piece 'b'"),
+        (None, "#version: 0.1\na\n", "line 2 must be two pieces"),
+        (None, "#version: 0.1\na ‗\na ‗\n", "merge 2, 'a' and '‗', is there twice"),
+        (None, "a ‗\r\n", "line 1 has a Windows line end"),
+    ],
+)
+def test_bad_folders_are_refused(tmp_path, vocab, merges, sentence):
+    if vocab is None:
+        pieces = [*SPECIAL_PIECES, "a", END_OF_WORD, "a" + END_OF_WORD]
+        vocab = json.dumps({piece: i for i, piece in enumerate(pieces)})
+    (tmp_path / "vocab.json").write_text(vocab)
+    (tmp_path / "merges.txt").write_text(merges)
+    with pytest.raises(InputError, match=sentence) as refusal:
+        Tokenizer.from_folder(tmp_path)
+    assert str(tmp_path) in str(refusal.value)
+
+
+def test_a_roberta_folder_as_transformers_5_saves_it_is_refused(tmp_path):
+    content = {"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="byte-level BPE"):
+        Tokenizer.from_folder(tmp_path)
+
+
+def test_a_size_without_room_for_the_alphabet_is_refused():
+    with pytest.raises(InputError, match="too small"):
+        learn_bpe(TEXTBOOK, size=12)
+
+
+def test_an_export_stands_alone(learned, tmp_path):
+    class Served(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokenizer = Tokenizer.from_vocab(learned)
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        def serve(self, text):
+            return {"ids": self.tokenizer.tokenize(text).to_tensor(-1)}
+
+    texts = ["Emma, zzyzx", "the antidisestablishmentarians!"]
+    served = Served()
+    tf.saved_model.save(served, str(tmp_path), signatures=served.serve)
+    program = f"""
+import tensorflow as tf, tensorflow_text
+serve = tf.saved_model.load({str(tmp_path)!r}).signatures["serving_default"]
+print(serve(text=tf.constant({texts!r}))["ids"].numpy().tolist())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )
+    expected = served.serve(tf.constant(texts))["ids"].numpy().tolist()
+    assert run.stdout.split("\n")[-2] == str(expected)

@@ -1,0 +1,150 @@
+"""Learning WordPiece: laws of the result, and the core against the textbook's slow loop."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.text.learn_wordpiece import learn_wordpiece, longest_pieces
+from keras_bert.text.merges import learn_merges
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+
+WORDS = Counter(
+    "the cat sat on the mat and the other cats sat on other mats while the rattling chatter of "
+    "chattering rats , that rattled the cats , went on and on .".split()
+)
+
+
+def naive_merges(words, counts, symbols, join, tie_key, new_symbols, min_count):
+    """All pairs counted anew for each merge: slow, and plainly right."""
+    symbols, words, merges = list(symbols), [list(word) for word in words], []
+    wanted = len(symbols) + new_symbols
+    while len(symbols) < wanted:
+        pairs = Counter()
+        for word, count in zip(words, counts, strict=True):
+            for pair in zip(word, word[1:], strict=False):
+                pairs[pair] += count
+        if not pairs:
+            break
+        (left, right), count = min(
+            pairs.items(),
+            key=lambda item: (
+                -item[1],
+                tie_key(symbols[item[0][1]]),
+                tie_key(symbols[item[0][0]]),
+            ),
+        )
+        if count < min_count:
+            break
+        joined = join(symbols[left], symbols[right])
+        if joined not in symbols:
+            symbols.append(joined)
+        made = symbols.index(joined)
+        if (left, right) not in merges:
+            merges.append((left, right))
+        for word in words:
+            i = 0
+            while i < len(word) - 1:
+                if word[i] == left and word[i + 1] == right:
+                    word[i : i + 2] = [made]
+                i += 1
+    total = Counter()
+    for word, count in zip(words, counts, strict=True):
+        for symbol in word:
+            total[symbol] += count
+    return symbols, merges, [total[i] for i in range(len(symbols))]
+
+
+@pytest.mark.parametrize("letters, seed", [("ab", 0), ("ab", 1), ("abc", 2), ("abcdef", 3)])
+def test_the_fast_core_agrees_with_the_slow_loop(letters, seed):
+    rng = random.Random(seed)
+    words = {tuple(rng.choices(range(len(letters)), k=rng.randint(1, 12))) for _ in range(120)}
+    words = sorted(words)
+    counts = [rng.choice([1, 1, 2, 3, 7]) for _ in words]
+    settings = {"join": str.__add__, "tie_key": lambda s: s, "new_symbols": 90, "min_count": 2}
+    fast = learn_merges(words, counts, symbols=letters, **settings)
+    symbols, merges, total = naive_merges(words, counts, letters, **settings)
+    assert list(fast.merges) == merges
+    assert list(fast.symbols) == symbols
+    assert fast.counts.tolist() == total
+    assert len(merges) > 40
+
+
+def test_the_order_of_the_words_changes_nothing():
+    items = list(WORDS.items())
+    results = set()
+    for seed in range(5):
+        random.Random(seed).shuffle(items)
+        results.add(learn_wordpiece(dict(items), size=80).pieces)
+    assert len(results) == 1
+
+
+def test_the_size_is_met_exactly_where_the_text_allows():
+    assert len(learn_wordpiece(WORDS, size=70)) == 70
+    everything = learn_wordpiece(WORDS, size=10_000)
+    # With no limit every word ends as one piece.
+    assert set(WORDS) <= set(everything.pieces)
+    assert len(everything) < 10_000
+    assert len(learn_wordpiece(WORDS, size=len(everything))) == len(everything)
+
+
+def test_pieces_stand_by_falling_count_of_use_after_the_special_ones():
+    vocabulary = learn_wordpiece(WORDS, size=80, unused=3)
+    assert vocabulary.pieces[:5] == SPECIAL_PIECES
+    assert vocabulary.pieces[-3:] == ("[unused0]", "[unused1]", "[unused2]")
+    body = vocabulary.pieces[5:-3]
+    use = Counter()
+    for word, count in WORDS.items():
+        for piece in longest_pieces(word, set(body)):
+            use[piece] += count
+    assert list(body) == sorted(body, key=lambda piece: (-use[piece], piece))
+    assert vocabulary.counts.tolist() == [0] * 5 + [use[piece] for piece in body] + [0] * 3
+    assert vocabulary.piece(5) == "the"
+
+
+def test_every_word_of_the_alphabet_can_be_written():
+    vocabulary = learn_wordpiece({"ab": 3, "cd": 2, "e": 1}, size=20)
+    pieces = set(vocabulary.pieces)
+    assert longest_pieces("dcba", pieces) != ["[UNK]"]
+    assert "e" in pieces and "##e" not in pieces  # never seen within a word
+
+
+def test_rare_pairs_are_left_alone():
+    frequent = learn_wordpiece(WORDS, size=1000, min_frequency=3)
+    assert len(frequent) < len(learn_wordpiece(WORDS, size=1000))
+    assert "chatter" not in frequent and "the" in frequent
+
+
+def test_words_beyond_the_alphabet_limit_teach_nothing_and_count_as_unknown():
+    counts = {"aaaa": 10, "aab": 5, "zz": 1}
+    vocabulary = learn_wordpiece(counts, size=40, alphabet_limit=2)
+    assert not any("z" in piece for piece in vocabulary.pieces)
+    assert vocabulary.counts[vocabulary.unk_id] == 1
+    assert vocabulary.counts.dtype == np.int64
+
+
+def test_words_longer_than_the_tokenizer_reads_are_left_out():
+    vocabulary = learn_wordpiece({"a" * 201: 1000, "ab": 1}, size=500)
+    assert set(vocabulary.pieces[5:]) == {"a", "b", "##a", "##b", "ab"}
+
+
+def test_a_size_without_room_for_the_alphabet_is_refused():
+    with pytest.raises(InputError, match="A vocabulary of 20 pieces is too small"):
+        learn_wordpiece(WORDS, size=20)
+    with pytest.raises(InputError, match="no words"):
+        learn_wordpiece({}, size=20)
+
+
+def test_the_smallest_size_that_the_refusal_names_is_enough():
+    with pytest.raises(InputError) as refusal:
+        learn_wordpiece(WORDS, size=6)
+    needed = next(int(w) for w in str(refusal.value).split() if w.isdigit() and int(w) > 30)
+    assert len(learn_wordpiece(WORDS, size=needed)) == needed
+
+
+def test_bad_counts_are_refused():
+    for counts in ({"": 1}, {"a": 0}, {"a": -1}):
+        with pytest.raises(ValueError, match="Received"):
+            learn_wordpiece(counts, size=20)

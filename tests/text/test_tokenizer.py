@@ -1,0 +1,322 @@
+"""The tokenizer's interface: inputs, offsets, folders, graphs that stand alone."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.text import Tokenizer
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+PIECES = (
+    *SPECIAL_PIECES,
+    *"the cafe cat ##s sat on mat ##ing una ##ffa ##ble e ##e x ##x 日 本 . , ! [ ] mask".split(),
+)
+
+HARD = [
+    "The café cats sat on the mat, unaffable!",
+    "",
+    " \t ",
+    "Cafe\u0301s. E\u0301\u0323\u0302x e\u0301",
+    "\u0301\u0301the cat\u0301\u0302 \u0301 sat",
+    "日本 the\u00adcat\u200bs \u202ethe",
+    "\ufeffthe \x00cat\x00s",
+    "İ ß ẞ ﬁ ½ ＡＢ ΟΔΥΣΣΕΥΣ 각 힣 ㎏ Ĳ",
+    "x" * 201 + " the " + "é" * 150,
+    "[MASK] the",
+    "\u0301",
+    "👩‍👩‍👧‍👦 the 🇩🇪 ❤️ cat",
+    "lone \ud83d surrogate",
+]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+def tokenizer(request):
+    return Tokenizer.from_vocab(Vocabulary(PIECES), lowercase=request.param)
+
+
+@pytest.fixture(scope="module")
+def minilm(minilm_folder):
+    return Tokenizer.from_folder(minilm_folder)
+
+
+def pieces(tokenizer, text):
+    return [PIECES[id] for id in tokenizer.tokenize([text]).to_list()[0]]
+
+
+def test_inputs_of_every_kind_give_the_same(tokenizer):
+    texts = ["the cat", "", "sat 日本"]
+    expected = tokenizer.tokenize(texts)
+    assert expected.dtype == tf.int32 and expected.shape.as_list() == [3, None]
+    for given in (
+        tuple(texts),
+        [text.encode() for text in texts],
+        tf.constant(texts),
+        np.array(texts, dtype=object),
+    ):
+        assert tokenizer.tokenize(given).to_list() == expected.to_list()
+    assert tokenizer.tokenize([]).to_list() == []
+    assert tokenizer.tokenize_with_offsets([]).starts.to_list() == []
+
+
+@pytest.mark.parametrize(
+    "given", ["one text", b"one text", [["a"], ["b"]], [1, 2], tf.constant("a")]
+)
+def test_what_is_no_batch_of_texts_is_refused(tokenizer, given):
+    with pytest.raises((ValueError, TypeError), match="Received|type|string"):
+        tokenizer.tokenize(given)
+
+
+def test_special_pieces_in_a_text_are_ordinary_text(tokenizer):
+    found = pieces(tokenizer, "[MASK] [mask]")
+    assert found == ["[", "mask" if tokenizer.lowercase else "[UNK]", "]", "[", "mask", "]"]
+
+
+def test_detokenize(tokenizer):
+    assert tokenizer.detokenize(tokenizer.tokenize(["the cats sat, unaffable!"])[0]) == (
+        "the cats sat , unaffable !"
+    )
+    assert tokenizer.detokenize([]) == ""
+
+
+def normal(text, lowercase):
+    """What becomes of a stretch of the user's string, in plain Python."""
+    kept = [
+        c for c in text if unicodedata.category(c) not in ("Cf", "Cs") and c not in "\x00\ufffd"
+    ]
+    text = "".join(kept)
+    if lowercase:
+        decomposed = unicodedata.normalize("NFD", text.lower())
+        text = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+    return text
+
+
+def check_offsets(tokenizer, texts):
+    tokens = tokenizer.tokenize_with_offsets(texts)
+    assert tokens.ids.to_list() == tokenizer.tokenize(texts).to_list()
+    for field in ("starts", "ends", "byte_starts", "byte_ends"):
+        assert getattr(tokens, field).dtype == tf.int32
+    vocabulary = tokenizer.vocabulary
+    rows = zip(texts, *(field.to_list() for field in tokens), strict=True)
+    checked = 0
+    for text, ids, starts, ends, byte_starts, byte_ends, word_starts in rows:
+        assert word_starts == [not vocabulary.continuations[id] for id in ids]
+        data = text.encode("utf-8", "surrogatepass")
+        tokens_of_row = list(zip(ids, starts, ends, byte_starts, byte_ends, strict=True))
+        before = (0, 0)
+        for i, (id, start, end, byte_start, byte_end) in enumerate(tokens_of_row):
+            assert 0 <= start < end <= len(text)
+            # Tokens follow one another; what they share is one character that became several
+            # pieces, such as a Hangul syllable.
+            assert before[0] <= start and before[1] <= end and before[1] - start <= 1
+            shares = before[1] > start or starts[i + 1 : i + 2] and starts[i + 1] < end
+            before = (start, end)
+            piece = text[start:end]
+            if "\ud83d" not in text:  # bytes are those of the string as it reaches the tokenizer
+                assert data[byte_start:byte_end].decode() == piece
+            if id != vocabulary.unk_id:
+                expected = vocabulary.piece(id)
+                expected = expected if word_starts[i] else expected.removeprefix("##")
+                expected = expected.replace("ς", "σ")
+                found = normal(piece, tokenizer.lowercase).replace("ς", "σ")
+                assert expected in found if shares else expected == found
+            # No combining mark is left behind, none is torn from the letter that it stands on.
+            if tokenizer.lowercase:
+                rest = text[end:]
+                assert not rest or unicodedata.category(rest[0]) != "Mn"
+                assert unicodedata.category(piece[0]) != "Mn" or normal(piece[0], True)
+            checked += 1
+    return checked
+
+
+def test_offsets_of_hard_strings(tokenizer, minilm):
+    assert check_offsets(tokenizer, HARD) > 40
+    if tokenizer.lowercase:
+        assert check_offsets(minilm, HARD) > 60
+
+
+def test_offsets_do_not_depend_on_the_batch(tokenizer):
+    together = tokenizer.tokenize_with_offsets(HARD)
+    for i, text in enumerate(HARD):
+        alone = tokenizer.tokenize_with_offsets([text])
+        for name in together._fields:
+            one, many = getattr(alone, name).to_list()[0], getattr(together, name).to_list()[i]
+            assert one == many, (name, text)
+
+
+def test_offsets_in_real_text(minilm, shared_data):
+    import importlib.util
+    from pathlib import Path
+
+    path = Path(__file__).parent.parent / "reference" / "make_tokenizer_reference.py"
+    spec = importlib.util.spec_from_file_location("reference", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    files = ("xquad/en.json", "wnut17/test.conll", "sst2/dev.tsv")
+    texts = [text for name in files for text in module.texts_of(shared_data / name)]
+    assert check_offsets(minilm, texts) > 80_000
+
+
+def test_offsets_in_bytes_that_are_not_utf8(minilm):
+    data = b"caf\xc3\xa9 \xff\xfethe \xe2\x82cat\x80s"
+    tokens = minilm.tokenize_with_offsets([data])
+    found = [
+        data[start:end]
+        for start, end in zip(
+            tokens.byte_starts.to_list()[0], tokens.byte_ends.to_list()[0], strict=True
+        )
+    ]
+    assert found == [b"caf\xc3\xa9", b"the", b"cat\x80s"]
+    clean = data.decode("utf-8", "ignore")
+    found = [
+        clean[start:end]
+        for start, end in zip(tokens.starts.to_list()[0], tokens.ends.to_list()[0], strict=True)
+    ]
+    assert found == ["café", "the", "cats"]
+
+
+def test_a_word_too_long_is_one_unknown_piece_with_its_offsets(minilm):
+    tokens = minilm.tokenize_with_offsets(["a " + "é" * 201 + " b", "é" * 200])
+    assert tokens.ids.to_list()[0] == [minilm.vocabulary.id(p) for p in ("a", "[UNK]", "b")]
+    assert tokens.starts.to_list()[0] == [0, 2, 204]
+    assert tokens.ends.to_list()[0] == [1, 203, 205]
+    assert tokens.word_starts.to_list()[0] == [True, True, True]
+    assert minilm.vocabulary.unk_id not in tokens.ids.to_list()[1]
+
+
+def test_long_white_space_is_no_long_word(tokenizer):
+    texts = ["\u00a0" * 300, "the\u3000" * 300, "日" * 300]
+    assert [len(row) for row in tokenizer.tokenize(texts).to_list()] == [0, 300, 300]
+    assert tokenizer.tokenize(texts[:1]).to_list() == [[]]
+
+
+def test_a_folder_keeps_everything(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "folder")
+    again = Tokenizer.from_folder(tmp_path / "folder")
+    assert again.vocabulary == tokenizer.vocabulary and again.lowercase is tokenizer.lowercase
+    assert len(again) == len(PIECES)
+    assert sorted(entry.name for entry in (tmp_path / "folder").iterdir()) == [
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
+
+
+def test_hugging_face_opens_a_saved_folder_with_the_same_ids(minilm_folder, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    # Where theirs is not the original: a final sigma, words over 100 letters, and special pieces,
+    # which written in a text are themselves.
+    different = ("\ud83d", "x" * 201, "[MASK]", "Σ")
+    texts = [text for text in HARD if not any(part in text for part in different)]
+    texts.append("Straße, naïve — “quoted” (50%) don't 東京 ① İ ß ẞ ﬁ ½ ＡＢ 각 힣 ㎏ Ĳ")
+    for lowercase in (True, False):
+        tokenizer = Tokenizer.from_vocab(minilm_folder / "vocab.txt", lowercase)
+        tokenizer.save(tmp_path / str(lowercase))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
+        assert theirs.mask_token == "[MASK]" and len(theirs) == len(tokenizer)
+        for text, ids in zip(texts, tokenizer.tokenize(texts).to_list(), strict=True):
+            assert theirs(text, add_special_tokens=False)["input_ids"] == ids, text
+
+
+def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    transformers.AutoTokenizer.from_pretrained(minilm_folder).save_pretrained(tmp_path)
+    assert not (tmp_path / "vocab.txt").exists()
+    tokenizer = Tokenizer.from_folder(tmp_path)
+    assert tokenizer.vocabulary == Vocabulary.from_file(minilm_folder / "vocab.txt")
+    assert tokenizer.lowercase is True
+
+
+@pytest.mark.parametrize(
+    "config, sentence",
+    [
+        ('{"strip_accents": false}', "strip_accents=False"),
+        ('{"do_lower_case": false, "strip_accents": true}', "strip_accents=True"),
+        ('{"tokenize_chinese_chars": false}', "tokenize_chinese_chars"),
+        ('{"do_lower_case": tr', "as JSON"),
+    ],
+)
+def test_folders_that_ask_for_other_ids_are_refused(tmp_path, config, sentence):
+    Vocabulary(PIECES).save(tmp_path / "vocab.txt")
+    (tmp_path / "tokenizer_config.json").write_text(config)
+    with pytest.raises(InputError, match=sentence):
+        Tokenizer.from_folder(tmp_path)
+
+
+def test_what_is_no_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="not a folder"):
+        Tokenizer.from_folder(tmp_path / "none")
+    with pytest.raises(InputError, match=r"vocab\.txt"):
+        Tokenizer.from_folder(tmp_path)
+
+
+def test_pickled_for_a_worker(tokenizer):
+    again = pickle.loads(pickle.dumps(tokenizer))
+    assert again.lowercase is tokenizer.lowercase
+    assert again.tokenize(HARD).to_list() == tokenizer.tokenize(HARD).to_list()
+    json.dumps(again.lowercase)  # a plain bool, not one of a config's own kind
+
+
+def test_a_dataset_gives_offsets(tokenizer):
+    texts = [text for text in HARD if "\ud83d" not in text]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(4)
+    batches = list(dataset.map(tokenizer.tokenize_with_offsets))
+    eager = tokenizer.tokenize_with_offsets(texts)
+    for name in eager._fields:
+        rows = [row for batch in batches for row in getattr(batch, name).to_list()]
+        assert rows == getattr(eager, name).to_list()
+
+
+def test_an_export_stands_alone(tmp_path):
+    tokenizer = Tokenizer.from_vocab(Vocabulary(PIECES))
+
+    class Served(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokenizer = tokenizer
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        def serve(self, text):
+            tokens = self.tokenizer.tokenize_with_offsets(text)
+            return {"ids": tokens.ids.to_tensor(-1), "ends": tokens.ends.to_tensor(-1)}
+
+    texts = ["The café cats, x" + "x" * 200, "sat\x00"]
+    served = Served()
+    tf.saved_model.save(served, str(tmp_path), signatures=served.serve)
+    program = f"""
+import tensorflow as tf, tensorflow_text
+serve = tf.saved_model.load({str(tmp_path)!r}).signatures["serving_default"]
+result = serve(text=tf.constant({texts!r}))
+print(result["ids"].numpy().tolist(), result["ends"].numpy().tolist())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )
+    expected = served.serve(tf.constant(texts))
+    expected = [expected[name].numpy().tolist() for name in ("ids", "ends")]
+    assert run.stdout.split("\n")[-2] == f"{expected[0]} {expected[1]}"
+
+
+def test_a_turkish_locale_changes_nothing(tmp_path):
+    program = """
+from keras_bert.text import Tokenizer
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+pieces = [*SPECIAL_PIECES, "i", "##t", "##i"]
+print(Tokenizer.from_vocab(Vocabulary(pieces)).tokenize(["IT İT II"]).to_list()[0])
+"""
+    environment = {**os.environ, "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert run.stdout.split("\n")[-2] == "[5, 6, 5, 6, 5, 7]"

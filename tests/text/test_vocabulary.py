@@ -1,0 +1,115 @@
+"""Vocabularies: what they tell about pieces, and what they refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+PIECES = [*SPECIAL_PIECES, "[unused0]", "play", "##ing", "##", "#", "well"]
+
+
+@pytest.fixture
+def vocabulary():
+    return Vocabulary(PIECES)
+
+
+def test_ids_are_places(vocabulary):
+    assert len(vocabulary) == len(PIECES)
+    assert [vocabulary.id(piece) for piece in PIECES] == list(range(len(PIECES)))
+    assert [vocabulary.piece(i) for i in range(len(PIECES))] == PIECES
+    special = [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id]
+    assert [*special, vocabulary.mask_id] == [0, 1, 2, 3, 4]
+    assert "play" in vocabulary and "played" not in vocabulary
+
+
+def test_unknown_pieces_and_ids_are_refused(vocabulary):
+    with pytest.raises(ValueError, match="Received: 'played'"):
+        vocabulary.id("played")
+    for id in (-1, len(PIECES)):
+        with pytest.raises(ValueError, match=f"Received: {id}"):
+            vocabulary.piece(id)
+
+
+def test_special_ids_and_continuations(vocabulary):
+    assert vocabulary.special_ids.dtype == np.int32
+    assert vocabulary.special_ids.tolist() == [0, 1, 2, 3, 4, 5]
+    assert [PIECES[i] for i in np.flatnonzero(vocabulary.continuations)] == ["##ing"]
+
+
+def test_word_starts_of_rows_with_words_cut_by_truncation(vocabulary):
+    ids = {piece: i for i, piece in enumerate(PIECES)}
+    row = ["[CLS]", "##ing", "well", "play", "##ing", "[SEP]", "[UNK]", "##ing", "well", "[SEP]"]
+    starts = vocabulary.word_starts(np.array([[ids[piece] for piece in row]]))
+    #                   the cut-off word begins at its first piece that is left
+    assert starts.tolist() == [[True, True, True, True, False, True, True, False, True, True]]
+
+
+def test_piece_texts(vocabulary):
+    texts = [vocabulary.piece_text(i) for i in range(len(PIECES))]
+    assert texts[-5:] == ["play", "ing", "##", "#", "well"]
+
+
+def test_join(vocabulary):
+    ids = [vocabulary.id(p) for p in ("play", "##ing", "#", "##", "well")]
+    assert vocabulary.join(ids) == "playing # ## well"
+    assert vocabulary.join([]) == ""
+    assert vocabulary.join([vocabulary.id("##ing")]) == "##ing"
+
+
+def test_saved_and_read_back_and_pickled(vocabulary, tmp_path):
+    path = tmp_path / "vocab.txt"
+    vocabulary.save(path)
+    assert path.read_bytes() == "".join(f"{piece}\n" for piece in PIECES).encode()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["vocab.txt"]
+    again = Vocabulary.from_file(path)
+    assert again == vocabulary and hash(again) == hash(vocabulary)
+    assert pickle.loads(pickle.dumps(vocabulary)) == vocabulary
+    path.write_text("\n".join(PIECES))  # without the last line end
+    assert Vocabulary.from_file(path) == vocabulary
+
+
+def test_the_hash_tells_order_and_pieces_apart(vocabulary):
+    swapped = [*PIECES[:-2], PIECES[-1], PIECES[-2]]
+    assert Vocabulary(swapped).sha256 != vocabulary.sha256
+    assert Vocabulary(PIECES, counts=range(len(PIECES))).sha256 == vocabulary.sha256
+
+
+def test_pieces_with_unusual_line_breaks_stay_whole(tmp_path):
+    pieces = [*SPECIAL_PIECES, "a\u2028b", "\x85", "\x0c"]
+    Vocabulary(pieces).save(tmp_path / "vocab.txt")
+    assert Vocabulary.from_file(tmp_path / "vocab.txt").pieces == tuple(pieces)
+
+
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        (b"", "is empty"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"has no \[MASK\]"),
+        (b"a\nb\n", r"no \[PAD\] and no \[UNK\]"),
+        (b"[PAD]\r\n[UNK]\r\n", "line 1 has a Windows line end"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nx\ny\nx\n", "line 8: the piece 'x' stands already"),
+        (b"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n[MASK]\n", "line 3 is empty"),
+        (b"[PAD]\n[UNK]\n[CLS]\n\xff\n", "line 4 is not UTF-8"),
+        (b"\xef\xbb\xbf[PAD]\n", "byte order mark"),
+    ],
+)
+def test_bad_files_are_refused_with_their_place(tmp_path, content, sentence):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=sentence) as refusal:
+        Vocabulary.from_file(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    for path in (tmp_path / "none.txt", tmp_path):
+        with pytest.raises(InputError, match=r"could not be read"):
+            Vocabulary.from_file(path)
+
+
+def test_counts_must_fit():
+    with pytest.raises(ValueError, match="one number a piece"):
+        Vocabulary(PIECES, counts=[1, 2, 3])

@@ -1,0 +1,103 @@
+"""A checkpoint brings everything back; a broken or foreign one is refused, never half loaded."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.train.checkpoint import Checkpoint, named_variables
+from keras_bert.train.optimizer import make_optimizer
+
+
+def small_model(seed, units=4, name="dense"):
+    keras.utils.set_random_seed(seed)
+    model = keras.Sequential(
+        [
+            keras.Input((3,)),
+            keras.layers.Dense(units, name=name),
+            keras.layers.Dropout(0.5),
+            keras.layers.BatchNormalization(name="norm"),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(1, name="out"),
+        ],
+        name="small",
+    )
+    optimizer = make_optimizer(model, learning_rate=0.1, warmup=0.5, weight_decay=0.1, steps=20)
+    model.compile(optimizer, loss="mse")
+    return model
+
+
+def train(model, steps):
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(8, 3)).astype("float32")
+    model.fit(x, x[:, :1], batch_size=8, epochs=steps, verbose=0, shuffle=False)
+
+
+def values(model):
+    return {name: np.array(variable) for name, variable in named_variables(model).items()}
+
+
+def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path):
+    model = small_model(seed=1)
+    train(model, 3)
+    Checkpoint(tmp_path, model).save(3, {"seconds": 1.5})
+    train(model, 4)
+
+    other = small_model(seed=2)  # a second model of the process: automatic names differ
+    assert Checkpoint(tmp_path, other).restore() == (3, {"seconds": 1.5})
+    assert int(other.optimizer.iterations) == 3
+    train(other, 4)
+    expected, found = values(model), values(other)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_seed_generators_moments_and_statistics_are_among_the_variables():
+    names = set(named_variables(small_model(seed=1)))
+    assert {"model/seed_generators/0", "model/seed_generators/1"} <= names
+    assert {"model/small/norm/moving_mean", "optimizer/adamw/iteration"} <= names
+    assert sum("momentum" in name for name in names) == 6  # of 2 kernels, 2 biases, 2 of the norm
+
+
+def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(tmp_path):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    assert checkpoint.latest is None
+    checkpoint.save(5, {})
+    (tmp_path / "step-000000009.safetensors.part").write_bytes(b"half of it")
+    (tmp_path / "notes.txt").write_text("not ours")
+    assert checkpoint.restore()[0] == 5
+    checkpoint.save(10, {})
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["notes.txt", "step-000000010.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"name": "other"}, "checkpoint of another model: it lacks model/small/other/bias"),
+        ({"units": 5}, r"holds model/small/dense/bias in the shape \(4,\), and the model has \(5,"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, other, message):
+    Checkpoint(tmp_path, small_model(seed=1)).save(1, {})
+    model = small_model(seed=2, **other)
+    before = values(model)
+    with pytest.raises(InputError, match=message):
+        Checkpoint(tmp_path, model).restore()
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_cut_off_file_is_refused(tmp_path):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    checkpoint.save(1, {})
+    whole = checkpoint.latest.read_bytes()
+    checkpoint.latest.write_bytes(whole[: len(whole) // 2])
+    before = values(model)
+    with pytest.raises(InputError, match="is not a whole checkpoint"):
+        checkpoint.restore()
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, before[name])

@@ -1,0 +1,347 @@
+"""A pre-training run as a whole: that it learns, what it leaves, and that resume is exact."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+from tensorflow.python.framework import config as tf_config
+
+from keras_bert.checkpoints import load_task
+from keras_bert.errors import InputError
+from keras_bert.train.curve import Curve
+from keras_bert.train.pretrain import pretrain
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# Two evaluations, a checkpoint in the middle of an epoch of the data, and an odd number of steps.
+SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_data_folder(tmp_path_factory.mktemp("data") / "rows", rows=44, eval_rows=11)
+
+
+@pytest.fixture(scope="module")
+def architecture(tmp_path_factory):
+    """A very small model, with dropout."""
+    path = tmp_path_factory.mktemp("architecture") / "config.json"
+    values = {
+        "vocab_size": len(VOCABULARY),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 16,
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+    }
+    path.write_text(json.dumps(values))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(data, architecture):
+    """Calls `pretrain` with the small data and model; the process is deterministic only here."""
+
+    def call(output, **settings):
+        folder = settings.pop("data", data)
+        return pretrain(
+            data=folder,
+            vocab=settings.pop("vocab", data / "vocab.txt"),
+            output=output,
+            architecture=settings.pop("architecture", architecture),
+            **{**SHORT, **settings},
+        )
+
+    yield call
+    tf_config.disable_op_determinism()
+
+
+@pytest.fixture(scope="module")
+def unbroken(run, tmp_path_factory):
+    output = tmp_path_factory.mktemp("unbroken") / "run"
+    run(output, deterministic=True)
+    return output
+
+
+def last_checkpoint(output):
+    (path,) = (output / "checkpoints").iterdir()
+    return load_file(path)
+
+
+def curve(output):
+    """The rows without what a clock says."""
+    rows = json.loads((output / "metrics.json").read_text())["curve"]
+    return [
+        {k: v for k, v in row.items() if k not in ("seconds", "tokens_per_second")} for row in rows
+    ]
+
+
+def assert_same_run(output, expected):
+    assert (output / "model" / "model.safetensors").read_bytes() == (
+        expected / "model" / "model.safetensors"
+    ).read_bytes()
+    found, wanted = last_checkpoint(output), last_checkpoint(expected)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert curve(output) == curve(expected)
+
+
+def test_dropout_is_on_and_its_state_is_in_the_checkpoint(unbroken):
+    states = {k: v for k, v in last_checkpoint(unbroken).items() if "seed_generators" in k}
+    assert len(states) == 1 + 3  # after the embeddings, and three in the block
+    # The first number is the seed, the second counts the draws: one a training step.
+    assert all(state[1] == SHORT["steps"] for state in states.values())
+
+
+def test_a_run_stopped_between_checkpoints_ends_bit_for_bit_like_an_unbroken_one(
+    run, unbroken, tmp_path, monkeypatch
+):
+    class Stopped(Exception):
+        pass
+
+    original = Curve.on_train_batch_end
+
+    def stop_at_step_8(self, batch, logs=None):
+        original(self, batch, logs)
+        if int(self.model.optimizer.iterations) == 8:
+            raise Stopped
+
+    monkeypatch.setattr(Curve, "on_train_batch_end", stop_at_step_8)
+    with pytest.raises(Stopped):
+        run(tmp_path, deterministic=True)
+    monkeypatch.undo()
+    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step-000000005.safetensors"]
+    assert not (tmp_path / "model").exists() and not (tmp_path / "metrics.json").exists()
+    run(tmp_path, deterministic=True)
+    assert_same_run(tmp_path, unbroken)
+    steps = [step for step, _ in scalars(tmp_path / "logs" / "train", "masked_lm/loss")]
+    assert steps == [row["step"] for row in curve(tmp_path)[1:]]  # the steps done twice stand once
+
+
+def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
+    run, unbroken, data, architecture, tmp_path
+):
+    arguments = {
+        "data": str(data),
+        "vocab": str(data / "vocab.txt"),
+        "output": str(tmp_path / "run"),
+        "architecture": str(architecture),
+        "deterministic": True,
+        **SHORT,
+    }
+    # Once past the first checkpoint the process crawls, so that the kill finds it in mid-training.
+    code = (
+        "import time, json, sys\n"
+        "from keras_bert.train import curve, pretrain\n"
+        "end = curve.Curve.on_train_batch_end\n"
+        "def crawl(self, batch, logs=None):\n"
+        "    end(self, batch, logs)\n"
+        "    time.sleep(0 if int(self.model.optimizer.iterations) < 7 else 60)\n"
+        "curve.Curve.on_train_batch_end = crawl\n"
+        "pretrain.pretrain(**json.loads(sys.argv[1]))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, json.dumps(arguments)],
+        cwd=REPOSITORY,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-000000005.safetensors"
+    try:
+        deadline = time.monotonic() + 240
+        while not checkpoint.exists():
+            assert process.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / "run" / "metrics.json").exists()
+    run(tmp_path / "run", deterministic=True)
+    assert_same_run(tmp_path / "run", unbroken)
+
+
+def scalars(folder, tag):
+    (path,) = folder.iterdir()
+    return [
+        (event.step, float(tf.make_ndarray(value.tensor)))
+        for record in tf.data.TFRecordDataset(str(path))
+        for event in [tf.compat.v1.Event.FromString(record.numpy())]
+        for value in event.summary.value
+        if value.tag == tag
+    ]
+
+
+def test_what_a_run_leaves(unbroken):
+    names = {"checkpoints", "logs", "metrics.json", "model", "run.json"}
+    assert {path.name for path in unbroken.iterdir()} == names
+    rows = curve(unbroken)
+    assert [row["step"] for row in rows] == list(range(SHORT["steps"] + 1))
+    assert [row["step"] for row in rows if "eval" in row] == [0, 10, 13]
+    assert rows[-1]["learning_rate"] == 0.0
+    metrics = json.loads((unbroken / "metrics.json").read_text())
+    assert metrics["eval"] == rows[-1]["eval"] and metrics["eval_at_start"] == rows[0]["eval"]
+    assert metrics["eval_at_start"]["masked_lm_loss"] == pytest.approx(math.log(25), rel=0.1)
+    settings = json.loads((unbroken / "run.json").read_text())["settings"]
+    assert {name: settings[name] for name in SHORT} == SHORT
+
+
+def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken):
+    logs = unbroken / "logs"
+    assert {path.name for path in logs.iterdir()} == {"train", "eval", "unigram_entropy"}
+    rows = curve(unbroken)
+    for run_name in ("train", "eval"):
+        for tag in ("masked_lm/loss", "next_sentence/accuracy"):
+            written = scalars(logs / run_name, tag)
+            figures = [
+                (row["step"], row[run_name][tag.replace("/", "_")])
+                for row in rows
+                if row.get(run_name)
+            ]
+            assert [step for step, _ in written] == [step for step, _ in figures]
+            np.testing.assert_allclose(written, figures, rtol=1e-5)
+    line = scalars(logs / "unigram_entropy", "masked_lm/loss")
+    assert [step for step, _ in line] == [row["step"] for row in rows]
+    np.testing.assert_allclose([value for _, value in line], math.log(20), rtol=1e-6)
+    assert len(scalars(logs / "train", "run/learning_rate")) == len(rows)
+
+
+def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, data):
+    from keras_bert.records import DataFolder
+
+    task = load_task(unbroken / "model")
+    task.compile_defaults("sgd")
+    # The last batch of 4 holds 3 rows: what fills it up must not count.
+    dataset = task.dataset(DataFolder.open(data), split="eval", batch_size=4)
+    results = task.evaluate(dataset, return_dict=True, verbose=0)
+    reported = curve(unbroken)[-1]["eval"]
+    assert results["masked_lm_cross_entropy"] == pytest.approx(reported["masked_lm_loss"], rel=1e-4)
+    assert results["next_sentence_cross_entropy"] == pytest.approx(
+        reported["next_sentence_loss"], rel=1e-4
+    )
+    assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
+
+
+def test_a_finished_run_is_not_repeated(run, unbroken, monkeypatch):
+    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
+    assert run(unbroken, deterministic=True) == json.loads((unbroken / "metrics.json").read_text())
+
+
+def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken, tmp_path):
+    output = tmp_path / "run"
+    output.mkdir()
+    for name in ("checkpoints", "run.json"):
+        (unbroken / name).rename(output / name)
+    try:
+        run(output, deterministic=True)
+    finally:
+        (output / "run.json").rename(unbroken / "run.json")
+        (output / "checkpoints").rename(unbroken / "checkpoints")
+    assert curve(output) == curve(unbroken)
+    assert (output / "model" / "model.safetensors").read_bytes() == (
+        unbroken / "model" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_it_learns_more_than_word_frequencies(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=2000, eval_rows=100)
+    metrics = run(
+        tmp_path / "run",
+        data=folder,
+        steps=300,
+        batch_size=32,
+        learning_rate=5e-3,
+        eval_every=300,
+        checkpoint_every=300,
+    )
+    assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
+    assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
+    assert len(metrics["curve"]) == 21  # 20 rows of 15 steps, and the one at the start
+
+
+def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_no_checkpoint(run, tmp_path):
+    with pytest.raises(
+        InputError, match="not a number any more, from a step between .* lower lear"
+    ):
+        run(tmp_path, learning_rate=1e30, warmup=0.0)
+    assert not any((tmp_path / "checkpoints").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 0}, "steps is 0; at least 1"),
+        ({"batch_size": 0}, "batch_size is 0; at least 1"),
+        ({"eval_batches": 0}, "eval_batches is 0; at least 1"),
+        ({"architecture": "huge"}, "There is no architecture 'huge'"),
+        ({"architecture": "./nowhere.json"}, "There is no file"),
+        ({"vocab": "nowhere.txt"}, "nowhere.txt could not be read"),
+        ({"learning_rate": -1.0}, "learning rate is -1.0"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_written(run, tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        run(tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_data_folder_that_is_not_finished_is_refused(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=3)
+    (folder / "COMPLETED").unlink()
+    with pytest.raises(InputError, match="COMPLETED"):
+        run(tmp_path / "run", data=folder)
+
+
+def test_a_vocabulary_that_did_not_make_the_rows_is_refused(run, tmp_path):
+    (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.pieces, "w99"]))
+    with pytest.raises(InputError, match="made with another vocabulary"):
+        run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
+
+
+def test_rows_longer_than_the_model_are_refused(run, architecture, tmp_path):
+    values = {**json.loads(architecture.read_text()), "max_position_embeddings": 12}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="up to 16 tokens, and the model has positions for 12"):
+        run(tmp_path / "run", architecture=tmp_path / "config.json")
+
+
+def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_refused(
+    run, architecture, tmp_path
+):
+    values = {**json.loads(architecture.read_text()), "vocab_size": 24}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="has vocab_size 24, fewer rows than"):
+        run(tmp_path / "run", architecture=tmp_path / "config.json")
+
+
+def test_rows_of_another_objective_are_refused(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=3, objective="span")
+    with pytest.raises(InputError, match="made for the objective span"):
+        run(tmp_path / "run", data=folder)
+
+
+def test_other_settings_are_refused_and_forced(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=0)
+    metrics = run(tmp_path / "run", data=folder, steps=1)
+    assert metrics["eval"] is None and metrics["eval_at_start"] is None  # there is no eval split
+    assert metrics["train"]["masked_lm_loss"] > 0
+    with pytest.raises(InputError, match="begun with steps 1, and now it is 2"):
+        run(tmp_path / "run", data=folder, steps=2)
+    card = json.loads((folder / "dataset_card.json").read_text())
+    (folder / "dataset_card.json").write_text(json.dumps({**card, "seed": 77}))
+    with pytest.raises(InputError, match="begun on other content of data"):
+        run(tmp_path / "run", data=folder, steps=1)
+    assert run(tmp_path / "run", data=folder, steps=2, force=True)["steps"] == 2

@@ -1,0 +1,104 @@
+"""An output folder is begun, gone on with or refused; nothing that a run did not write is lost."""
+
+import json
+
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.train.run_folder import RunFolder, read_settings, write_json
+
+SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
+INPUTS = {"data": "abc"}
+
+
+def open_folder(path, force=False, command="pretrain", inputs=INPUTS, **changes):
+    return RunFolder(
+        path, command=command, settings={**SETTINGS, **changes}, inputs=inputs, force=force
+    )
+
+
+def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
+    output = tmp_path / "a" / "run"
+    assert not open_folder(output).resumed
+    again = open_folder(output)
+    assert again.resumed and not again.finished
+    again.write_metrics({"loss": 1.5})
+    assert open_folder(output).finished
+    assert open_folder(output).read_metrics() == {"loss": 1.5}
+
+
+def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_path):
+    (tmp_path / "run.json.part").write_text('{"comm')
+    assert not open_folder(tmp_path).resumed
+
+
+def test_other_settings_are_refused_with_both_values(tmp_path):
+    open_folder(tmp_path)
+    with pytest.raises(InputError, match=r"begun with steps 100, and now it is 200; give the same"):
+        open_folder(tmp_path, steps=200)
+    with pytest.raises(InputError, match="with new_one None, and now it is 1"):
+        open_folder(tmp_path, new_one=1)
+
+
+def test_other_content_under_the_same_name_is_refused(tmp_path):
+    open_folder(tmp_path)
+    with pytest.raises(InputError, match="begun on other content of data"):
+        open_folder(tmp_path, inputs={"data": "abd"})
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="holds something else .thesis.tex."):
+        open_folder(tmp_path)
+    open_folder(tmp_path / "file_parent")
+    with pytest.raises(InputError, match="is a file"):
+        open_folder(tmp_path / "thesis.tex")
+    with pytest.raises(InputError, match="holds something else"):
+        open_folder(tmp_path / "file_parent", command="finetune")
+
+
+def test_force_deletes_what_the_command_wrote_and_nothing_else(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.checkpoints.mkdir()
+    folder.write_metrics({})
+    (tmp_path / "notes.txt").write_text("mine")
+    fresh = open_folder(tmp_path, force=True, steps=7)
+    assert not fresh.resumed and not fresh.finished
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt", "run.json"]
+    assert json.loads((tmp_path / "run.json").read_text())["settings"]["steps"] == 7
+
+
+@pytest.mark.parametrize("other", ["finetune", None])
+def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
+    if other:
+        open_folder(tmp_path, command=other)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("precious")
+    with pytest.raises(InputError, match="holds a model that pretrain did not write"):
+        open_folder(tmp_path, force=True)
+    assert (tmp_path / "model" / "weights").read_text() == "precious"
+
+
+def test_settings_are_read_back_for_the_same_command_only(tmp_path):
+    open_folder(tmp_path)
+    assert read_settings(tmp_path / "run.json", command="pretrain") == SETTINGS
+    with pytest.raises(InputError, match="settings of pretrain, not of finetune"):
+        read_settings(tmp_path / "run.json", command="finetune")
+    with pytest.raises(InputError, match="There is no settings file"):
+        read_settings(tmp_path / "nowhere.json", command="pretrain")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"command": "pretrain", "settings": 3}'])
+def test_a_broken_settings_file_is_said_to_be_one(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match="is not a settings file of a run"):
+        read_settings(tmp_path / "run.json", command="pretrain")
+    with pytest.raises(InputError, match="is not a settings file of a run"):
+        open_folder(tmp_path)
+
+
+def test_json_that_cannot_be_written_leaves_the_file_before(tmp_path):
+    write_json(tmp_path / "x.json", {"loss": 1.0})
+    with pytest.raises(ValueError):
+        write_json(tmp_path / "x.json", {"loss": float("nan")})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"loss": 1.0}
