@@ -9,6 +9,7 @@ import tensorflow as tf
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import GlobalWindows
 
 from data_gen.documents import read
 from data_gen.row_builder import RowBuilder
@@ -20,11 +21,14 @@ _COPIED_AT_ONCE = 4 << 20
 
 
 class WriteShard(beam.DoFn):
-    """Takes `work_items.Item`, writes its shard into the output, yields its `Statistics`.
+    """Takes `work_items.Item`, writes its shard into the output, yields `Statistics`.
 
     The tokenizer is loaded once. An item that is done again leaves the same bytes. `unigrams` are
     the counts of the corpus where the settings need them. Raises `InputError` where the disk is
     full, or the output cannot be written for another reason.
+
+    The statistics of all items of a bundle are yielded as one: a count for each piece of the
+    vocabulary, they are too large to travel once an item, of which there may be thousands.
     """
 
     def __init__(self, settings):
@@ -33,6 +37,9 @@ class WriteShard(beam.DoFn):
 
     def setup(self):
         self._builder = RowBuilder(self._settings)
+
+    def start_bundle(self):
+        self._total = Statistics()
 
     def process(self, item, unigrams=None):
         if self._builder.masker is None:
@@ -55,7 +62,10 @@ class WriteShard(beam.DoFn):
         for counter, value in total.counters.items():
             Metrics.counter("pretraining_data", counter).inc(value)
         total.shards[item.split, item.index] = total.counters[f"{item.split}/instances"]
-        yield total
+        self._total.add(total)
+
+    def finish_bundle(self):
+        yield GlobalWindows.windowed_value(self._total)
 
     def _options(self):
         compressed = self._settings.compression == "gzip"

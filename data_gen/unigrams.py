@@ -2,13 +2,14 @@
 
 import apache_beam as beam
 import numpy as np
+from apache_beam.transforms.window import GlobalWindows
 
 from data_gen.row_builder import RowBuilder
 from data_gen.shards import groups
 
 
 class CountUnigrams(beam.DoFn):
-    """Work items of the train split -> the counts of their tokens, int64 (V,)."""
+    """Work items of the train split -> the counts of their tokens, int64 (V,), once a bundle."""
 
     def __init__(self, settings):
         super().__init__()
@@ -17,13 +18,18 @@ class CountUnigrams(beam.DoFn):
     def setup(self):
         self._builder = RowBuilder(self._settings)
 
+    def start_bundle(self):
+        self._counts = np.zeros(len(self._settings.vocabulary), np.int64)
+
     def process(self, item):
         if item.split != "train":
             return
-        size = len(self._settings.vocabulary)
         for group in groups(item, self._settings):
             sentences, _ = self._builder.sentences(group)
-            yield np.bincount(sentences.tokens, minlength=size)
+            self._counts += np.bincount(sentences.tokens, minlength=len(self._counts))
+
+    def finish_bundle(self):
+        yield GlobalWindows.windowed_value(self._counts)
 
 
 def add_up(counts):
