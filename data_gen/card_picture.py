@@ -77,7 +77,7 @@ def _draw_pieces(axes, card, vocabulary):
     frequent = frequent[shares[frequent] > 0]
     axes.bar(np.arange(len(frequent)), 100 * shares[frequent], color=_COLOUR)
     # "$" would begin a formula.
-    names = [vocabulary.piece(int(token)).replace("$", r"\$") for token in frequent]
+    names = [vocabulary.piece_name(int(token)).replace("$", r"\$") for token in frequent]
     axes.set_xticks(np.arange(len(frequent)), names, rotation=60, ha="right")
     axes.set_xlabel("the most frequent pieces")
     axes.set_ylabel("% of the tokens")

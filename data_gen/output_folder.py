@@ -13,15 +13,16 @@ import socket
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from data_gen.tfds_metadata import FEATURES, INFO
 from keras_bert.errors import InputError
-from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY
+from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES
 
 IN_PROGRESS = "IN_PROGRESS"
 PICTURE = "dataset_card.png"
 
+_NAMES = "|".join(re.escape(name) for name in (CARD, PICTURE, *VOCABULARY_FILES, INFO, FEATURES))
 _OURS = re.compile(
-    rf"(?:{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{re.escape(CARD)}"
-    rf"|{re.escape(PICTURE)}|{re.escape(VOCABULARY)}|dataset_info\.json|features\.json)(?:\.part-\w+)?"
+    rf"(?:{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES})(?:\.part-\w+)?"
     rf"|{COMPLETED}|{IN_PROGRESS}"
 )
 _PART = re.compile(r".*\.part-\w+")

@@ -24,8 +24,8 @@ from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.errors import InputError
-from keras_bert.records.folder import CARD, VOCABULARY
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.records.folder import CARD
+from keras_bert.text.tokenizer_folder import open_vocabulary
 
 ITEM_BYTES = 2 << 20
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
@@ -50,7 +50,7 @@ def make_pretraining_data(
     dupe_factor=None,
     eval_fraction=0.02,
     seed=0,
-    lowercase=True,
+    lowercase=None,
     pad=False,
     compression=None,
     bad_lines="error",
@@ -69,7 +69,8 @@ def make_pretraining_data(
     Args:
         input: paths or globs of text or Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared
             dataset; one or a list (see `data_gen.documents`).
-        vocab: the path of a `vocab.txt`, or a `Vocabulary`.
+        vocab: the path of a `vocab.txt` or of a folder with a vocabulary (of byte-pair encoding:
+            `vocab.json` and `merges.txt`), or a `Vocabulary`.
         output: the folder to make, on any file system of Beam's.
         form: of text files, "book", "lines" or "jsonl" (see `data_gen.forms`); None tells it from
             each file.
@@ -91,7 +92,8 @@ def make_pretraining_data(
         eval_fraction: the share of the documents that is held out as the eval split. The choice
             depends on the documents alone, not on the seed.
         seed: not negative. The same text, settings and seed give the same bytes in the same shards.
-        lowercase: False for a cased vocabulary.
+        lowercase: False for a cased vocabulary. None is what the folder of the vocabulary says,
+            and True where nothing says; another case than the folder's is refused.
         pad: write padded rows that google-research/bert reads (static masks only).
         compression: None or "gzip".
         bad_lines, text_field, min_characters, max_characters, min_letters, max_repeated_lines,
@@ -109,8 +111,9 @@ def make_pretraining_data(
         short_rate = 0.1 if objective == "mlm-nsp" else 0.0
     if dupe_factor is None:
         dupe_factor = 5 if masking == "static" else 1
+    vocabulary, lowercase = open_vocabulary(vocab, lowercase=lowercase)
     settings = Settings(
-        vocabulary=vocab if isinstance(vocab, Vocabulary) else Vocabulary.from_file(vocab),
+        vocabulary=vocabulary,
         lowercase=lowercase,
         objective=objective,
         masking=masking,
@@ -144,7 +147,8 @@ def make_pretraining_data(
     work = sum(window.size for window in windows) * settings.dupe_factor
     workers = min(max(1, math.ceil(work / _BYTES_A_WORKER)), os.cpu_count() or 1)
     folder = OutputFolder(output, force=force)
-    folder.write(VOCABULARY, "".join(f"{piece}\n" for piece in settings.vocabulary.pieces))
+    for name, text in vocabulary.files().items():
+        folder.write(name, text)
     try:
         with Progress(folder):
             runner.run(
@@ -160,7 +164,7 @@ def make_pretraining_data(
     if compression is None:  # tfds has no compressed records
         folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
         folder.write(tfds_metadata.FEATURES, tfds_metadata.features(settings.spec))
-    draw_card(card, settings.vocabulary, folder)
+    draw_card(card, vocabulary, folder)
     folder.finish()
     return card
 

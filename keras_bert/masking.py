@@ -53,10 +53,11 @@ class Masker:
     """Chooses tokens and hides them, 80/10/10, in batches of rows.
 
     - `vocabulary` gives `mask_id`, `special_ids` (never chosen and never drawn as a replacement)
-      and `continuations` (where words are masked whole).
+      and `word_starts` (ids (R, S) -> bool (R, S), where words are masked whole).
     - `unit`: "token" draws single tokens; "whole-word" draws words, skipping those that no longer
       fit into the number of predictions, as google-research/bert does; "span" draws runs of whole
-      words as SpanBERT does, with one 80/10/10 draw a span, at least one word apart.
+      words as SpanBERT does, with one 80/10/10 draw a span, at least one word apart. A word of
+      which a token cannot be chosen (an unknown character is [UNK]) is not chosen at all.
     - `rate`: of `n` tokens of a row, special ones counted in, `round(n * rate)` are chosen: at
       least one, at most `max_predictions`. Where only whole words can be chosen it may be fewer.
     - `unigram_counts` (V,): replacements are drawn in proportion to them; None draws uniformly.
@@ -73,7 +74,7 @@ class Masker:
         self.rate = rate
         self.max_predictions = max_predictions
         self._mask_id = vocabulary.mask_id
-        self._continuations = np.asarray(vocabulary.continuations)
+        self._word_starts = vocabulary.word_starts
         self._special = np.zeros(len(vocabulary), bool)
         self._special[vocabulary.special_ids] = True
         self._ordinary = np.flatnonzero(~self._special).astype(np.int32)
@@ -101,7 +102,8 @@ class Masker:
         if self.unit == "token":
             rows, positions = np.nonzero(_choose_tokens(candidates, budgets, keys))
         else:
-            words = _Words(candidates, self._continuations[input_ids])
+            first = self._word_starts(input_ids)
+            words = _Words(_whole(candidates, first), first)
             if self.unit == "whole-word":
                 rows, positions = np.nonzero(_choose_words(words, budgets, keys))
             else:
@@ -166,18 +168,33 @@ def unmask(input_ids, positions, ids):
     return original
 
 
+def _whole(candidates, first):
+    """Leaves those candidates (R, S) of whose word every token is one; `first` (R, S) starts it."""
+    torn = ~first[:, 1:] & (candidates[:, 1:] != candidates[:, :-1])
+    rows = np.flatnonzero(torn.any(axis=1))
+    if not len(rows):  # always so with WordPiece, where an unknown word is one [UNK]
+        return candidates
+    starts = np.flatnonzero(first[rows])
+    tokens = candidates[rows].ravel()
+    whole = np.repeat(np.logical_and.reduceat(tokens, starts), np.diff(starts, append=len(tokens)))
+    result = np.array(candidates)
+    result[rows] = whole.reshape(len(rows), -1)
+    return result
+
+
 class _Words:
     """The words of a batch of rows: runs of candidates that are one word each.
 
-    `of_token` (R, S) numbers the words of a row from 0 (-1: not a candidate), `starts` and `ends`
-    (R, W) are their first position and the one after their last, `runs` (R, W) number the
-    stretches without a special token, `counts` (R,) tells how many there are.
+    `candidates` (R, S) has every token of a word or none, `first` (R, S) starts words. `of_token`
+    (R, S) numbers the words of a row from 0 (-1: not a candidate), `starts` and `ends` (R, W) are
+    their first position and the one after their last, `runs` (R, W) number the stretches without a
+    special token, `counts` (R,) tells how many there are.
     """
 
-    def __init__(self, candidates, continues):
+    def __init__(self, candidates, first):
         before = np.zeros_like(candidates)
         before[:, 1:] = candidates[:, :-1]
-        first = candidates & ~(continues & before)
+        first = candidates & first
         after = np.ones_like(candidates)
         after[:, :-1] = (first | ~candidates)[:, 1:]
         self.of_token = np.where(candidates, np.cumsum(first, axis=1) - 1, -1)

@@ -1,25 +1,30 @@
 """Laws of masking, each checked on enough random rows that a wrong law would show."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from keras_bert.masking import SPAN_WORDS, UNITS, Masker, row_keys, unmask
+from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 200
 SPECIAL = np.array([PAD, UNK, CLS, SEP, MASK, 5, 6], np.int32)  # 5 and 6: [unused…]
+FIRST = [*SPECIAL_PIECES, "[unused0]", "[unused1]"]
 # Every third ordinary piece continues a word.
-CONTINUES = np.array([i > 6 and i % 3 == 0 for i in range(SIZE)])
-
-
-class Vocabulary(SimpleNamespace):
-    def __len__(self):
-        return len(self.continuations)
-
-
-VOCABULARY = Vocabulary(mask_id=MASK, special_ids=SPECIAL, continuations=CONTINUES)
+WORDPIECE = Vocabulary(
+    [*FIRST, *(f"##{i}" if i % 3 == 0 else f"w{i}" for i in range(len(FIRST), SIZE))]
+)
+# Two of three ordinary pieces end a word, one of them the end of a word alone.
+BPE = BpeVocabulary(
+    [
+        *FIRST,
+        END_OF_WORD,
+        *(f"w{i}" if i % 3 == 0 else f"w{i}{END_OF_WORD}" for i in range(len(FIRST) + 1, SIZE)),
+    ],
+    merges=[],
+)
+VOCABULARIES = pytest.mark.parametrize("vocabulary", [WORDPIECE, BPE], ids=["wordpiece", "bpe"])
 
 
 def make_rows(count, length=128, seed=0, shortest=3):
@@ -36,9 +41,9 @@ def make_rows(count, length=128, seed=0, shortest=3):
     return ids, lengths
 
 
-def masker(unit="token", rate=0.15, max_predictions=20, **kwargs):
+def masker(unit="token", rate=0.15, max_predictions=20, vocabulary=WORDPIECE, **kwargs):
     return Masker(
-        vocabulary=VOCABULARY, unit=unit, rate=rate, max_predictions=max_predictions, **kwargs
+        vocabulary=vocabulary, unit=unit, rate=rate, max_predictions=max_predictions, **kwargs
     )
 
 
@@ -52,11 +57,12 @@ def by_row(pair):
     return np.split(values, np.cumsum(counts)[:-1])
 
 
+@VOCABULARIES
 @pytest.mark.parametrize("unit", UNITS)
-def test_laws_that_hold_for_every_row(unit):
+def test_laws_that_hold_for_every_row(unit, vocabulary):
     ids, lengths = make_rows(2000)
     before = ids.copy()
-    masked = run(unit, ids, lengths)
+    masked = run(unit, ids, lengths, vocabulary=vocabulary)
     np.testing.assert_array_equal(ids, before)
     np.testing.assert_array_equal(unmask(masked.input_ids, masked.positions, masked.ids), ids)
     values, counts = masked.positions
@@ -85,10 +91,11 @@ def binomial_bound(share, draws):
     return 4.5 * np.sqrt(share * (1 - share) / draws)  # once in 150,000 runs
 
 
+@VOCABULARIES
 @pytest.mark.parametrize("unit", ["token", "whole-word"])
-def test_80_10_10(unit):
-    ids, lengths = make_rows(6200, shortest=100)
-    masked = run(unit, ids, lengths)
+def test_80_10_10(unit, vocabulary):
+    ids, lengths = make_rows(6500, shortest=100)
+    masked = run(unit, ids, lengths, vocabulary=vocabulary)
     values, counts = masked.positions
     rows = np.repeat(np.arange(len(ids)), counts)
     assert len(values) > 100_000
@@ -132,27 +139,36 @@ def test_unigram_replacements_follow_the_counts():
     assert np.abs(share - expected / expected.sum()).max() < 0.002
 
 
-def words_of(row, length):
-    """Words of a row as sets of positions, by the definition, token by token."""
+def words_of(row, length, vocabulary):
+    """Words of a row as lists of positions, by the definition, token by token.
+
+    Without those that hold an [UNK], which is never chosen.
+    """
     words = []
-    for position in range(length):
-        if row[position] in SPECIAL:
+    for position in range(1, length):
+        piece, before = vocabulary.pieces[row[position]], row[position - 1]
+        if row[position] in SPECIAL and row[position] != UNK:
             continue
-        after_special = row[position - 1] in SPECIAL
-        if CONTINUES[row[position]] and not after_special:
+        if vocabulary is BPE:
+            continues = not vocabulary.pieces[before].endswith(END_OF_WORD)
+        else:
+            continues = piece.startswith("##")
+        if continues and (before not in SPECIAL or before == UNK):
             words[-1].append(position)
         else:
             words.append([position])
-    return words
+    return [word for word in words if UNK not in row[word]]
 
 
-def test_whole_words_are_chosen_whole():
+@VOCABULARIES
+def test_whole_words_are_chosen_whole(vocabulary):
     ids, lengths = make_rows(500)
-    masked = run("whole-word", ids, lengths)
+    masked = run("whole-word", ids, lengths, vocabulary=vocabulary)
     budgets = np.rint(lengths * 0.15).clip(1, 20)
     for row, positions in enumerate(by_row(masked.positions)):
         chosen = set(positions.tolist())
-        words = words_of(ids[row], lengths[row])
+        words = words_of(ids[row], lengths[row], vocabulary)
+        assert chosen <= {position for word in words for position in word}
         for word in words:
             assert len(chosen & set(word)) in (0, len(word))
         # A word is left out only where it did not fit.
@@ -172,15 +188,16 @@ def spans_of(row, masked, edges):
     return sorted({(int(a) + 1, int(b) - 1) for a, b in zip(left, right, strict=True)}), positions
 
 
-def test_spans_are_runs_of_whole_words_apart_from_each_other():
+@VOCABULARIES
+def test_spans_are_runs_of_whole_words_apart_from_each_other(vocabulary):
     ids, lengths = make_rows(500)
-    masked = run("span", ids, lengths)
+    masked = run("span", ids, lengths, vocabulary=vocabulary)
     edges = np.concatenate([[0], np.cumsum(masked.positions[1])])
     for row in range(len(ids)):
         spans, positions = spans_of(row, masked, edges)
         covered = [p for first, last in spans for p in range(first, last + 1)]
         assert covered == positions.tolist()
-        words = words_of(ids[row], lengths[row])
+        words = words_of(ids[row], lengths[row], vocabulary)
         starts, ends = {word[0] for word in words}, {word[-1] for word in words}
         for first, last in spans:
             assert first in starts and last in ends
@@ -189,9 +206,10 @@ def test_spans_are_runs_of_whole_words_apart_from_each_other():
             assert first - 1 not in covered and last + 1 not in covered
 
 
-def test_spans_spend_the_budget():
+@VOCABULARIES
+def test_spans_spend_the_budget(vocabulary):
     ids, lengths = make_rows(2000, shortest=64)
-    _, counts = run("span", ids, lengths).positions
+    _, counts = run("span", ids, lengths, vocabulary=vocabulary).positions
     budgets = np.rint(lengths * 0.15).clip(1, 20)
     assert counts.sum() / budgets.sum() > 0.97
 
@@ -223,9 +241,10 @@ def test_the_mean_span_is_3_8_words():
     assert shares[1:] / shares[:-1] == pytest.approx([0.8] * 9)
 
 
-def test_a_span_shares_one_draw():
+@VOCABULARIES
+def test_a_span_shares_one_draw(vocabulary):
     ids, lengths = make_rows(3000, shortest=100)
-    masked = run("span", ids, lengths)
+    masked = run("span", ids, lengths, vocabulary=vocabulary)
     edges = np.concatenate([[0], np.cumsum(masked.positions[1])])
     fates = []
     for row in range(len(ids)):
@@ -241,18 +260,20 @@ def test_a_span_shares_one_draw():
         assert abs(got - share) < binomial_bound(share, len(fates)), (share, got)
 
 
+@VOCABULARIES
 @pytest.mark.parametrize("unit", UNITS)
-def test_masks_depend_on_row_seed_and_epoch_alone(unit):
+def test_masks_depend_on_row_seed_and_epoch_alone(unit, vocabulary):
     ids, lengths = make_rows(300)
-    whole = run(unit, ids, lengths)
+    whole = run(unit, ids, lengths, vocabulary=vocabulary)
     order = np.random.default_rng(5).permutation(300)
     # In another batch, in another order, with more padding.
     padded = np.pad(ids[order], ((0, 0), (0, 30)))
-    shuffled = run(unit, padded, lengths[order])
+    shuffled = run(unit, padded, lengths[order], vocabulary=vocabulary)
     np.testing.assert_array_equal(shuffled.input_ids[:, :128], whole.input_ids[order])
-    alone = run(unit, ids[7:8], lengths[7:8])
+    alone = run(unit, ids[7:8], lengths[7:8], vocabulary=vocabulary)
     np.testing.assert_array_equal(alone.input_ids[0], whole.input_ids[7])
-    for other in (run(unit, ids, lengths, seed=1), run(unit, ids, lengths, epoch=1)):
+    for change in ({"seed": 1}, {"epoch": 1}):
+        other = run(unit, ids, lengths, vocabulary=vocabulary, **change)
         different = (other.input_ids != whole.input_ids).any(axis=1)
         assert different[lengths > 20].mean() > 0.99
 

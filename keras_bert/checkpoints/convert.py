@@ -48,8 +48,6 @@ def convert(source, output, *, to="folder", overwrite=False):
             raise InputError("keras-nlp has no mix of layers; this task is built on one.")
     if to == "folder":
         save_folder(model, tokenizer, output, overwrite=overwrite)
-    elif tokenizer is None:
-        raise InputError(f"{source} has no WordPiece vocabulary, which {to} needs.")
     elif to == "google":
         save_google(model, tokenizer, output, overwrite=overwrite)
     else:

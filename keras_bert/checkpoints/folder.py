@@ -15,6 +15,7 @@ from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.text import tokenizer_folder
 
 
 def load(folder):
@@ -24,7 +25,8 @@ def load(folder):
     them).
 
     Args:
-        folder: a path with `config.json`, `model.safetensors` (or its shards) and `vocab.txt`.
+        folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
+            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding).
 
     Returns:
         (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
@@ -133,6 +135,6 @@ def to_hugging_face(model):
 
 def _is_own(folder):
     """Whether a folder holds a model that this library wrote, and nothing else."""
-    own = {CONFIG, safetensors_files.FILE, "vocab.txt", "tokenizer_config.json"}
+    own = {CONFIG, safetensors_files.FILE, *tokenizer_folder.NAMES}
     entries = {entry.name for entry in folder.iterdir()}
     return entries <= own and CONFIG in entries and MARK in read_json(folder / CONFIG)

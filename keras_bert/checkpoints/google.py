@@ -15,6 +15,7 @@ from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints import rename
 from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.checkpoints.rename import Rename, transposed
+from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.config import BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
@@ -149,9 +150,10 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         overwrite: replace a checkpoint that this library wrote.
 
     Raises:
-        InputError: that code cannot compute the model (RoBERTa, causal, another epsilon), or the
-            folder is in use. A model with the erf form of gelu is written with a warning: there it
-            is computed in the tanh form, whose outputs differ a little.
+        InputError: that code cannot compute the model (RoBERTa, causal, another epsilon), the
+            vocabulary is not WordPiece, or the folder is in use. A model with the erf form of gelu
+            is written with a warning: there it is computed in the tanh form, whose outputs differ a
+            little.
     """
     config = model.config
     if config.model_type != "bert" or config.is_decoder or config.layer_norm_eps != _EPSILON:
@@ -160,6 +162,7 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
             f"1e-12; this model has model_type {config.model_type!r}, is_decoder "
             f"{config.is_decoder} and layer_norm_eps {config.layer_norm_eps}."
         )
+    check_wordpiece(tokenizer, needed_by="google-research/bert")
     if config.hidden_act == "gelu":
         warnings.warn(
             "google-research/bert computes gelu in its tanh form, this model by erf: the outputs "

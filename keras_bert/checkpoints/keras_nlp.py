@@ -6,6 +6,7 @@ from pathlib import Path
 from keras_bert.checkpoints import rename
 from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.checkpoints.rename import Rename
+from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
@@ -171,10 +172,11 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
     """Writes an encoder and its tokenizer as a preset folder.
 
     Raises:
-        InputError: as `to_keras_nlp`, or the folder is in use.
+        InputError: as `to_keras_nlp`, the vocabulary is not WordPiece, or the folder is in use.
     """
     keras_nlp = _keras_nlp()
     backbone = to_keras_nlp(encoder)
+    check_wordpiece(tokenizer, needed_by="keras-nlp's BertTokenizer")
     theirs = keras_nlp.models.BertTokenizer(
         vocabulary=list(tokenizer.vocabulary.pieces), lowercase=tokenizer.lowercase
     )

@@ -11,6 +11,7 @@ from keras_bert.config import BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.text.tokenizer_folder import holds_own_kind
 
 CONFIG = "config.json"
 # In our config.json, and in no other program's: our version, and what a task is made with that
@@ -133,21 +134,19 @@ class OpenedFolder:
         return stored
 
     def _load_tokenizer(self):
-        if (self.folder / "vocab.txt").exists():
-            from keras_bert.text.tokenizer import Tokenizer
-
-            tokenizer = Tokenizer.from_folder(self.folder)
-            if len(tokenizer) > self.config.vocab_size:
-                raise InputError(
-                    f"{self.folder / 'vocab.txt'} has {len(tokenizer)} pieces, more than the "
-                    f"{self.config.vocab_size} rows of the model's token embedding."
-                )
-            return tokenizer
-        if self.config.model_type == "roberta":
+        if self.config.model_type == "roberta" and not holds_own_kind(self.folder):
             warnings.warn(
                 f"{self.folder}: RoBERTa's byte-level tokenizer is not part of keras-bert, so the "
                 "encoder takes token ids that another program made.",
                 stacklevel=3,
             )
             return None
-        raise InputError(f"{self.folder} holds no vocab.txt.")
+        from keras_bert.text.tokenizer import Tokenizer
+
+        tokenizer = Tokenizer.from_folder(self.folder)
+        if len(tokenizer) > self.config.vocab_size:
+            raise InputError(
+                f"The vocabulary in {self.folder} has {len(tokenizer)} pieces, more than the "
+                f"{self.config.vocab_size} rows of the model's token embedding."
+            )
+        return tokenizer

@@ -28,7 +28,7 @@ def add_arguments(parser):
         help="start from random weights instead: tiny, mini, small, medium, base, large, or a "
         "config.json",
     )
-    parser.add_argument("--vocab", metavar="FILE", help="the vocab.txt of an architecture")
+    flags.vocab(parser, "the vocabulary of an architecture", required=False)
     flags.cased(parser)
     labelled_flags.file(parser, "--train", "the texts to train on", required=False)
     labelled_flags.file(

@@ -73,6 +73,16 @@ def learning_rate(parser, default):
     )
 
 
+def vocab(parser, what, *, required):
+    parser.add_argument(
+        "--vocab",
+        required=required,
+        metavar="PATH",
+        help=f"{what}: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: vocab.json "
+        "and merges.txt)",
+    )
+
+
 def cased(parser):
     parser.add_argument(
         "--cased", action="store_true", help="keep capitals and accents (default: fold them)"

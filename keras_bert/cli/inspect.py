@@ -55,7 +55,7 @@ def run(arguments):
             console.print()
     given = shlex.quote(folder.path)
     console.print(
-        f"Next: keras-bert pretrain --data {given} --vocab {given}/vocab.txt --architecture tiny "
+        f"Next: keras-bert pretrain --data {given} --vocab {given} --architecture tiny "
         "--steps 10000 --output pretrained",
         soft_wrap=True,
     )
@@ -69,19 +69,15 @@ def _as_text(instance):
         text.append("  is next" if instance.is_next else "  random", style="bold")
     text.append("\n")
     for number, piece in enumerate(instance.pieces):
-        shown = piece.text
-        known = piece.original if shown == "[MASK]" else shown
-        continues = (known or shown).startswith("##") and len(known or shown) > 2
-        if number and not continues:
+        if number and piece.word_start:
             text.append(" ")
         style = "dim" if piece.segment is None else _COLOURS[piece.segment]
         if piece.boundary:
             style += " underline"
         if piece.original is None:
-            text.append(shown.removeprefix("##") if continues else shown, style=style)
+            text.append(piece.text, style=style)
         else:
-            seen = shown if shown == "[MASK]" else shown.removeprefix("##") or shown
-            text.append(f"{seen}{{{piece.original}}}", style=f"bold reverse {style}")
+            text.append(f"{piece.text}{{{piece.original}}}", style=f"bold reverse {style}")
     return text
 
 

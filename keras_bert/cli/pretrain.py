@@ -14,9 +14,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--data", metavar="FOLDER", help="the folder that keras-bert pretraining-data wrote"
     )
-    parser.add_argument(
-        "--vocab", metavar="FILE", help="the vocab.txt that its rows were made with"
-    )
+    flags.vocab(parser, "the vocabulary that its rows were made with", required=False)
     parser.add_argument(
         "--output",
         required=True,

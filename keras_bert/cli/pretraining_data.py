@@ -19,7 +19,7 @@ def add_arguments(parser):
         help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
         "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
     )
-    parser.add_argument("--vocab", required=True, metavar="FILE", help="the vocab.txt")
+    flags.vocab(parser, "the vocabulary", required=True)
     parser.add_argument("--output", required=True, metavar="DIR", help="the folder to make")
     parser.add_argument(
         "--form",
@@ -175,7 +175,7 @@ def run(arguments):
         dupe_factor=arguments.dupe_factor,
         eval_fraction=arguments.eval_fraction,
         seed=arguments.seed,
-        lowercase=not arguments.cased,
+        lowercase=False if arguments.cased else None,
         pad=arguments.pad,
         compression=arguments.compression,
         bad_lines=arguments.bad_lines,
@@ -190,6 +190,8 @@ def run(arguments):
         beam_options=arguments.beam_options,
     )
     console.print("\n".join(_summary(card)))
+    if not card["lowercase"] and not arguments.cased:
+        console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
     output = shlex.quote(arguments.output)
     console.print(
         f"Next: keras-bert inspect {output}, or keras-bert pretrain --data {output} "

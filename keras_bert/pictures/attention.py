@@ -70,7 +70,7 @@ def attention_of(encoder, tokenizer, text):
     probabilities = np.stack(
         [np.asarray(x, np.float32)[0] for x in found["attention_probabilities"]]
     )
-    return [vocabulary.piece(int(id)) for id in inputs["input_ids"][0]], probabilities
+    return [vocabulary.piece_name(int(id)) for id in inputs["input_ids"][0]], probabilities
 
 
 def _grid(figure, probabilities):

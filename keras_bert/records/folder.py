@@ -6,12 +6,14 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.records.specs import spec_of
+from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary
 
 NAME = "pretraining_data"
 CARD = "dataset_card.json"
 COMPLETED = "COMPLETED"
-VOCABULARY = "vocab.txt"
+# The files of the vocabulary of either kind.
+VOCABULARY_FILES = (*Vocabulary.FILES, *BpeVocabulary.FILES)
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")
 
@@ -81,13 +83,20 @@ class DataFolder:
         return paths
 
     def vocabulary(self):
-        """The `Vocabulary` that made the rows: a copy of it lies in the folder."""
-        path = _join(self.path, VOCABULARY)
-        try:
-            with tf.io.gfile.GFile(path) as file:
-                return Vocabulary(file.read().removesuffix("\n").split("\n"))
-        except tf.errors.NotFoundError:
-            raise InputError(f"there is no {path}: run keras-bert pretraining-data again") from None
+        """The `Vocabulary` (or `BpeVocabulary`) that made the rows: a copy lies in the folder."""
+        has_merges = tf.io.gfile.exists(_join(self.path, BpeVocabulary.FILES[-1]))
+        kind = BpeVocabulary if has_merges else Vocabulary
+        files = {}
+        for name in kind.FILES:
+            path = _join(self.path, name)
+            try:
+                with tf.io.gfile.GFile(path, "rb") as file:
+                    files[name] = file.read()
+            except tf.errors.NotFoundError:
+                raise InputError(
+                    f"there is no {path}: run keras-bert pretraining-data again"
+                ) from None
+        return kind.from_files(files, folder=self.path)
 
     def check_vocabulary(self, vocabulary):
         """Raises `InputError` unless these rows were made with this vocabulary."""

@@ -9,13 +9,16 @@ class Piece(NamedTuple):
     """A token of an instance.
 
     `text` is what the model sees, `original` what stood there if the token was chosen for
-    prediction (also where it was left as it is), else None. `segment` is 0 or 1, and None for a
+    prediction (also where it was left as it is), else None; both without the marks of where in a
+    word a piece is, and `text` may be empty (byte-pair encoding has a piece for the end of a word).
+    `word_start` is True where a word of the original begins. `segment` is 0 or 1, and None for a
     special token that the text does not hold. `span` numbers the span of a masked token from 1 (0:
     in no span); `boundary` is True for the tokens just outside of spans.
     """
 
     text: str
     original: str | None
+    word_start: bool
     segment: int | None
     span: int
     boundary: bool
@@ -58,13 +61,20 @@ def _instance(rows, row, number, vocabulary):
     boundaries |= set(predictions.get("span_right", []))
     frame = {vocabulary.cls_id, vocabulary.sep_id}
     first = int(rows.segment_lengths[row, 0])
+    word_starts = vocabulary.word_starts([originals.get(at, token) for at, token in enumerate(ids)])
     pieces = []
     for position, token in enumerate(ids):
         original = originals.get(position)
+        text = vocabulary.piece_text(token)
+        if original is not None:
+            # What stands for the end of a word alone has to be seen here.
+            text = text or vocabulary.piece_name(token)
+            original = vocabulary.piece_text(original) or vocabulary.piece_name(original)
         pieces.append(
             Piece(
-                text=vocabulary.piece(token),
-                original=None if original is None else vocabulary.piece(original),
+                text=text,
+                original=original,
+                word_start=bool(word_starts[position]),
                 segment=None if token in frame else int(position >= first),
                 span=spans.get(position, 0),
                 boundary=position in boundaries,

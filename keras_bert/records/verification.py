@@ -67,6 +67,7 @@ class _Checked:
         self._frame()
         if "masked_lm_ids" in self._rows.predictions:
             self._predictions()
+            self._whole_words()
         if "span_left" in self._rows.predictions:
             self._spans()
 
@@ -126,6 +127,21 @@ class _Checked:
         is_mask = self._inside & (rows.input_ids == self._vocabulary.mask_id)
         self._offend(is_mask & ~chosen, "[MASK] stands where nothing is to be predicted")
         self._held, self._chosen = held, chosen
+
+    def _whole_words(self):
+        """Words (and so spans, which are runs of them) are masked whole, but token by token."""
+        if self._card["settings"]["mask_unit"] == "token":
+            return
+        originals = np.array(self._rows.input_ids)
+        row = np.nonzero(self._held)[0]
+        positions, ids = (
+            self._rows.predictions[name][self._held]
+            for name in ("masked_lm_positions", "masked_lm_ids")
+        )
+        originals[row, positions] = ids
+        inner = ~self._vocabulary.word_starts(originals)[:, 1:] & self._inside[:, 1:]
+        torn = self._chosen[:, 1:] != self._chosen[:, :-1]
+        self._offend(inner & torn, "a word is masked in part")
 
     def _spans(self):
         rows, held = self._rows, self._held

@@ -77,9 +77,9 @@ class Task(keras.Model):
     def save(self, filepath, overwrite=True, **options):
         """Writes the task as a model folder, or as Keras's own file where the name ends so.
 
-        A model folder (config.json, model.safetensors, vocab.txt, tokenizer_config.json) is what
-        every command reads. A name that ends in .keras or .h5 is saved as Keras saves any model,
-        without the tokenizer.
+        A model folder (config.json, model.safetensors and the tokenizer's files, such as vocab.txt)
+        is what every command reads. A name that ends in .keras or .h5 is saved as Keras saves any
+        model, without the tokenizer.
         """
         if str(filepath).endswith((".keras", ".h5")):
             super().save(filepath, overwrite=overwrite, **options)

@@ -13,8 +13,9 @@ from keras_bert.text.vocabulary import (
     SPECIAL_PIECES,
     UNK,
     Vocabulary,
+    decode,
     index_pieces,
-    read_text,
+    read_bytes,
     write_aside,
 )
 
@@ -36,6 +37,8 @@ class BpeVocabulary(Vocabulary):
         counts: as for `Vocabulary`.
     """
 
+    FILES = (VOCAB_FILE, MERGES_FILE)
+
     def __init__(self, pieces, merges, counts=None):
         super().__init__(pieces, counts=counts)
         self.merges = tuple((left, right) for left, right in merges)
@@ -45,14 +48,22 @@ class BpeVocabulary(Vocabulary):
     @classmethod
     def from_folder(cls, folder):
         """Reads `vocab.json` (piece -> id) and `merges.txt` (a pair a line)."""
-        folder = Path(folder)
-        pieces = _read_pieces(folder / VOCAB_FILE)
-        index_pieces(pieces, name=str(folder / VOCAB_FILE), unit="id")
-        merges = _read_merges(folder / MERGES_FILE)
+        files = {name: read_bytes(Path(folder) / name) for name in cls.FILES}
+        return cls.from_files(files, folder=folder)
+
+    @classmethod
+    def from_files(cls, files, *, folder):
+        vocab, merges = (f"{folder}/{name}" for name in cls.FILES)
+        text = decode(files[VOCAB_FILE], vocab, what="a JSON object of piece and id")
+        _refuse_other_kinds(text, folder)
+        pieces = _parse_pieces(text, vocab)
+        index_pieces(pieces, name=vocab, unit="id")
+        text = decode(files[MERGES_FILE], merges, what="a pair of pieces a line")
+        pairs = _parse_merges(text, merges)
         try:
-            return cls(pieces, merges)
+            return cls(pieces, pairs)
         except InputError as error:
-            raise InputError(f"{folder / MERGES_FILE} does not fit {VOCAB_FILE}: {error}") from None
+            raise InputError(f"{merges} does not fit {VOCAB_FILE}: {error}") from None
 
     def save(self, folder):
         """Writes `vocab.json` and `merges.txt`."""
@@ -63,6 +74,14 @@ class BpeVocabulary(Vocabulary):
 
     def piece_text(self, id):
         return self.piece(id).removesuffix(END_OF_WORD)
+
+    def piece_name(self, id):
+        """As subword-nmt writes pieces: "low" ends a word, and after "low@@" it goes on."""
+        piece = self.piece(id)
+        if piece == END_OF_WORD:
+            return "(end of word)"
+        ends = piece.endswith(END_OF_WORD) or id in self.special_ids
+        return piece.removesuffix(END_OF_WORD) if ends else f"{piece}@@"
 
     def files(self):
         vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
@@ -85,26 +104,15 @@ class BpeVocabulary(Vocabulary):
             "Whether a BPE piece continues a word is told by the piece before it. Use word_starts."
         )
 
+    @property
+    def starts_word(self):
+        return self.stands_alone  # not so [UNK]: a character, which may be inside a word
+
     @cached_property
     def ends_word(self):
         """(V,) bool: True where a word ends with the piece; special pieces but [UNK] are words."""
-        return np.array(
-            [
-                piece.endswith(END_OF_WORD) or (piece in SPECIAL_PIECES and piece != UNK)
-                for piece in self.pieces
-            ],
-            dtype=np.bool_,
-        )
-
-    def word_starts(self, ids):
-        ids = np.asarray(ids)
-        special = np.zeros(len(self), dtype=np.bool_)
-        special[self.special_ids] = True
-        special[self.unk_id] = False  # it stands for a character, which may be inside a word
-        starts = special[ids]
-        starts[..., :1] = True
-        starts[..., 1:] |= (self.ends_word | special)[ids[..., :-1]]
-        return starts
+        marked = np.array([piece.endswith(END_OF_WORD) for piece in self.pieces], dtype=np.bool_)
+        return marked | self.stands_alone
 
     def join(self, ids):
         parts = []
@@ -166,9 +174,28 @@ def _check(pieces, merges, ids):
         seen.add((left, right))
 
 
-def _read_pieces(path):
+def is_own_kind(vocab):
+    """Whether the text of a `vocab.json` has our end-of-word mark, as it is or escaped."""
+    return END_OF_WORD in vocab or json.dumps(END_OF_WORD)[1:-1] in vocab
+
+
+def _refuse_other_kinds(text, folder):
+    """`InputError` where a `vocab.json` is of byte-pair encoding of another kind."""
+    if "\u0120" in text or "\\u0120" in text:  # how byte-level BPE writes a space
+        raise InputError(
+            f"{folder} holds a vocabulary of byte-level BPE, as GPT-2 and RoBERTa have; this "
+            "library reads WordPiece (BERT's) and its own byte-pair encoding only."
+        )
+    if not is_own_kind(text):
+        raise InputError(
+            f"{folder} holds byte-pair encoding of a kind that this library does not read: its "
+            f"pieces end words with no {END_OF_WORD!r} (U+2017)."
+        )
+
+
+def _parse_pieces(text, path):
     try:
-        ids = json.loads(read_text(path, what="a JSON object of piece and id"))
+        ids = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(ids, dict) or sorted(map(str, ids.values())) != sorted(
@@ -178,9 +205,9 @@ def _read_pieces(path):
     return sorted(ids, key=ids.get)
 
 
-def _read_merges(path):
+def _parse_merges(text, path):
     merges = []
-    lines = read_text(path, what="a pair of pieces a line").split("\n")
+    lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if (number == 1 and line.startswith("#version")) or (number == len(lines) and not line):
             continue

@@ -8,8 +8,7 @@ from keras_bert.text.bpe import BytePairEncoding
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.normalization import normalize
 from keras_bert.text.offsets import Tokens, to_source
-from keras_bert.text.tokenizer_folder import read_folder, write_folder
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.tokenizer_folder import open_vocabulary, read_folder, write_folder
 from keras_bert.text.wordpiece import WordPiece
 
 
@@ -35,17 +34,20 @@ class Tokenizer(tf.Module):
         self._pieces = algorithm(vocabulary)
 
     @classmethod
-    def from_vocab(cls, vocabulary, lowercase=True):
-        """From a `Vocabulary`, or the path of one (see `Vocabulary.from_file`)."""
-        if not isinstance(vocabulary, Vocabulary):
-            vocabulary = Vocabulary.from_file(vocabulary)
+    def from_vocab(cls, vocabulary, lowercase=None):
+        """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
+
+        Where `lowercase` is None, it is as the folder says, and True where nothing does.
+        """
+        vocabulary, lowercase = open_vocabulary(vocabulary, lowercase=lowercase)
         return cls(vocabulary, lowercase=lowercase)
 
     @classmethod
     def from_folder(cls, folder):
         """From a Hugging Face tokenizer folder, BERT's or one that `save` wrote."""
         vocabulary, lowercase = read_folder(folder)
-        return cls(vocabulary, lowercase=lowercase)
+        # As Hugging Face takes it where nothing is said.
+        return cls(vocabulary, lowercase=lowercase is not False)
 
     def __len__(self):
         return len(self.vocabulary)

@@ -9,6 +9,7 @@ from keras_bert.text.bpe_vocabulary import (
     MERGES_FILE,
     VOCAB_FILE,
     BpeVocabulary,
+    is_own_kind,
 )
 from keras_bert.text.vocabulary import (
     CLS,
@@ -21,7 +22,6 @@ from keras_bert.text.vocabulary import (
     UNK,
     Vocabulary,
     index_pieces,
-    read_text,
     write_aside,
 )
 
@@ -41,8 +41,9 @@ def read_folder(folder):
     A WordPiece vocabulary stands in `vocab.txt` or, as transformers 5 saves it, in
     `tokenizer.json`; one of byte-pair encoding in `vocab.json` and `merges.txt`.
 
-    Returns (`Vocabulary`, lowercase). Raises `InputError` for a folder that has none of these, and
-    for one that asks for ids which this library does not give.
+    Returns (`Vocabulary`, lowercase), the latter True or False as the folder says, and None where
+    it does not say. Raises `InputError` for a folder that has none of these, and for one that asks
+    for ids which this library does not give.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -52,7 +53,6 @@ def read_folder(folder):
     if (folder / FILE).exists():
         vocabulary = Vocabulary.from_file(folder / FILE)
     elif (folder / MERGES_FILE).exists():
-        _refuse_other_bpe(folder)
         vocabulary = BpeVocabulary.from_folder(folder)
     elif whole:
         vocabulary = _from_tokenizer_file(folder / TOKENIZER_FILE, whole)
@@ -62,6 +62,42 @@ def read_folder(folder):
             f"({VOCAB_FILE} with {MERGES_FILE}, or {TOKENIZER_FILE})."
         )
     return vocabulary, _read_lowercase(folder, config, whole)
+
+
+def holds_own_kind(folder):
+    """Whether `read_folder` reads a folder's vocabulary: not RoBERTa's, and not where none is."""
+    folder = Path(folder)
+    if (folder / FILE).exists():
+        return True
+    if not all((folder / name).exists() for name in BpeVocabulary.FILES):
+        return False
+    return is_own_kind((folder / VOCAB_FILE).read_text(encoding="utf-8", errors="replace"))
+
+
+def open_vocabulary(given, *, lowercase=None):
+    """A vocabulary, and whether text is to be lowered for it.
+
+    Args:
+        given: a `Vocabulary`, the path of a `vocab.txt`, or that of a folder (see `read_folder`).
+        lowercase: True or False where the user says it; None leaves it to the folder, and is True
+            where there is none or it does not say.
+
+    Returns (`Vocabulary`, bool). Raises `InputError` as `read_folder` and where the folder says
+    something else than `lowercase`.
+    """
+    if isinstance(given, Vocabulary):
+        return given, lowercase is not False
+    if not Path(given).is_dir():
+        return Vocabulary.from_file(given), lowercase is not False
+    vocabulary, said = read_folder(given)
+    if None not in (said, lowercase) and said != lowercase:
+        case = {True: "uncased", False: "cased"}
+        raise InputError(
+            f"The vocabulary in {given} is {case[said]}, as its {CONFIG_FILE} says, and "
+            f"{'lowercase=True' if lowercase else '--cased'} asks for a {case[lowercase]} one; "
+            "leave that out, or give another vocabulary."
+        )
+    return vocabulary, (said if lowercase is None else lowercase) is not False
 
 
 def write_folder(folder, vocabulary, *, lowercase):
@@ -180,21 +216,6 @@ def _read_json(path):
     return value
 
 
-def _refuse_other_bpe(folder):
-    """`InputError` for byte-pair encoding of another kind than `BpeVocabulary`'s."""
-    text = read_text(folder / VOCAB_FILE, what="a JSON object of piece and id")
-    if "\u0120" in text or "\\u0120" in text:  # how byte-level BPE writes a space
-        raise InputError(
-            f"{folder} holds a vocabulary of byte-level BPE, as GPT-2 and RoBERTa have; this "
-            "library reads WordPiece (BERT's) and its own byte-pair encoding only."
-        )
-    if END_OF_WORD not in text and json.dumps(END_OF_WORD)[1:-1] not in text:
-        raise InputError(
-            f"{folder} holds byte-pair encoding of a kind that this library does not read: its "
-            f"pieces end words with no {END_OF_WORD!r} (U+2017)."
-        )
-
-
 def _from_tokenizer_file(path, whole):
     """The vocabulary of a `tokenizer.json` without a `vocab.txt` beside it."""
     model = whole.get("model") or {}
@@ -218,12 +239,13 @@ def _from_tokenizer_file(path, whole):
 
 
 def _read_lowercase(folder, config, whole):
-    """Whether the folder's model is uncased; True where nothing says, as Hugging Face takes it."""
+    """Whether the folder's model is uncased; None where nothing says."""
     normalizer = whole.get("normalizer") or {}
     parts = normalizer.get("normalizers", [normalizer])
     bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
     says = {**{key: bert[key] for key in ("strip_accents",) if key in bert}, **config}
-    lowercase = config.get("do_lower_case", bert.get("lowercase", True))
+    said = config.get("do_lower_case", bert.get("lowercase"))
+    lowercase = said is not False
     chinese = config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True))
     if says.get("strip_accents") not in (None, lowercase):
         raise InputError(
@@ -236,4 +258,4 @@ def _read_lowercase(folder, config, whole):
             f"{folder} asks for tokenize_chinese_chars=false; this tokenizer makes a word of every "
             "CJK character, as the original BERT does."
         )
-    return bool(lowercase)
+    return said if said is None else bool(said)

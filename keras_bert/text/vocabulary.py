@@ -27,8 +27,12 @@ class Vocabulary:
         counts: None, or int64 (V,), how often each piece stands in the text that the vocabulary
             was learned from. No part of the vocabulary's identity.
 
+    `FILES` names the files that a vocabulary of this class is in a folder.
+
     Raises `keras_bert.errors.InputError` when the pieces cannot be a vocabulary.
     """
+
+    FILES = (FILE,)
 
     def __init__(self, pieces, counts=None):
         self.pieces = tuple(pieces)
@@ -46,26 +50,42 @@ class Vocabulary:
     def from_file(cls, path):
         """Reads a `vocab.txt`: UTF-8, one piece a line, the line number (from 0) being the id.
 
-        Of a folder, reads the `vocab.txt` in it, or the `vocab.json` and `merges.txt` of
-        byte-pair encoding (as a `BpeVocabulary`).
+        Of a folder, reads the vocabulary in it, of either kind (see `read_folder` of
+        `keras_bert.text.tokenizer_folder`).
         """
         path = Path(path)
         if path.is_dir():
-            from keras_bert.text.bpe_vocabulary import MERGES_FILE, BpeVocabulary
+            from keras_bert.text.tokenizer_folder import read_folder
 
-            if (path / MERGES_FILE).exists() and not (path / FILE).exists():
-                return BpeVocabulary.from_folder(path)
-            path = path / FILE
-        pieces = _read_lines(path)
-        index_pieces(pieces, name=str(path), unit="line")  # so that errors name file and line
-        return Vocabulary(pieces)
+            return read_folder(path)[0]
+        if path.suffix == ".json" or path.name == "merges.txt":
+            raise InputError(
+                f"{path} alone is no vocabulary; give a {FILE}, or the folder that {path.name} "
+                "lies in."
+            )
+        return cls._from_lines(read_bytes(path), path=path)
+
+    @classmethod
+    def from_files(cls, files, *, folder):
+        """From the content of `FILES`, name -> bytes, as they lie in `folder` (for messages)."""
+        return cls._from_lines(files[FILE], path=f"{folder}/{FILE}")
+
+    @staticmethod
+    def _from_lines(data, *, path):
+        lines = decode(data, path, what="one piece a line").removesuffix("\n").split("\n")
+        if "" in lines:
+            raise InputError(
+                f"{path}, line {lines.index('') + 1} is empty; every line is one piece."
+            )
+        index_pieces(lines, name=str(path), unit="line")  # so that errors name file and line
+        return Vocabulary(lines)
 
     def save(self, path):
         """Writes `vocab.txt`, aside first, so that a broken run leaves no half vocabulary."""
         write_aside(path, self.files()[FILE])
 
     def files(self):
-        """The files that the vocabulary is in a folder, which `from_file` reads: name -> text."""
+        """The files that the vocabulary is in a folder, which `from_files` reads: name -> text."""
         return {FILE: "".join(f"{piece}\n" for piece in self.pieces)}
 
     def __len__(self):
@@ -103,6 +123,10 @@ class Vocabulary:
         piece = self.piece(id)
         return piece.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else piece
 
+    def piece_name(self, id):
+        """What a person reads where the piece with this id stands for itself, as in a list."""
+        return self.piece(id)
+
     @property
     def pad_id(self):
         return self._ids[PAD]
@@ -137,19 +161,39 @@ class Vocabulary:
         prefix = CONTINUATION_PREFIX
         return np.array([p.startswith(prefix) and p != prefix for p in self.pieces], dtype=np.bool_)
 
+    @cached_property
+    def stands_alone(self):
+        """(V,) bool: True for special pieces but [UNK], which stands for text."""
+        alone = np.zeros(len(self), dtype=np.bool_)
+        alone[self.special_ids] = True
+        alone[self.unk_id] = False
+        return alone
+
+    @property
+    def starts_word(self):
+        """(V,) bool: True where a word starts with the piece, whatever stands before it."""
+        return ~self.continuations
+
+    @property
+    def ends_word(self):
+        """(V,) bool: True where a word starts after the piece, whatever comes."""
+        return self.stands_alone
+
+    @cached_property
+    def _word_marks(self):
+        """(V,) uint8: 1 for `starts_word` and 2 for `ends_word`, so that both are one look-up."""
+        return self.starts_word.astype(np.uint8) | self.ends_word.astype(np.uint8) << 1
+
     def word_starts(self, ids):
         """Where words begin: ids (..., S) integers -> (..., S) bool. Special pieces are words.
 
         The first token of a row, and one that follows a special piece, counts as a start even if
         truncation has cut off the beginning of its word.
         """
-        ids = np.asarray(ids)
-        special = np.zeros(len(self), dtype=np.bool_)
-        special[self.special_ids] = True
-        special[self.unk_id] = False  # it stands for a word; what follows it is not a cut-off word
-        starts = ~self.continuations[ids]
+        marks = np.take(self._word_marks, ids)
+        starts = (marks & 1).view(np.bool_)
         starts[..., :1] = True
-        starts[..., 1:] |= special[ids[..., :-1]]
+        starts[..., 1:] |= (marks >= 2)[..., :-1]
         return starts
 
     def join(self, ids):
@@ -179,14 +223,19 @@ def write_aside(path, text):
         raise InputError(f"{path} could not be written: {error.strerror}.") from error
 
 
-def read_text(path, *, what):
-    """The text of a vocabulary's file; `InputError` names file and line (`what` was expected)."""
+def read_bytes(path):
+    """The content of a vocabulary's file; `InputError` where it cannot be read."""
     try:
-        data = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise InputError(
-            f"The vocabulary {path} could not be read: {error.strerror}; {what} was expected."
+            f"The vocabulary {path} could not be read: {error.strerror}; give a {FILE}, or a "
+            "folder with a vocabulary."
         ) from error
+
+
+def decode(data, path, *, what):
+    """The text of a vocabulary's file; `InputError` names file and line (`what` was expected)."""
     if not data:
         raise InputError(f"The vocabulary {path} is empty; {what} was expected.")
     if data.startswith(b"\xef\xbb\xbf"):
@@ -204,13 +253,6 @@ def read_text(path, *, what):
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
         raise InputError(f"{path}, line {number} is not UTF-8.") from error
-
-
-def _read_lines(path):
-    lines = read_text(path, what="one piece a line").removesuffix("\n").split("\n")
-    if "" in lines:
-        raise InputError(f"{path}, line {lines.index('') + 1} is empty; every line is one piece.")
-    return lines
 
 
 def index_pieces(pieces, *, name, unit):

@@ -15,7 +15,7 @@ from keras_bert.train.inference import find_model_folder
 
 
 class Candidate(NamedTuple):
-    """A piece that may stand at a [MASK], and its probability among all pieces."""
+    """A piece that may stand at a [MASK] (its `Vocabulary.piece_name`), and its probability."""
 
     piece: str
     probability: float
@@ -25,7 +25,8 @@ def fill_mask(*, model, text, top=5):
     """The likeliest pieces at each [MASK] of a text.
 
     Each place is predicted for itself: with several, the candidates of one do not know which was
-    taken at another. A piece that begins with ## continues the word before it.
+    taken at another. A piece that begins with ## continues the word before it; of byte-pair
+    encoding, one that ends in @@ is continued by the next.
 
     Args:
         model: a `FillMask` or a `Pretrainer`, or the folder of one (or of the run that made it).
@@ -94,4 +95,4 @@ def _best(logits, vocabulary, top):
     probabilities = np.exp(logits - logits.max())
     probabilities /= probabilities.sum()
     order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top]
-    return [Candidate(vocabulary.piece(int(id)), float(probabilities[id])) for id in order]
+    return [Candidate(vocabulary.piece_name(int(id)), float(probabilities[id])) for id in order]

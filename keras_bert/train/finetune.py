@@ -79,8 +79,9 @@ def finetune(
         model: the model folder to start from, or the output folder of a run.
         architecture: instead of `model`: "tiny" … "large" or the path of a config.json, to start
             from random weights.
-        vocab: the vocab.txt of an architecture.
-        cased: the vocabulary of an architecture keeps capitals and accents.
+        vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
+        cased: the vocabulary of an architecture keeps capitals and accents; a folder may say so
+            itself.
         epochs: passes over the training data.
         batch_size: rows in a step; some have one less, so that all steps weigh about the same.
         learning_rate: the highest rate, reached at the end of the warm-up. 5e-5 suits base sizes;

@@ -62,7 +62,7 @@ def pretrain(
 
     Args:
         data: the folder that `pretraining-data` wrote.
-        vocab: the vocab.txt that its rows were made with.
+        vocab: the vocabulary that its rows were made with: a vocab.txt, or a folder.
         output: the run's folder: gets model/, metrics.json, run.json, logs/ (for TensorBoard) and
             checkpoints/.
         steps: optimizer steps.
@@ -101,7 +101,7 @@ def pretrain(
             raise InputError(f"{name} is {value}; at least 1 is needed.")
     folder = DataFolder.open(data)
     _check_objective(folder)
-    vocabulary = Vocabulary.from_file(vocab)
+    vocabulary = Vocabulary.from_file(vocab)  # its case is that of the rows
     folder.check_vocabulary(vocabulary)
     config = read_architecture(architecture, vocabulary)
     if folder.card["max_length"] > config.max_length:

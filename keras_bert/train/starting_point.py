@@ -8,7 +8,7 @@ from keras_bert.checkpoints import load
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.tokenizer_folder import open_vocabulary
 from keras_bert.train.architecture import read_architecture
 from keras_bert.train.inference import find_model_folder
 
@@ -19,8 +19,9 @@ class StartingPoint:
     Args:
         model: a model folder, or the output folder of a run.
         architecture: "tiny" … "large", or the path of a config.json: random weights.
-        vocab: the vocab.txt of an architecture.
-        cased: the vocabulary of an architecture keeps capitals and accents.
+        vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
+        cased: the vocabulary of an architecture keeps capitals and accents; a folder may say so
+            itself.
 
     Attributes: `fingerprint`, a hash of everything that the weights and ids depend on but the seed;
     `description`, a line for the user.
@@ -39,18 +40,19 @@ class StartingPoint:
                 "A model folder has its own vocabulary; leave the vocabulary and its case out."
             )
         if architecture is not None and vocab is None:
-            raise InputError("An architecture needs a vocabulary; give the path of a vocab.txt.")
+            raise InputError("An architecture needs a vocabulary; give a vocab.txt or a folder.")
         if model is not None:
             self._folder = find_model_folder(model)
             self.description = f"Starting from the weights in {self._folder}."
             self.fingerprint = _hash_of_folder(self._folder)
             return
         self._folder = None
-        self._vocabulary = Vocabulary.from_file(vocab)
-        self._lowercase = not cased
+        self._vocabulary, self._lowercase = open_vocabulary(
+            vocab, lowercase=False if cased else None
+        )
         self._config = read_architecture(architecture, self._vocabulary)
         self.description = f"Starting from random weights ({architecture})."
-        described = [self._config.to_dict(), self._vocabulary.sha256, cased]
+        described = [self._config.to_dict(), self._vocabulary.sha256, not self._lowercase]
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
     def build(self):
@@ -61,7 +63,7 @@ class StartingPoint:
         encoder, tokenizer = load(self._folder)
         if tokenizer is None:
             raise InputError(
-                f"{self._folder} has no vocab.txt; its byte-level tokenizer is not part of "
+                f"{self._folder} has RoBERTa's byte-level tokenizer, which is not part of "
                 "keras-bert, so it cannot be fine-tuned on text."
             )
         return _with_pooler(encoder), tokenizer
