@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_bert.masking import Masker, row_keys
 from keras_bert.records import compact
 from keras_bert.records.folder import CARD, COMPLETED, FORMAT_VERSION, shard_name
+from keras_bert.records.specs import SPAN_FEATURES
 from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 WORDS = 20
@@ -19,18 +20,20 @@ MAX_LENGTH, MAX_PREDICTIONS = 16, 3
 VOCABULARY = Vocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
 
 
-def make_data_folder(folder, *, rows, eval_rows, masking="static", shards=3, seed=0, **card):
+def make_data_folder(
+    folder, *, rows, eval_rows, objective="mlm-nsp", masking="static", shards=3, seed=0, **card
+):
     """Writes data and vocab.txt into `folder`; further arguments go into the dataset card."""
     folder.mkdir(parents=True)
     VOCABULARY.save(folder / "vocab.txt")
     generator = np.random.default_rng(seed)
-    spec = compact(objective="mlm-nsp", masking=masking)
+    spec = compact(objective=objective, masking=masking)
     splits = {}
     for split, count, parts in (("train", rows, shards), ("eval", eval_rows, 1)):
         tokens = 0
         for index, part in enumerate(np.array_split(np.arange(count), parts)):
             path = folder / shard_name(split, index, parts)
-            columns = _rows(generator, len(part), masking)
+            columns = _rows(generator, len(part), objective, masking)
             with tf.io.TFRecordWriter(str(path)) as writer:
                 for record in spec.encode(columns) if len(part) else ():
                     writer.write(record)
@@ -41,13 +44,13 @@ def make_data_folder(folder, *, rows, eval_rows, masking="static", shards=3, see
         json.dumps(
             {
                 "format_version": FORMAT_VERSION,
-                "objective": "mlm-nsp",
+                "objective": objective,
                 "masking": masking,
                 "rows": "compact",
                 "max_length": MAX_LENGTH,
                 "max_predictions": MAX_PREDICTIONS,
                 "seed": seed,
-                "settings": {"mask_unit": "token", "masked_rate": 0.15},
+                "settings": {"mask_unit": _unit(objective), "masked_rate": 0.15},
                 "vocabulary": {"sha256": VOCABULARY.sha256, "size": len(VOCABULARY)},
                 "lowercase": True,
                 "splits": splits,
@@ -61,31 +64,48 @@ def make_data_folder(folder, *, rows, eval_rows, masking="static", shards=3, see
     return folder
 
 
-def _rows(generator, count, masking):
-    """`count` rows [CLS] first [SEP] second [SEP] as columns that a spec encodes."""
+def _unit(objective):
+    return "span" if objective == "span" else "token"
+
+
+def _rows(generator, count, objective, masking):
+    """`count` rows [CLS] first [SEP] second [SEP] as columns that a spec encodes.
+
+    Rows of an objective without a next sentence are [CLS] first second [SEP], one segment.
+    """
+    pairs = objective == "mlm-nsp"
     first = generator.integers(4, 7, count)
     second = generator.integers(4, 7, count)
-    random_next = generator.integers(0, 2, count)
+    random_next = generator.integers(0, 2, count) * pairs
     begin = generator.integers(0, WORDS, count)
     jump = generator.integers(3, WORDS - 3, count) * random_next
-    lengths = first + second + 3
+    lengths = first + second + (3 if pairs else 2)
     ids = np.zeros((count, MAX_LENGTH), np.int32)
     cls, sep, words = VOCABULARY.cls_id, VOCABULARY.sep_id, len(SPECIAL_PIECES)
     for row in range(count):
         chain = begin[row] + np.arange(first[row] + second[row])
         chain[first[row] :] += jump[row]
         chain = words + chain % WORDS
-        ids[row, : lengths[row]] = [cls, *chain[: first[row]], sep, *chain[first[row] :], sep]
-    columns = {
-        "segment_lengths": np.stack([first + 2, second + 1], axis=1),
-        "next_sentence_labels": random_next[:, None],
-    }
+        middle = [sep] if pairs else []
+        text = [cls, *chain[: first[row]], *middle, *chain[first[row] :], sep]
+        ids[row, : lengths[row]] = text
+    columns = {"segment_lengths": lengths[:, None]}
+    if pairs:
+        columns = {
+            "segment_lengths": np.stack([first + 2, second + 1], axis=1),
+            "next_sentence_labels": random_next[:, None],
+        }
     if masking == "static":
         masker = Masker(
-            vocabulary=VOCABULARY, unit="token", rate=0.15, max_predictions=MAX_PREDICTIONS
+            vocabulary=VOCABULARY,
+            unit=_unit(objective),
+            rate=0.15,
+            max_predictions=MAX_PREDICTIONS,
         )
         masked = masker.mask(ids, lengths, row_keys(ids, lengths, seed=0, epoch=0))
         ids = masked.input_ids
         columns |= {"masked_lm_positions": masked.positions, "masked_lm_ids": masked.ids}
+        if objective == "span":
+            columns |= {name: getattr(masked, name) for name in SPAN_FEATURES}
     inside = np.arange(MAX_LENGTH) < lengths[:, None]
     return {"input_ids": (ids[inside], lengths), **columns}

@@ -29,6 +29,7 @@ LATE_IMPORTS = {
     ("tasks.task", "checkpoints"),
     ("tasks.classifier", "input_pipeline"),
     ("tasks.pretrainer", "input_pipeline"),
+    ("tasks.fill_mask", "input_pipeline"),
     ("tasks.fill_mask", "train"),
 }
 

@@ -1,5 +1,8 @@
 """Pre-train an encoder on a data folder; the same command again goes on where it was stopped.
 
+Rows of the objective mlm-nsp train masked tokens and next sentences, those of mlm masked tokens
+alone.
+
 keras-bert pretrain --data data/ --vocab vocab.txt --architecture mini --steps 5000 --output runs/a
 tensorboard --logdir runs/a/logs
 """
@@ -7,7 +10,7 @@ tensorboard --logdir runs/a/logs
 from keras_bert.cli import flags
 from keras_bert.errors import InputError
 
-SUMMARY = "pre-train an encoder with masked tokens and next sentences"
+SUMMARY = "pre-train an encoder with masked tokens, and next sentences where the rows have them"
 
 
 def add_arguments(parser):
@@ -97,11 +100,13 @@ def _report(metrics):
     ]
     if metrics["eval"]:
         start, end = metrics["eval_at_start"], metrics["eval"]
+        accuracy = f"accuracy at the end: masked tokens {100 * end['masked_lm_accuracy']:.1f} %"
+        if "next_sentence_accuracy" in end:
+            accuracy += f", next sentences {100 * end['next_sentence_accuracy']:.1f} %"
         lines += [
             f"masked-token loss on the eval split: {start['masked_lm_loss']:.3f} at the start, "
             f"{end['masked_lm_loss']:.3f} at the end "
             f"(from word frequencies alone: {metrics['unigram_entropy']:.3f})",
-            f"accuracy at the end: masked tokens {100 * end['masked_lm_accuracy']:.1f} %, "
-            f"next sentences {100 * end['next_sentence_accuracy']:.1f} %",
+            accuracy,
         ]
     return "\n".join(lines)

@@ -1,4 +1,11 @@
-"""The rows of a data folder as the batches that a `Pretrainer` trains on.
+"""The rows of a data folder as the batches that a pre-training task trains on.
+
+B rows, S length, P predictions; a batch is (x, y, sample_weight), dictionaries by name:
+
+- x: `input_ids`, `input_mask`, `segment_ids` (B, S), `masked_lm_positions` (B, P), and for the
+  objective "span" `span_left`, `span_right`, `span_offset` (B, P), all int32; padding is 0
+- y: `masked_lm` (B, P), and for "mlm-nsp" `next_sentence` (B,), int32
+- sample_weight: for each of y a float32 of its shape, 1 where it counts and 0 at padding
 
 The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
 (k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
@@ -18,6 +25,7 @@ import tensorflow as tf
 from keras_bert.errors import InputError
 from keras_bert.masking import Masker, row_keys
 from keras_bert.records import pad
+from keras_bert.records.specs import SPAN_FEATURES
 
 # Rows are shuffled in windows of this many, taken from several shards at once: whole epochs of
 # small data, and some tens of MiB at a time of any other.
@@ -38,7 +46,7 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
         first_step: how many batches to skip.
 
     Returns:
-        A `tf.data.Dataset` of (x, y, sample_weight) for `Pretrainer.fit`, with static shapes.
+        A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes.
 
     Raises:
         InputError: the split has no rows.
@@ -129,6 +137,8 @@ class _Reader:
         self.spec = folder.spec
         self.max_length = card["max_length"]
         self.max_predictions = card["max_predictions"]
+        self.has_pairs = card["objective"] == "mlm-nsp"
+        self.spans = SPAN_FEATURES if card["objective"] == "span" else ()
         self.seed = seed
         self.masker = None
         if card["masking"] == "dynamic":
@@ -150,26 +160,24 @@ class _Reader:
             batch = pad(batch, self.max_length, self.max_predictions)
         if self.masker is not None:
             batch |= self._mask_in_graph(batch, epochs)
-        names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+        names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *self.spans)
         x = {name: batch[name] for name in names}
-        y = {
-            "masked_lm": batch["masked_lm_ids"],
-            "next_sentence": tf.squeeze(batch["next_sentence_labels"], axis=1),
-        }
-        weights = {
-            "masked_lm": batch["masked_lm_weights"] * row_weights[:, None],
-            "next_sentence": row_weights,
-        }
+        y = {"masked_lm": batch["masked_lm_ids"]}
+        weights = {"masked_lm": batch["masked_lm_weights"] * row_weights[:, None]}
+        if self.has_pairs:
+            y["next_sentence"] = tf.squeeze(batch["next_sentence_labels"], axis=1)
+            weights["next_sentence"] = row_weights
         return x, y, weights
 
     def _mask_in_graph(self, batch, epochs):
-        names = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-        types = (tf.int32, tf.int32, tf.int32, tf.float32)
-        widths = (self.max_length, *[self.max_predictions] * 3)
+        predictions = ("masked_lm_positions", "masked_lm_ids", *self.spans)
+        names = ("input_ids", "masked_lm_weights", *predictions)
+        types = (tf.int32, tf.float32, *[tf.int32] * len(predictions))
         masked = tf.numpy_function(
             self._mask, [batch["input_ids"], batch["input_mask"], epochs], types
         )
         rows = batch["input_ids"].shape[0]
+        widths = (self.max_length, *[self.max_predictions] * (1 + len(predictions)))
         return {
             name: tf.ensure_shape(value, [rows, width])
             for name, value, width in zip(names, masked, widths, strict=True)
@@ -179,12 +187,13 @@ class _Reader:
         lengths = input_mask.sum(axis=1)
         keys = row_keys(input_ids, lengths, seed=self.seed, epoch=epochs)
         masked = self.masker.mask(input_ids, lengths, keys)
-        counts = masked.positions[1]
-        filled = np.arange(self.max_predictions) < counts[:, None]  # (B, P)
-        positions, ids = np.zeros((2, *filled.shape), np.int32)
-        positions[filled] = masked.positions[0]
-        ids[filled] = masked.ids[0]
-        return masked.input_ids.astype(np.int32), positions, ids, filled.astype(np.float32)
+        filled = np.arange(self.max_predictions) < masked.positions[1][:, None]  # (B, P)
+        result = [masked.input_ids.astype(np.int32), filled.astype(np.float32)]
+        for field in ("positions", "ids", *self.spans):
+            values = np.zeros(filled.shape, np.int32)
+            values[filled] = getattr(masked, field)[0]
+            result.append(values)
+        return result
 
 
 def _in_order(dataset):

@@ -15,8 +15,8 @@ from keras_bert.records.encoding import encode_floats, encode_integers, frame
 
 OBJECTIVES = ("mlm-nsp", "mlm", "span")
 MASKINGS = ("static", "dynamic")
+SPAN_FEATURES = ("span_left", "span_right", "span_offset")
 
-_SPAN_FEATURES = ("span_left", "span_right", "span_offset")
 _PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
 
 
@@ -104,7 +104,7 @@ def compact(*, objective, masking):
     if masking == "static":
         lengths |= dict.fromkeys(_PREDICTION_FEATURES)
         if objective == "span":
-            lengths |= dict.fromkeys(_SPAN_FEATURES)
+            lengths |= dict.fromkeys(SPAN_FEATURES)
     return FeatureSpec(kind="compact", lengths=lengths)
 
 
@@ -120,7 +120,7 @@ def padded(*, objective, max_length, max_predictions):
     lengths |= dict.fromkeys((*_PREDICTION_FEATURES, "masked_lm_weights"), max_predictions)
     lengths["next_sentence_labels"] = 1
     if objective == "span":
-        lengths |= dict.fromkeys(_SPAN_FEATURES, max_predictions)
+        lengths |= dict.fromkeys(SPAN_FEATURES, max_predictions)
     return FeatureSpec(kind="padded", lengths=lengths, floats=frozenset({"masked_lm_weights"}))
 
 
@@ -180,7 +180,7 @@ def _pad_predictions(batch, max_predictions):
     with tf.control_dependencies([check] if check is not None else []):
         result = {
             name: batch[name].to_tensor(shape=(None, max_predictions))  # (B, P)
-            for name in (*_PREDICTION_FEATURES, *_SPAN_FEATURES)
+            for name in (*_PREDICTION_FEATURES, *SPAN_FEATURES)
             if name in batch
         }
     result["masked_lm_weights"] = tf.sequence_mask(counts, max_predictions, dtype=tf.float32)

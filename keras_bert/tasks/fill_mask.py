@@ -54,13 +54,26 @@ class FillMask(Task):
         }
 
     def default_metrics(self):
-        """`accuracy`, and `cross_entropy` in nats, over all predictions that count."""
+        """`masked_lm_accuracy`, and `masked_lm_cross_entropy` in nats, over what counts.
+
+        The names are those of the same figures of a `Pretrainer`: Keras puts the name of the
+        output before a metric's only where there are several outputs.
+        """
         return {
             "masked_lm": [
-                keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
-                keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name="cross_entropy"),
+                keras.metrics.SparseCategoricalAccuracy(name="masked_lm_accuracy"),
+                keras.metrics.SparseCategoricalCrossentropy(
+                    from_logits=True, name="masked_lm_cross_entropy"
+                ),
             ]
         }
+
+    def dataset(self, data, *, split="train", **options):
+        """Returns the batches of a `DataFolder` (see `keras_bert.input_pipeline.pretraining`)."""
+        from keras_bert.input_pipeline.pretraining import pretraining_dataset
+
+        vocabulary = self.tokenizer.vocabulary
+        return pretraining_dataset(data, split=split, vocabulary=vocabulary, **options)
 
     def fill(self, text, *, top=5):
         """The candidates at each [MASK] of a text (see `keras_bert.train.fill_mask`)."""

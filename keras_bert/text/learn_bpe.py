@@ -10,7 +10,7 @@ from keras_bert.text.merges import learn_merges
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.word_counts import checked_counts, limit_alphabet
 
-_LAST = "\U0010ffff"  # sorts after every character
+_LAST = b"\xff"  # sorts after every character in UTF-8, whose order is that of the code points
 
 
 def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
@@ -48,7 +48,8 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
         [count for _, count in known],
         symbols=symbols,
         join=str.__add__,
-        tie_key=lambda symbol: symbol.replace(END_OF_WORD, _LAST),
+        # Bytes are compared faster than strings, of which some have wide characters.
+        tie_key=lambda symbol: symbol.encode().replace(END_OF_WORD.encode(), _LAST),
         new_symbols=room,
         min_count=min_frequency,
     )
@@ -56,10 +57,14 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     merges = [(names[left], names[right]) for left, right in learned.merges]
     slots = [f"[unused{i}]" for i in range(unused)]
     vocabulary = BpeVocabulary([*SPECIAL_PIECES, *names, *slots], merges)
-    use = Counter()
+    # Merging in the order of learning is how words are encoded, so the learner's own counts are
+    # those of the words that it learned from; what is left are those with an unknown character.
+    use = Counter(dict(zip(names, learned.counts.tolist(), strict=True)))
+    learned_from = frozenset(word for word, _ in known)
     for word, count in counts:
-        for piece in vocabulary.encode_word(word):
-            use[piece] += count
+        if word not in learned_from:
+            for piece in vocabulary.encode_word(word):
+                use[piece] += count
     ordered = sorted(names, key=lambda piece: (-use[piece], piece))
     pieces = [*SPECIAL_PIECES, *ordered, *slots]
     found = np.array([use[piece] for piece in pieces], dtype=np.int64)

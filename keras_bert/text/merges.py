@@ -7,6 +7,7 @@ the pairs, and both are put right lazily, when a stale entry comes up.
 """
 
 from array import array
+from collections import defaultdict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -95,52 +96,45 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
     """Merges one pair at its places; returns the pairs that have become more frequent."""
     left_width = width[left]
     made_width = left_width + width[right]
-    made_high = made << 32
-    grown = set()
+    # neighbour -> where the pair that it makes with the new symbol begins
+    befores, afters = defaultdict(list), defaultdict(list)
     for place in where:
         right_place = place + left_width
         if at[place] != left or at[right_place] != right:
             continue  # merged into something else meanwhile
-        after = place + made_width
-        count = weight[place]
         at[right_place] = _INSIDE
         at[place] = made
+        after = place + made_width
         first[after - 1] = place
         before = first[place - 1]
         neighbour = at[before]
         if neighbour >= 0:
-            high = neighbour << 32
-            old = high | left
-            if old in pair_counts:
-                pair_counts[old] -= count
-            new = high | made
-            if new in grown:
-                pair_counts[new] += count
-                places[new].append(before)
-            else:
-                grown.add(new)
-                pair_counts[new] = pair_counts.get(new, 0) + count
-                if new in places:
-                    places[new].append(before)
-                else:
-                    places[new] = array("q", (before,))
+            befores[neighbour].append(before)
         neighbour = at[after]
         if neighbour >= 0:
-            old = right << 32 | neighbour
-            if old in pair_counts:
-                pair_counts[old] -= count
-            new = made_high | neighbour
-            if new in grown:
-                pair_counts[new] += count
-                places[new].append(place)
-            else:
-                grown.add(new)
-                pair_counts[new] = pair_counts.get(new, 0) + count
-                if new in places:
-                    places[new].append(place)
-                else:
-                    places[new] = array("q", (place,))
+            afters[neighbour].append(place)
+    grown = []
+    # What a pair with the new symbol gains is what the pair with the old one loses.
+    for neighbour, found in befores.items():
+        grown.append(neighbour << 32 | made)
+        _move(found, neighbour << 32 | left, grown[-1], weight, pair_counts, places)
+    for neighbour, found in afters.items():
+        grown.append(made << 32 | neighbour)
+        _move(found, right << 32 | neighbour, grown[-1], weight, pair_counts, places)
     return grown
+
+
+def _move(found, old, new, weight, pair_counts, places):
+    """Moves the counts of places from one pair to another, which gets the places, too."""
+    count = sum(map(weight.__getitem__, found))
+    if old in pair_counts:  # not where it is the pair that is merged
+        pair_counts[old] -= count
+    if new in pair_counts:
+        pair_counts[new] += count
+        places[new].extend(found)
+    else:
+        pair_counts[new] = count
+        places[new] = array("q", found)
 
 
 def _lay_out(words, counts):

@@ -1,5 +1,6 @@
 """Pre-training as one call: from a data folder to a model folder, over `model.fit`."""
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -13,6 +14,7 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.pretraining import evaluation_dataset, training_dataset
 from keras_bert.records import DataFolder
+from keras_bert.tasks.fill_mask import FillMask
 from keras_bert.tasks.pretrainer import Pretrainer
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -54,7 +56,11 @@ def pretrain(
     deterministic=False,
     force=False,
 ):
-    """Pre-trains an encoder with masked tokens and next sentences, or goes on where a run stopped.
+    """Pre-trains an encoder, or goes on where a run stopped.
+
+    The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
+    `Pretrainer`, whose folder is a BertForPreTraining), "mlm" masked tokens alone (a `FillMask`
+    without a pooler, whose folder is a BertForMaskedLM; no figure of next sentences is reported).
 
     Calling it again with the same arguments resumes a run that was killed, exactly: with
     `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
@@ -88,7 +94,8 @@ def pretrain(
         `curve` (see `keras_bert.train.curve.Curve`). `eval` figures are None without eval rows.
 
     Raises:
-        InputError: an argument is wrong, or the output folder holds something else.
+        InputError: an argument is wrong, the rows are of an objective that cannot be trained yet,
+            or the output folder holds something else.
     """
     for name, value in {
         "steps": steps,
@@ -135,7 +142,12 @@ def pretrain(
     if deterministic:
         tf.config.experimental.enable_op_determinism()
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card["lowercase"])
-    model = Pretrainer(BertEncoder(config), tokenizer)
+    if folder.card["objective"] == "mlm-nsp":
+        model = Pretrainer(BertEncoder(config), tokenizer)
+    else:
+        # Nothing would train a pooler.
+        config = dataclasses.replace(config, add_pooling_layer=False)
+        model = FillMask(BertEncoder(config), tokenizer)
     optimizer = make_optimizer(
         model, learning_rate=learning_rate, warmup=warmup, weight_decay=weight_decay, steps=steps
     )
@@ -262,11 +274,12 @@ def _summary(rows, model, folder):
 
 
 def _check_objective(folder):
-    objective = folder.card["objective"]
-    if objective != "mlm-nsp":
+    # Trained without their boundaries such rows would give a model that is not SpanBERT's, and the
+    # same command would give another one once there is the head.
+    if folder.card["objective"] == "span":
         raise InputError(
-            f"The rows of {folder.path} were made for the objective {objective}, and pretrain "
-            "trains on mlm-nsp; make them with --objective mlm-nsp."
+            f"The rows of {folder.path} were made for the objective span, whose span-boundary head "
+            "is still to come; make rows with --objective mlm or mlm-nsp to pre-train today."
         )
 
 

@@ -130,8 +130,8 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
     task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
     task.fit(inputs, labels, sample_weight=weights, batch_size=2, verbose=0)
     figures = task.evaluate(inputs, labels, sample_weight=weights, verbose=0, return_dict=True)
-    assert figures["accuracy"] == 1 and figures["loss"] < 0.2
-    assert figures["loss"] == pytest.approx(figures["cross_entropy"], abs=1e-5)
+    assert figures["masked_lm_accuracy"] == 1 and figures["loss"] < 0.2
+    assert figures["loss"] == pytest.approx(figures["masked_lm_cross_entropy"], abs=1e-5)
 
 
 @pytest.mark.parametrize(

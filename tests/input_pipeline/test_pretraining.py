@@ -17,6 +17,7 @@ from keras_bert.input_pipeline.pretraining import (
 )
 from keras_bert.masking import Masker, row_keys, unmask
 from keras_bert.records import DataFolder, pad, padded
+from keras_bert.records.specs import MASKINGS, OBJECTIVES, SPAN_FEATURES
 from tests.pretraining_folder import (
     MAX_LENGTH,
     MAX_PREDICTIONS,
@@ -27,23 +28,45 @@ from tests.pretraining_folder import (
 ROWS, EVAL_ROWS, BATCH = 100, 21, 8
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("static") / "rows"
-    return DataFolder.open(make_data_folder(path, rows=ROWS, eval_rows=EVAL_ROWS))
+KINDS = [(objective, masking) for objective in OBJECTIVES for masking in MASKINGS]
 
 
 @pytest.fixture(scope="module")
-def dynamic_folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("dynamic") / "rows"
-    return DataFolder.open(
-        make_data_folder(path, rows=ROWS, eval_rows=EVAL_ROWS, masking="dynamic")
-    )
+def folders(tmp_path_factory):
+    """One folder for each objective and way of masking; the rows before masking are the same."""
+    root = tmp_path_factory.mktemp("rows")
+    sizes = {"rows": ROWS, "eval_rows": EVAL_ROWS}
+    return {
+        kind: DataFolder.open(
+            make_data_folder(root / "-".join(kind), objective=kind[0], masking=kind[1], **sizes)
+        )
+        for kind in KINDS
+    }
 
 
-@pytest.fixture(params=["static", "dynamic"])
-def either(request, folder, dynamic_folder):
-    return folder if request.param == "static" else dynamic_folder
+@pytest.fixture(scope="module")
+def folder(folders):
+    return folders["mlm-nsp", "static"]
+
+
+@pytest.fixture(scope="module")
+def dynamic_folder(folders):
+    return folders["mlm-nsp", "dynamic"]
+
+
+@pytest.fixture(params=KINDS, ids="-".join)
+def any_folder(request, folders):
+    return folders[request.param]
+
+
+@pytest.fixture(params=[("mlm-nsp", "static"), ("span", "dynamic")], ids="-".join)
+def either(request, folders):
+    return folders[request.param]
+
+
+@pytest.fixture(params=OBJECTIVES)
+def static_and_dynamic(request, folders):
+    return [folders[request.param, masking] for masking in MASKINGS]
 
 
 def flat(batches):
@@ -124,30 +147,36 @@ def test_windows_are_shuffled_apart(folder, monkeypatch):
     assert len(set(orders)) == 4
 
 
-def test_shapes_are_static_in_training_and_evaluation(either):
+def test_batches_hold_what_their_objective_has_in_static_shapes(any_folder):
+    objective = any_folder.card["objective"]
     for split, options in (("train", {"seed": 0}), ("eval", {})):
         x, y, weights = pretraining_dataset(
-            either, split=split, vocabulary=VOCABULARY, batch_size=BATCH, **options
+            any_folder, split=split, vocabulary=VOCABULARY, batch_size=BATCH, **options
         ).element_spec
-        for name in ("input_ids", "input_mask", "segment_ids"):
-            assert x[name].shape == (BATCH, MAX_LENGTH)
-        assert x["masked_lm_positions"].shape == (BATCH, MAX_PREDICTIONS)
-        assert y["masked_lm"].shape == weights["masked_lm"].shape == (BATCH, MAX_PREDICTIONS)
-        assert y["next_sentence"].shape == weights["next_sentence"].shape == (BATCH,)
+        rows = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), (BATCH, MAX_LENGTH))
+        predictions = ["masked_lm_positions", *(SPAN_FEATURES if objective == "span" else ())]
+        rows |= dict.fromkeys(predictions, (BATCH, MAX_PREDICTIONS))
+        assert {name: value.shape for name, value in x.items()} == rows
+        assert {value.dtype for value in (*x.values(), *y.values())} == {tf.int32}
+        labels = {"masked_lm": (BATCH, MAX_PREDICTIONS)}
+        if objective == "mlm-nsp":
+            labels["next_sentence"] = (BATCH,)
+        for part in (y, weights):
+            assert {name: value.shape for name, value in part.items()} == labels
+        assert {value.dtype for value in weights.values()} == {tf.float32}
 
 
-def test_evaluation_counts_every_row_once_and_what_fills_up_the_last_batch_not(either):
-    batches = evaluate(either)
+def test_evaluation_counts_every_row_once_and_what_fills_up_the_last_batch_not(any_folder):
+    batches = evaluate(any_folder)
     assert len(batches) == 3
-    weights = np.concatenate([batch["w/next_sentence"] for batch in batches])
-    np.testing.assert_array_equal(weights, np.arange(24) < EVAL_ROWS)
-    for batch in batches:
-        empty = batch["w/next_sentence"] == 0
-        assert not batch["w/masked_lm"][empty].any()
-        assert batch["w/masked_lm"][~empty].any(axis=1).all()
-    assert_same(evaluate(either), batches)
-    assert_same(evaluate(either, batches=2), batches[:2])
-    assert_same(evaluate(either, batches=9), batches)
+    counts = np.concatenate([batch["w/masked_lm"].sum(axis=1) for batch in batches])
+    np.testing.assert_array_equal(counts > 0, np.arange(24) < EVAL_ROWS)
+    if any_folder.card["objective"] == "mlm-nsp":
+        weights = np.concatenate([batch["w/next_sentence"] for batch in batches])
+        np.testing.assert_array_equal(weights, np.arange(24) < EVAL_ROWS)
+    assert_same(evaluate(any_folder), batches)
+    assert_same(evaluate(any_folder, batches=2), batches[:2])
+    assert_same(evaluate(any_folder, batches=9), batches)
 
 
 def test_dynamic_masks_are_fresh_in_each_epoch_and_are_the_maskers(dynamic_folder):
@@ -171,17 +200,48 @@ def test_dynamic_masks_are_fresh_in_each_epoch_and_are_the_maskers(dynamic_folde
     assert changed > 0.7 * ROWS
 
 
-def test_dynamic_and_static_rows_give_the_same_batches_for_the_same_masks(folder, dynamic_folder):
+def test_dynamic_spans_obey_the_laws_of_spans_in_each_epoch(folders):
+    batches = train(folders["span", "dynamic"], 2 * ROWS // 4, batch_size=4, seed=9)
+    epochs = [[], []]
+    for number, batch in enumerate(batches):
+        for row in range(4):
+            text = batch["x/input_mask"][row].sum() - 2
+            count = int(batch["w/masked_lm"][row].sum())
+            assert count == max(1, round((text + 2) * 0.15))  # words of one token: all of it
+            position, left, right, offset = (
+                batch[f"x/{name}"][row] for name in ("masked_lm_positions", *SPAN_FEATURES)
+            )
+            for values in (position, left, right, offset):
+                assert not values[count:].any()
+            chosen = position[:count].tolist()
+            assert chosen == sorted(set(chosen)) and 1 <= chosen[0] and chosen[-1] <= text
+            for p, begin, end, place in zip(chosen, left, right, offset, strict=False):
+                assert begin + place == p < end
+                assert begin not in chosen and end not in chosen
+                assert set(range(begin + 1, end)) <= set(chosen)
+            epochs[number >= ROWS // 4].append((originals([batch])[row], tuple(chosen)))
+    first, second = epochs
+    assert sorted(row for row, _ in first) == sorted(row for row, _ in second)
+    assert sorted(first) != sorted(second)  # the same rows, other spans
+    assert len(set(first) & set(second)) < 0.4 * ROWS
+
+
+def test_dynamic_and_static_rows_give_the_same_batches_for_the_same_masks(static_and_dynamic):
     # The static rows of the test folder were masked with the data's seed (0) and epoch 0, as
-    # evaluation masks the dynamic ones.
-    assert_same(evaluate(dynamic_folder), evaluate(folder))
+    # evaluation masks the dynamic ones, and as training does in its first epoch.
+    static, dynamic = static_and_dynamic
+    assert_same(evaluate(dynamic), evaluate(static))
+    batches = ROWS // BATCH
+    assert_same(train(dynamic, batches, seed=0), train(static, batches, seed=0))
 
 
-def test_padded_rows_give_the_same_batches_as_compact_ones(folder, tmp_path):
-    path = make_data_folder(tmp_path / "rows", rows=ROWS, eval_rows=EVAL_ROWS)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_padded_rows_give_the_same_batches_as_compact_ones(folders, objective, tmp_path):
+    folder = folders[objective, "static"]
+    path = make_data_folder(tmp_path / "rows", objective=objective, rows=ROWS, eval_rows=EVAL_ROWS)
     card = {**json.loads((path / "dataset_card.json").read_text()), "rows": "padded"}
     (path / "dataset_card.json").write_text(json.dumps(card))
-    spec = padded(objective="mlm-nsp", max_length=MAX_LENGTH, max_predictions=MAX_PREDICTIONS)
+    spec = padded(objective=objective, max_length=MAX_LENGTH, max_predictions=MAX_PREDICTIONS)
     for shard in path.glob("*.tfrecord-*"):
         records = [record.numpy() for record in tf.data.TFRecordDataset(str(shard))]
         dense = pad(folder.spec.parse(records), MAX_LENGTH, MAX_PREDICTIONS)
@@ -191,6 +251,29 @@ def test_padded_rows_give_the_same_batches_as_compact_ones(folder, tmp_path):
     padded_folder = DataFolder.open(path)
     assert_same(evaluate(padded_folder), evaluate(folder))
     assert_same(train(padded_folder, 15), train(folder, 15))
+
+
+def test_dynamic_replacements_follow_the_counts_of_the_card(folders, tmp_path):
+    """All counts on one piece: whatever is replaced becomes that piece, in training and eval."""
+    favourite = VOCABULARY.id("w7")
+    counts = np.zeros(len(VOCABULARY), int)
+    counts[[favourite, VOCABULARY.unk_id]] = 1, 1000  # [UNK] is never drawn, however frequent
+    path = make_data_folder(
+        tmp_path / "rows",
+        masking="dynamic",
+        rows=500,
+        eval_rows=500,
+        settings={"mask_unit": "token", "masked_rate": 0.15, "replacement": "unigram"},
+        unigram_counts=counts.tolist(),
+    )
+    for batches in (train(DataFolder.open(path), 62), evaluate(DataFolder.open(path))):
+        put = set()
+        for batch in batches:
+            filled = batch["w/masked_lm"] > 0
+            rows = np.nonzero(filled)[0]
+            seen = batch["x/input_ids"][rows, batch["x/masked_lm_positions"][filled]]
+            put |= set(seen[seen != batch["y/masked_lm"][filled]].tolist())
+        assert put == {favourite, VOCABULARY.mask_id}
 
 
 def test_a_split_without_training_rows_is_refused(tmp_path):

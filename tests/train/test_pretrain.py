@@ -17,6 +17,7 @@ from tensorflow.python.framework import config as tf_config
 
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
+from keras_bert.records import DataFolder
 from keras_bert.train.curve import Curve
 from keras_bert.train.pretrain import pretrain
 from tests.pretraining_folder import VOCABULARY, make_data_folder
@@ -185,6 +186,15 @@ def scalars(folder, tag):
     ]
 
 
+def tags_of(folder):
+    (path,) = folder.iterdir()
+    return {
+        value.tag
+        for record in tf.data.TFRecordDataset(str(path))
+        for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value
+    }
+
+
 def test_what_a_run_leaves(unbroken):
     names = {"checkpoints", "logs", "metrics.json", "model", "run.json"}
     assert {path.name for path in unbroken.iterdir()} == names
@@ -220,8 +230,6 @@ def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbr
 
 
 def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, data):
-    from keras_bert.records import DataFolder
-
     task = load_task(unbroken / "model")
     task.compile_defaults("sgd")
     # The last batch of 4 holds 3 rows: what fills it up must not count.
@@ -327,10 +335,43 @@ def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_refused(
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 
-def test_rows_of_another_objective_are_refused(run, tmp_path):
+def test_rows_of_spans_are_refused_in_a_sentence(run, tmp_path):
     folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=3, objective="span")
-    with pytest.raises(InputError, match="made for the objective span"):
+    with pytest.raises(InputError, match="objective span, whose span-boundary head is still to"):
         run(tmp_path / "run", data=folder)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, masking, capsys):
+    folder = make_data_folder(
+        tmp_path / "rows", objective="mlm", masking=masking, rows=2000, eval_rows=100
+    )
+    settings = {"steps": 300, "batch_size": 32, "learning_rate": 5e-3}
+    settings |= {"eval_every": 300, "checkpoint_every": 300}
+    metrics = run(tmp_path / "run", data=folder, **settings)
+    figures = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
+    assert set(metrics["eval"]) == set(metrics["train"]) == figures
+    assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
+    assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
+    shown = capsys.readouterr().err
+    assert "masked-token loss" in shown and "next" not in shown
+    for written in ("train", "eval"):
+        tags = tags_of(tmp_path / "run" / "logs" / written)
+        assert {"masked_lm/loss", "masked_lm/accuracy"} <= tags
+        assert not any("next_sentence" in tag for tag in tags)
+    assert "masked_lm/loss" in tags_of(tmp_path / "run" / "logs" / "unigram_entropy")
+    # The folder is a BertForMaskedLM, and gives the figures that the run reported.
+    written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert written["architectures"] == ["BertForMaskedLM"]
+    task = load_task(tmp_path / "run" / "model")
+    assert not task.config.add_pooling_layer
+    task.compile_defaults("sgd")
+    dataset = task.dataset(DataFolder.open(folder), split="eval", batch_size=7)
+    results = task.evaluate(dataset, return_dict=True, verbose=0)
+    reported = metrics["eval"]
+    assert results["masked_lm_cross_entropy"] == pytest.approx(reported["masked_lm_loss"], rel=1e-4)
+    assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
 
 
 def test_other_settings_are_refused_and_forced(run, tmp_path):

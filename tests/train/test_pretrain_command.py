@@ -53,6 +53,13 @@ def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(calle
     assert "--model runs/a/model" in printed
 
 
+def test_it_prints_no_next_sentences_where_there_were_none(called, capsys, monkeypatch):
+    figures = {"masked_lm_loss": 5.25, "masked_lm_accuracy": 0.2}
+    monkeypatch.setitem(METRICS, "eval", figures)
+    main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "runs/a", "--steps", "7"])
+    assert "accuracy at the end: masked tokens 20.0 %\n" in capsys.readouterr().out
+
+
 def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
     settings = {"data": "d", "vocab": "v", "steps": 70, "seed": 3, "deterministic": True}
     RunFolder(tmp_path, command="pretrain", settings=settings, inputs={})
