@@ -18,6 +18,8 @@ _HOMES = {
     "Pretrainer": "keras_bert.tasks.pretrainer",
     "FillMask": "keras_bert.tasks.fill_mask",
     "Classifier": "keras_bert.tasks.classifier",
+    "Tagger": "keras_bert.tasks.tagger",
+    "QuestionAnswerer": "keras_bert.tasks.question_answerer",
     "ScalarMix": "keras_bert.layers.scalar_mix",
     "MixedEncoder": "keras_bert.tasks.mixed_encoder",
     "load": "keras_bert.checkpoints",

@@ -36,7 +36,8 @@ def test_the_model_code_needs_no_tensorflow():
     if importlib.util.find_spec("jax") is None:
         pytest.skip("NOT TESTED on the JAX backend: jax is not installed")
     code = (
-        "import sys, keras_bert.encoder, keras_bert.heads.masked_lm, keras_bert.tasks.pretrainer;"
+        "import sys, keras_bert.encoder, keras_bert.heads.masked_lm, keras_bert.tasks.pretrainer,"
+        "keras_bert.tasks.tagger, keras_bert.tasks.question_answerer;"
         "import keras; assert keras.backend.backend() == 'jax';"
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras_nlp'}))"
     )

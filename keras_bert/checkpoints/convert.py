@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keras_bert.checkpoints import hugging_face
-from keras_bert.checkpoints.architectures import ARCHITECTURES
+from keras_bert.checkpoints.architectures import ARCHITECTURES, name_of
 from keras_bert.checkpoints.folder import CONFIG, load, load_task, save_folder
 from keras_bert.checkpoints.google import is_google, load_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
@@ -42,7 +42,7 @@ def convert(source, output, *, to="folder", overwrite=False):
     if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
         raise InputError(f"{source} has a learned mix of its layers, which {to} has no place for.")
     if to == "keras-nlp" and not isinstance(model, BertEncoder):
-        left_out = [*left_out, model.ARCHITECTURE]
+        left_out = [*left_out, name_of(model)]
         model = model.encoder
         if not isinstance(model, BertEncoder):
             raise InputError("keras-nlp has no mix of layers; this task is built on one.")
@@ -52,8 +52,7 @@ def convert(source, output, *, to="folder", overwrite=False):
         save_google(model, tokenizer, output, overwrite=overwrite)
     else:
         save_keras_nlp(model, tokenizer, output, overwrite=overwrite)
-    wrote = "BertModel" if isinstance(model, BertEncoder) else model.ARCHITECTURE
-    return {"found": found, "wrote": wrote, "left_out": left_out}
+    return {"found": found, "wrote": name_of(model), "left_out": left_out}
 
 
 def _read(source):

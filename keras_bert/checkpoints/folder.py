@@ -8,7 +8,7 @@ import json
 import keras_bert
 from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.architectures import ARCHITECTURES, find, task_class
+from keras_bert.checkpoints.architectures import ARCHITECTURES, find, name_of, task_class
 from keras_bert.checkpoints.opened_folder import CONFIG, MARK, OpenedFolder
 from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.config import read_json
@@ -52,7 +52,9 @@ def load_task(folder):
     if architecture.labelled:
         options["labels"] = source.labels()
         if len(options["labels"]) < 2:
-            raise InputError(f"{source.folder} has a single label; a classifier has two or more.")
+            raise InputError(
+                f"{source.folder} has a single label; a {architecture.task} has two or more."
+            )
     heads = hugging_face.HEADS[source.config.model_type]
     table = [line for head in architecture.heads for line in heads[head]]
     sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
@@ -101,13 +103,10 @@ def to_hugging_face(model):
     config = model.config
     if isinstance(model, MixedEncoder):
         raise ValueError("A mix is saved with the task that learned it. Received: a MixedEncoder")
-    is_task = not isinstance(model, BertEncoder)
-    name = model.ARCHITECTURE if is_task else "BertModel"
-    if config.model_type == "roberta":
-        name = name.replace("Bert", "Roberta", 1)
+    name = name_of(model)
     if name not in ARCHITECTURES:
         raise ValueError(f"There is no architecture for these weights. Received: {name}")
-    encoder = model.encoder if is_task else model
+    encoder = model if isinstance(model, BertEncoder) else model.encoder
     labels = list(getattr(model, "labels", None) or ())
     sizes = rename.sizes_of(config, labels=len(labels))
     stored = {"version": keras_bert.__version__}
@@ -118,7 +117,7 @@ def to_hugging_face(model):
         encoder = encoder.encoder
     prefix = hugging_face.encoder_prefix(name, config.model_type)
     table = hugging_face.encoder_table(
-        config, bare_prefix=prefix, pooled=ARCHITECTURES[name].pooler
+        config, bare_prefix=prefix, pooler=ARCHITECTURES[name].pooler
     )
     tensors.update(rename.gather(encoder, table, sizes=sizes))
     heads = hugging_face.HEADS[config.model_type]

@@ -83,7 +83,17 @@ HEADS = {
     ],
     "next_sentence_head": _output("next_sentence_head.dense", "cls/seq_relationship/", "D 2"),
     "classifier": _output("classifier", "", "D C"),
+    "qa_outputs": _output("qa_outputs", "cls/squad/", "D 2"),
 }
+
+# Its run_pretraining.py, run_classifier.py and run_squad.py; it has no tagger, whose `classifier`
+# would be taken for that of a whole text.
+_ARCHITECTURES = (
+    "BertForPreTraining",
+    "BertForMaskedLM",
+    "BertForSequenceClassification",
+    "BertForQuestionAnswering",
+)
 
 
 def is_google(path):
@@ -101,8 +111,9 @@ def load_google(path):
         path: the folder, or the checkpoint's prefix (`…/bert_model.ckpt`) beside its config.
 
     Returns:
-        (model, `Tokenizer`). The model is a `Pretrainer`, `FillMask` or `Classifier` where the
-        checkpoint has those heads whole, and a `BertEncoder` where it has none.
+        (model, `Tokenizer`). The model is a `Pretrainer`, `FillMask`, `Classifier` or
+        `QuestionAnswerer` where the checkpoint has those heads whole, and a `BertEncoder` where it
+        has none.
 
     Raises:
         InputError: a file is missing or broken, or a tensor is missing, unknown or of another
@@ -125,6 +136,7 @@ def load_google(path):
     labels = None
     if "classifier" in heads:
         labels = _labels(values, shapes, source=str(folder / CONFIG))
+    rename.check_blocks(shapes, config.num_hidden_layers, source=str(prefix))
     table = _table(config, heads)
     sizes = rename.sizes_of(config, labels=len(labels or ()))
     rename.check_shapes(shapes, table, sizes=sizes, source=str(prefix))
@@ -144,16 +156,16 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     """Writes an encoder or task as google-research/bert reads it.
 
     Args:
-        model: a BERT `BertEncoder`, `Pretrainer`, `FillMask` or `Classifier`.
+        model: a BERT `BertEncoder`, `Pretrainer`, `FillMask`, `Classifier` or `QuestionAnswerer`.
         tokenizer: its `Tokenizer`.
         folder: the folder to write; it may not exist, or be empty.
         overwrite: replace a checkpoint that this library wrote.
 
     Raises:
-        InputError: that code cannot compute the model (RoBERTa, causal, another epsilon), the
-            vocabulary is not WordPiece, or the folder is in use. A model with the erf form of gelu
-            is written with a warning: there it is computed in the tanh form, whose outputs differ a
-            little.
+        InputError: that code cannot compute the model (RoBERTa, causal, another epsilon, another
+            task), the vocabulary is not WordPiece, or the folder is in use. A model with the erf
+            form of gelu is written with a warning: there it is computed in the tanh form, whose
+            outputs differ a little.
     """
     config = model.config
     if config.model_type != "bert" or config.is_decoder or config.layer_norm_eps != _EPSILON:
@@ -172,6 +184,10 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     import tensorflow as tf
 
     is_task = not isinstance(model, BertEncoder)
+    if is_task and model.ARCHITECTURE not in _ARCHITECTURES:
+        raise InputError(
+            f"google-research/bert has nothing like a {type(model).__name__}; convert its encoder."
+        )
     encoder = model.encoder if is_task else model
     if not isinstance(encoder, BertEncoder):
         raise InputError("google-research/bert has no mix of layers; this task is built on one.")
@@ -284,6 +300,7 @@ def _model(encoder, tokenizer, heads, *, labels):
     from keras_bert.tasks.classifier import Classifier
     from keras_bert.tasks.fill_mask import FillMask
     from keras_bert.tasks.pretrainer import Pretrainer
+    from keras_bert.tasks.question_answerer import QuestionAnswerer
 
     if heads == ["masked_lm_head", "next_sentence_head"]:
         return Pretrainer(encoder, tokenizer)
@@ -291,6 +308,8 @@ def _model(encoder, tokenizer, heads, *, labels):
         return FillMask(encoder, tokenizer)
     if heads == ["classifier"]:
         return Classifier(encoder, tokenizer, labels=labels)
+    if heads == ["qa_outputs"]:
+        return QuestionAnswerer(encoder, tokenizer)
     if not heads:
         return encoder
     raise InputError(f"There is no task here with the heads {' and '.join(heads)} together.")

@@ -41,7 +41,12 @@ ENCODER = [
     *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}.output.LayerNorm"),
 ]
 
-POOLER = _dense("pooler.dense", "pooler.dense", "D D")
+# Before the names of tensors that `transformers` has no place for.
+KEPT = "keras_bert."
+
+# Where a class of `transformers` has what is a pooler here: in the encoder; nowhere, so that it is
+# kept under a name of ours; or in its head, which is a pooler and a linear layer over it.
+POOLERS = {"encoder": "pooler", "none": f"{KEPT}pooler", "head": "classifier"}
 
 # What transformers has no name for, of a `MixedEncoder`; K is its number of layers.
 SCALAR_MIX = [
@@ -49,7 +54,8 @@ SCALAR_MIX = [
     Rename("scalar_mix.gamma", "keras_bert.scalar_mix.gamma", "1"),
 ]
 
-# The heads of tasks, by the attribute that the task has them under.
+# The heads of tasks, by the attribute that the task has them under; `out_proj` is the `classifier`
+# of a class that has its pooler in its head.
 HEADS = {
     "bert": {
         "masked_lm_head": [
@@ -68,15 +74,13 @@ HEADS = {
             Rename("masked_lm_head.bias", "lm_head.bias", "V"),
         ],
         "classifier": _dense("classifier", "classifier", "D C"),
+        "out_proj": _dense("classifier", "classifier.out_proj", "D C"),
         "qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2"),
     },
 }
 
 # Every tensor under these belongs to some head, not to the encoder.
 HEAD_PREFIXES = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "keras_bert.")
-
-# Before the names of tensors that `transformers` has no place for.
-KEPT = "keras_bert."
 
 # Copies of the token embedding and of the output bias that some writers keep.
 DECODERS = ("cls.predictions.decoder", "lm_head.decoder")
@@ -90,13 +94,19 @@ TOKEN_EMBEDDING = "embeddings.word_embeddings.weight"
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def plain_names(names, model_type):
+def plain_names(names, model_type, *, pooler="encoder"):
     """Maps names without the quirks of their writers to the names in the file.
 
     Taken away: the `bert.` or `roberta.` that a model with a head puts before its encoder's
     tensors, `gamma` and `beta` for a LayerNorm's weight and bias (files converted from TensorFlow
     in 2018 and 2019), and stored position ids. A pooler that we kept for an architecture without
-    one is a pooler again.
+    one is a pooler again, and so is the one that an architecture has in its head; one that is in
+    the encoder as well (files of 2019) was never used.
+
+    Args:
+        names: the names in the file.
+        model_type: the config's.
+        pooler: where the architecture has its pooler (see `POOLERS`).
 
     Returns:
         a dictionary from the plain name to the file's.
@@ -104,7 +114,11 @@ def plain_names(names, model_type):
     plain = {}
     for name in names:
         short = name.removeprefix(f"{model_type}.")
-        if short.startswith(f"{KEPT}pooler."):
+        if pooler == "head":
+            if short.startswith("pooler."):
+                continue
+            short = re.sub(rf"^{POOLERS[pooler]}\.dense\.", "pooler.dense.", short)
+        elif short.startswith(f"{KEPT}pooler."):
             short = short.removeprefix(KEPT)
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
         short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
@@ -118,16 +132,16 @@ def encoder_prefix(architecture, model_type):
     return "" if architecture.endswith("Model") else f"{model_type}."
 
 
-def encoder_table(config, *, bare_prefix="", pooled=True):
+def encoder_table(config, *, bare_prefix="", pooler="encoder"):
     """The encoder's lines for every block, and the pooler's where there is one.
 
     Args:
         config: a `BertConfig`.
         bare_prefix: what stands before the names (see `encoder_prefix`).
-        pooled: whether the architecture's class in `transformers` has a pooler. One that has none
-            would call the tensors unexpected: they are kept under a name of ours.
+        pooler: where the architecture has its pooler (see `POOLERS`).
     """
     table = rename.under(ENCODER, theirs=bare_prefix)
     if config.add_pooling_layer:
-        table += rename.under(POOLER, theirs=bare_prefix if pooled else KEPT)
+        lines = _dense("pooler.dense", f"{POOLERS[pooler]}.dense", "D D")
+        table += rename.under(lines, theirs=bare_prefix if pooler == "encoder" else "")
     return rename.expand(table, config.num_hidden_layers)

@@ -2,6 +2,9 @@
 
 from keras_bert.errors import InputError
 
+# Labels that are named here: a file may claim any number of them.
+_MOST = 1_000_000
+
 
 def to_config(labels):
     """The two entries for a list of labels."""
@@ -19,12 +22,17 @@ def from_config(values, *, source):
         source: its path, for messages.
 
     Raises:
-        InputError: the entry is not an object from the numbers 0, 1, 2 … to labels.
+        InputError: the entry is not an object from the numbers 0, 1, 2 … to labels, each once.
     """
     id2label = values.get("id2label")
     if id2label is None:
         # Two is what `transformers` takes where the file gives no number.
-        return [f"LABEL_{i}" for i in range(values.get("num_labels", 2))]
+        count = values.get("num_labels", 2)
+        if type(count) is not int or not 1 <= count <= _MOST:
+            raise InputError(
+                f"{source}: num_labels is {count!r}; it should be a number from 1 to {_MOST:,}."
+            )
+        return [f"LABEL_{i}" for i in range(count)]
     if not isinstance(id2label, dict) or not id2label:
         raise InputError(f"{source}: id2label should be an object from number to label.")
     try:
@@ -33,4 +41,6 @@ def from_config(values, *, source):
         raise InputError(f"{source}: id2label has a key that is no number: {error}.") from error
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{source}: id2label should number its labels from 0 without a gap.")
+    if len(set(by_number.values())) < len(by_number):
+        raise InputError(f"{source}: id2label gives two numbers the same label.")
     return [by_number[i] for i in range(len(by_number))]

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
+from keras_bert.checkpoints.architectures import pooler_of
 from keras_bert.config import BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
@@ -42,7 +43,10 @@ class OpenedFolder:
         self.values = read_json(path)
         config = BertConfig.from_dict(self.values, source=str(path))
         self._tensors = safetensors_files.open_folder(self.folder)
-        self._names = hugging_face.plain_names(self._tensors.shapes, config.model_type)
+        pooler = pooler_of(self.values, model_type=config.model_type, source=str(path))
+        self._names = hugging_face.plain_names(
+            self._tensors.shapes, config.model_type, pooler=pooler
+        )
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         if "add_pooling_layer" not in self.values:
             # Hugging Face's config does not say; the tensors do.
@@ -62,6 +66,7 @@ class OpenedFolder:
             for name, shape in self.shapes.items()
             if not name.startswith(hugging_face.HEAD_PREFIXES)
         }
+        rename.check_blocks(shapes, self.config.num_hidden_layers, source=str(self.folder))
         rename.check_shapes(
             shapes,
             hugging_face.encoder_table(self.config),
@@ -120,7 +125,14 @@ class OpenedFolder:
     def settings(self, architecture):
         """The task's other arguments, as far as the folder has them."""
         stored = self._stored()
-        return {name: stored[name] for name in architecture.settings if name in stored}
+        settings = {name: stored[name] for name in architecture.settings if name in stored}
+        for name, value in settings.items():
+            if type(value) is not int or not 3 <= value <= self.config.max_length:
+                raise InputError(
+                    f"{self.folder / CONFIG}: {name} under {MARK} is {value!r}; it should be a "
+                    f"length from 3 to the {self.config.max_length} positions of the model."
+                )
+        return settings
 
     def labels(self):
         """The labels of the task in the folder, in order."""

@@ -72,6 +72,24 @@ def expand(table, layers):
     ]
 
 
+def check_blocks(shapes, layers, *, source):
+    """Refuses a config that asks for more blocks than there can be, before a table is written out.
+
+    Args:
+        shapes: shape of each foreign tensor by name.
+        layers: the number of blocks.
+        source: the file or folder, for messages.
+
+    Raises:
+        InputError: there are fewer tensors than blocks.
+    """
+    if layers > len(shapes):
+        raise InputError(
+            f"{source} has {len(shapes)} tensors; its config asks for {layers} blocks "
+            "(num_hidden_layers), which have more."
+        )
+
+
 def under(table, *, ours="", theirs=""):
     """The table with a prefix before all of our, or of their, names."""
     return [

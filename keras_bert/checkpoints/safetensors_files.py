@@ -13,6 +13,8 @@ from keras_bert.errors import InputError
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
+_FLOATING = ("F64", "F32", "F16", "BF16")
+
 # numpy learns the name "bfloat16", which such files use, from this package.
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -46,7 +48,13 @@ class Tensors:
                 self.shapes[name] = tuple(opened.get_slice(name).get_shape())
 
     def read(self, name):
-        """The tensor as a float32 array."""
+        """The tensor as a float32 array; InputError where it holds no floating-point numbers."""
+        kind = self._files[name].get_slice(name).get_dtype()
+        if kind not in _FLOATING:
+            raise InputError(
+                f"The tensor {name} holds {kind} numbers; weights should be one of "
+                f"{', '.join(_FLOATING)}."
+            )
         return np.asarray(self._files[name].get_tensor(name)).astype("float32", copy=False)
 
 

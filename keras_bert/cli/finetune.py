@@ -2,6 +2,7 @@
 
 keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
 keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
+keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
 """
 
 from keras_bert.cli import flags, labelled_flags
@@ -43,7 +44,13 @@ def add_arguments(parser):
     )
     flags.epochs(parser, default=3)
     flags.batch_size(parser, default=32)
-    flags.learning_rate(parser, default=5e-5)
+    parser.add_argument(
+        "--learning-rate",
+        type=float,
+        metavar="RATE",
+        help="the highest rate, reached at the end of the warm-up (default: 5e-5, and 1e-3 with "
+        "--frozen)",
+    )
     parser.add_argument(
         "--warmup",
         type=float,
@@ -60,6 +67,28 @@ def add_arguments(parser):
     )
     parser.add_argument(
         "--dropout", type=float, metavar="SHARE", help="before the head (default: the model's own)"
+    )
+    parser.add_argument(
+        "--frozen",
+        action="store_true",
+        help="train the head alone: the encoder's outputs are computed once and used in all epochs",
+    )
+    parser.add_argument(
+        "--scalar-mix",
+        action="store_true",
+        help="the head reads a learned mix of all layers instead of the last one",
+    )
+    parser.add_argument(
+        "--scalar-mix-l2",
+        type=float,
+        default=0.0,
+        metavar="STRENGTH",
+        help="pulls the mix toward the average (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--scalar-mix-layer-norm",
+        action="store_true",
+        help="normalise every layer before mixing",
     )
     flags.max_length(parser)
     parser.add_argument(
@@ -101,6 +130,10 @@ def run(arguments):
         warmup=arguments.warmup,
         weight_decay=arguments.weight_decay,
         dropout=arguments.dropout,
+        frozen=arguments.frozen,
+        scalar_mix=arguments.scalar_mix,
+        scalar_mix_l2=arguments.scalar_mix_l2,
+        scalar_mix_layer_norm=arguments.scalar_mix_layer_norm,
         max_length=arguments.max_length,
         keep=arguments.keep,
         checkpoint_every=arguments.checkpoint_every,
@@ -110,13 +143,19 @@ def run(arguments):
         report=labelled_flags.report,
     )
     dev = metrics["dev"]
+    trained = metrics["trained_parameters"]
+    of_them = f" ({trained:,} of them trained)" if trained < metrics["parameters"] else ""
     print(
-        f"{metrics['steps']} steps of {metrics['parameters']:,} parameters in "
+        f"{metrics['steps']} steps of {metrics['parameters']:,} parameters{of_them} in "
         f"{metrics['seconds'] / 60:.1f} minutes"
     )
     print(
         f"on the {dev['examples']} dev texts: accuracy {100 * dev['accuracy']:.1f} %, "
         f"macro F1 {100 * dev['macro_f1']:.1f} %, Matthews {dev['matthews']:.3f}"
     )
+    if "scalar_mix" in metrics:
+        mix = metrics["scalar_mix"]
+        shares = ", ".join(f"{100 * share:.1f}" for share in mix["shares"])
+        print(f"layers in the mix, embeddings first: {shares} %, times {mix['gamma']:.2f}")
     print(f"Curves: tensorboard --logdir {arguments.output}/logs")
     print(f"Next: keras-bert predict --model {arguments.output} --data FILE")

@@ -46,9 +46,9 @@ def export_task(task, output, *, max_length=None):
             over the model's positions, or there is nothing to export for this kind of task.
     """
     output = Path(output)
+    make_signatures = _signatures_of(task)
     version = output / str(_next_version(output))
-    max_length = check_max_length(max_length, task)
-    signatures = _signatures(task, max_length)
+    signatures = make_signatures(task, max_length=check_max_length(max_length, task))
     aside = output / f".{version.name}.part"  # servers look at numbered folders only
     shutil.rmtree(aside, ignore_errors=True)  # left there by an export that was killed
     output.mkdir(parents=True, exist_ok=True)
@@ -66,14 +66,15 @@ def export_task(task, output, *, max_length=None):
     return version
 
 
-def _signatures(task, max_length):
+def _signatures_of(task):
+    """The function that makes the signatures of a task of this kind."""
+    found = [make for kind, make in _SIGNATURES.items() if isinstance(task, kind)]
+    if not found:
+        kinds = ", ".join(kind.__name__ for kind in _SIGNATURES)
+        raise InputError(f"There is no export of a {type(task).__name__}; it must be a {kinds}.")
     if task.tokenizer is None:
         raise ValueError("A task without a tokenizer cannot take strings. Received: tokenizer=None")
-    for kind, signatures in _SIGNATURES.items():
-        if isinstance(task, kind):
-            return signatures(task, max_length=max_length)
-    kinds = ", ".join(kind.__name__ for kind in _SIGNATURES)
-    raise InputError(f"There is no export of a {type(task).__name__}; it must be a {kinds}.")
+    return found[0]
 
 
 def _next_version(output):

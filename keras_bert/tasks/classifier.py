@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.layers.dense import dense
+from keras_bert.tasks.labelled_head import labelled_head
 from keras_bert.tasks.task import Task
 
 _MAX_LENGTH = 128
@@ -13,7 +13,9 @@ class Classifier(Task):
     """An encoder with a linear layer over its pooled output, one logit a label.
 
     Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. The head is that of
-    Hugging Face's BertForSequenceClassification: dropout, then the layer.
+    Hugging Face's BertForSequenceClassification: dropout, then the layer. In a RoBERTa folder the
+    pooler is the `classifier.dense` of RobertaForSequenceClassification, which drops some of its
+    input too when it is trained there.
 
     Args:
         encoder: a `BertEncoder` with a pooler.
@@ -37,26 +39,12 @@ class Classifier(Task):
         self, encoder, tokenizer=None, *, labels, dropout=None, max_length=None, name="classifier"
     ):
         config = encoder.config
-        labels = tuple(labels)
         if not config.add_pooling_layer:
             raise ValueError(
                 "`Classifier` needs an encoder with a pooler. "
                 f"Received: add_pooling_layer={config.add_pooling_layer}"
             )
-        if len(labels) < 2 or len(set(labels)) < len(labels):
-            raise ValueError(f"`labels` must be two or more different ones. Received: {labels}")
-        if dropout is None:
-            dropout = config.classifier_dropout
-        if dropout is None:
-            dropout = config.hidden_dropout_prob
-        policy = encoder.token_embedding.dtype_policy
-        dropout_layer = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
-        classifier = dense(
-            len(labels),
-            initializer_range=config.initializer_range,
-            name="classifier",
-            dtype=policy,
-        )
+        labels, dropout_layer, classifier = labelled_head(encoder, labels, dropout=dropout)
         inputs = self.feature_inputs()
         pooled = encoder(inputs)["pooled_output"]  # (B, D)
         super().__init__(

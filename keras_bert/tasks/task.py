@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert.encoder import check_names
+from keras_bert.errors import InputError
 
 
 class Task(keras.Model):
@@ -72,6 +73,16 @@ class Task(keras.Model):
             loss=self.default_losses(),
             weighted_metrics=self.default_metrics(),
             **options,
+        )
+
+    def dataset(self, data, **options):
+        """The training batches of data of the task's own kind, where it can read any.
+
+        Raises InputError: it cannot; `fit` takes batches that are made in another way.
+        """
+        raise InputError(
+            f"A {type(self).__name__} reads no files; give `fit` batches of {', '.join(self.input)}"
+            f" with labels for {', '.join(self.output)}."
         )
 
     def save(self, filepath, overwrite=True, **options):

@@ -12,20 +12,22 @@ class BestModel(keras.callbacks.Callback):
     epoch that is trained again gets the same figure.
 
     Args:
+        task: the task that is trained, or whose head is.
         folder: where the best model so far lies.
         curve: the `Curve` of the run; it stands before this callback in `fit`'s list.
         figure: the figure of the dev data that counts; more is better.
     """
 
-    def __init__(self, folder, curve, *, figure):
+    def __init__(self, task, folder, curve, *, figure):
         super().__init__()
+        self.task = task
         self.folder = folder
         self.curve = curve
         self.figure = figure
 
     def on_epoch_end(self, epoch, logs=None):
         if best_row(self.curve.rows, self.figure) is self.curve.rows[-1]:
-            save_folder(self.model, self.model.tokenizer, self.folder, overwrite=True)
+            save_folder(self.task, self.task.tokenizer, self.folder, overwrite=True)
 
 
 def best_row(rows, figure):

@@ -14,25 +14,22 @@ from keras_bert.input_pipeline.classification import TokenizedTexts
 from keras_bert.input_pipeline.features import check_max_length
 from keras_bert.input_pipeline.labelled_files import LabelledTexts
 from keras_bert.tasks.classifier import Classifier
+from keras_bert.tasks.mixed_encoder import MixedEncoder
 from keras_bert.train.architecture import is_path
-from keras_bert.train.best_model import BestModel, best_row
-from keras_bert.train.checkpoint import Checkpoint
+from keras_bert.train.best_model import best_row
 from keras_bert.train.classification_metrics import classification_metrics
-from keras_bert.train.curve import Curve
+from keras_bert.train.fit_texts import fit_texts, steps_of
+from keras_bert.train.frozen import freeze
 from keras_bert.train.inference import Inference
 from keras_bert.train.optimizer import make_optimizer
-from keras_bert.train.progress import Progress
 from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.starting_point import StartingPoint
-from keras_bert.train.tensorboard import TensorBoardCurve
 
 TASKS = ("classifier",)
 KEEP = ("best", "last")
 
-# A row of the curve stands for at most this many steps, and an epoch has at least eight rows.
-_STEPS_OF_A_ROW = 50
-_ROWS_OF_AN_EPOCH = 8
-_SHOWN = {"loss": "loss", "accuracy": "accuracy"}
+# The highest learning rate where none is given: of all weights, and of a head alone.
+_RATE, _RATE_OF_A_HEAD = 5e-5, 1e-3
 # What the result does not depend on.
 _NOT_SETTINGS = ("output", "force", "report")
 
@@ -49,10 +46,14 @@ def finetune(
     cased=False,
     epochs=3,
     batch_size=32,
-    learning_rate=5e-5,
+    learning_rate=None,
     warmup=0.1,
     weight_decay=0.01,
     dropout=None,
+    frozen=False,
+    scalar_mix=False,
+    scalar_mix_l2=0.0,
+    scalar_mix_layer_norm=False,
     max_length=128,
     seed=0,
     keep="best",
@@ -84,11 +85,17 @@ def finetune(
             itself.
         epochs: passes over the training data.
         batch_size: rows in a step; some have one less, so that all steps weigh about the same.
-        learning_rate: the highest rate, reached at the end of the warm-up. 5e-5 suits base sizes;
-            small ones take 1e-4 to 5e-4.
+        learning_rate: the highest rate, reached at the end of the warm-up. None is 5e-5, which
+            suits base sizes (small ones take 1e-4 to 5e-4), and 1e-3 for a frozen encoder's head.
         warmup: the share of the steps in which the rate rises from 0.
         weight_decay: decoupled weight decay of the matrices.
         dropout: of the pooled output; None is the model's own.
+        frozen: train the head alone (pooler, classifier, and the mix): the encoder's embeddings and
+            blocks stay as they are, and what they make of each text is computed once, without
+            dropout, into a temporary file in `output`.
+        scalar_mix: the head reads a learned mix of all layers (see `ScalarMix`) and not the last.
+        scalar_mix_l2: λ of the penalty that pulls the mix toward the average.
+        scalar_mix_layer_norm: normalise every layer before mixing, with the model's own epsilon.
         max_length: tokens that a text is cut to, [CLS] and [SEP] counted in.
         seed: the same seed, data and settings give the same run.
         keep: "best": the model of the epoch with the highest dev accuracy; "last": of the last one.
@@ -102,7 +109,8 @@ def finetune(
     Returns:
         What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `dev` (its
         measures, see `classification_metrics`), `labels`, `steps`, `parameters`, `seconds` and
-        `curve` (see `keras_bert.train.curve.Curve`).
+        `curve` (see `keras_bert.train.curve.Curve`); `trained_parameters`; and where there is a
+        mix, `scalar_mix`: the `shares` of the layers in it, the embeddings first, and `gamma`.
 
     Raises:
         InputError: an argument or a file is wrong, a label of `dev` does not occur in `train`, or
@@ -128,6 +136,9 @@ def finetune(
         header=header,
     )
     report(start.description)
+    if scalar_mix:
+        epsilon = encoder.config.layer_norm_eps if scalar_mix_layer_norm else None
+        encoder = MixedEncoder(encoder, layer_norm_eps=epsilon, l2=scalar_mix_l2)
     classifier = Classifier(
         encoder,
         tokenizer,
@@ -135,10 +146,13 @@ def finetune(
         dropout=dropout,
         max_length=max_length,
     )
-    between, an_epoch = _steps(len(train_rows), batch_size, checkpoint_every)
+    features, trained = freeze(classifier) if frozen else (None, classifier)
+    between, an_epoch = steps_of(len(train_rows), batch_size, checkpoint_every)
     steps = epochs * an_epoch
+    if learning_rate is None:
+        learning_rate = _RATE_OF_A_HEAD if frozen else _RATE
     optimizer = make_optimizer(
-        classifier,
+        trained,
         learning_rate=learning_rate,
         warmup=warmup,
         weight_decay=weight_decay,
@@ -153,14 +167,21 @@ def finetune(
     if run.finished:
         report(f"The run in {run.path} is finished already; these are its results.")
         return run.read_metrics()
-    # No XLA: it would compile anew for every length of rows.
-    classifier.compile_defaults(optimizer, jit_compile=False)
+    trained.compile(
+        optimizer=optimizer,
+        loss=classifier.default_losses(),
+        weighted_metrics=classifier.default_metrics(),
+        jit_compile=False,  # XLA would compile anew for every length of rows
+    )
+    trained_parameters = sum(math.prod(weight.shape) for weight in trained.trainable_weights)
     best_folder = run.checkpoints / "best"
-    rows = _fit(
-        classifier,
+    rows = fit_texts(
+        trained,
         run,
         train_rows,
         dev_rows,
+        task=classifier,
+        features=features,
         steps=steps,
         an_epoch=an_epoch,
         between=between,
@@ -190,9 +211,16 @@ def finetune(
         "labels": list(classifier.labels),
         "steps": steps,
         "parameters": classifier.count_params(),
+        "trained_parameters": trained_parameters,
         "seconds": rows[-1]["seconds"],
         "curve": rows,
     }
+    if scalar_mix:
+        mix = classifier.encoder.scalar_mix
+        metrics["scalar_mix"] = {
+            "shares": [round(float(share), 6) for share in mix.shares],
+            "gamma": round(float(mix.gamma), 6),
+        }
     run.write_metrics(metrics)
     shutil.rmtree(best_folder, ignore_errors=True)  # it is in model/ now
     return metrics
@@ -209,6 +237,12 @@ def _check(settings):
             raise InputError(f"{name} is {settings[name]}; at least 1 is needed.")
     if settings["dropout"] is not None and not 0 <= settings["dropout"] < 1:
         raise InputError(f"The dropout is {settings['dropout']}; give a share from 0 to below 1.")
+    if not settings["scalar_mix_l2"] >= 0:
+        raise InputError(f"scalar_mix_l2 is {settings['scalar_mix_l2']}; it must not be negative.")
+    if not settings["scalar_mix"]:
+        for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
+            if settings[name]:
+                raise InputError(f"{name} is a setting of the mix of layers; give scalar_mix, too.")
     for name in ("model", "vocab", "train", "dev", "architecture"):
         value = settings[name]
         if value is None or value == "-" or (name == "architecture" and not is_path(value)):
@@ -242,74 +276,3 @@ def _read(train, dev, *, tokenizer, max_length, report, **columns):
         f'"{labels[shares.argmax()]}".'
     )
     return train_rows, dev_rows
-
-
-def _steps(count, batch_size, checkpoint_every):
-    """Returns (steps of a row of the curve, steps of an epoch).
-
-    A row is a Keras epoch. Checkpoints and epochs of the data are both whole numbers of it; for the
-    latter, an epoch gets a few steps more, of batches that are a little smaller.
-    """
-    needed = math.ceil(count / batch_size)
-    longest = max(1, min(_STEPS_OF_A_ROW, needed // _ROWS_OF_AN_EPOCH))
-    between = max(n for n in range(1, longest + 1) if checkpoint_every % n == 0)
-    return between, math.ceil(needed / between) * between
-
-
-def _fit(
-    task,
-    run,
-    train_rows,
-    dev_rows,
-    *,
-    steps,
-    an_epoch,
-    between,
-    batch_size,
-    seed,
-    checkpoint_every,
-    best_folder,
-):
-    """Trains from the latest checkpoint (or from nothing) to the last step; returns the rows."""
-    checkpoint = Checkpoint(run.checkpoints, task)
-    first_step, rows = 0, []
-    if checkpoint.latest is not None:
-        first_step, rows = checkpoint.restore()
-    if first_step == steps:
-        return rows  # killed after the last checkpoint
-    curve = Curve(
-        steps_between=between,
-        last_step=steps,
-        tokens_a_step=float(train_rows.lengths.sum() / an_epoch),
-        rows=rows,
-    )
-
-    def after_row(_, logs):
-        step = rows[-1]["step"]
-        if step % checkpoint_every == 0 or step % an_epoch == 0:
-            checkpoint.save(step, rows)
-
-    progress = Progress(curve, first_step=first_step, names=_SHOWN)
-    callbacks = [curve, progress, TensorBoardCurve(run.logs, curve, {})]
-    if best_folder is not None:
-        callbacks.append(BestModel(best_folder, curve, figure="accuracy"))
-    callbacks.append(keras.callbacks.LambdaCallback(on_epoch_end=after_row))
-    try:
-        task.fit(
-            train_rows.training_batches(
-                steps=an_epoch, seed=seed, epochs=steps // an_epoch, first_step=first_step
-            ),
-            steps_per_epoch=between,
-            initial_epoch=first_step // between,
-            epochs=steps // between,
-            validation_data=dev_rows.evaluation_batches(batch_size=batch_size),
-            validation_freq=list(
-                range(an_epoch // between, steps // between + 1, an_epoch // between)
-            ),
-            callbacks=callbacks,
-            shuffle=False,
-            verbose=0,
-        )
-    finally:
-        progress.close()
-    return rows

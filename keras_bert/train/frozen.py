@@ -1,11 +1,14 @@
 """Training a head alone: what the encoder makes of each text is computed once, for all epochs."""
 
+import math
+import os
 import tempfile
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.errors import InputError
 from keras_bert.input_pipeline.classification import TokenizedTexts
 from keras_bert.input_pipeline.length_batches import sorted_batches
 from keras_bert.tasks.mixed_encoder import MixedEncoder
@@ -84,6 +87,9 @@ class FrozenTexts(TokenizedTexts):
         batch_size: rows in a step of the encoder.
         folder: where the file is to lie; None is the system's temporary folder.
         on_batch: a function that is called after each batch with the number of its rows.
+
+    Raises:
+        InputError: the disk has no room for the file.
     """
 
     def __init__(self, texts, features, *, batch_size, folder=None, on_batch=None):
@@ -136,5 +142,15 @@ class FrozenTexts(TokenizedTexts):
 
 def _mapped_array(shape, folder):
     """A float32 array in a file without a name."""
+    size = 4 * math.prod(shape)
     with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            # Taken now: a full disk under a mapped file would end the process without a word.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            raise InputError(
+                f"There is no room for {size / 2**20:,.0f} MiB of a frozen encoder's outputs in "
+                f"{folder or tempfile.gettempdir()}: {error.strerror}."
+            ) from error
         return np.memmap(file, np.float32, mode="w+", shape=shape)

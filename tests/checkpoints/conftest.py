@@ -1,9 +1,13 @@
 """What the tests of the formats share: a small vocabulary, models with random weights, inputs."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
 from keras_bert import Tokenizer, Vocabulary
+from keras_bert.checkpoints import save_folder
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 
@@ -24,7 +28,7 @@ def tokenizer():
     return Tokenizer.from_vocab(Vocabulary(PIECES), lowercase=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_encoder():
     """Makes an encoder with these changes to the sizes, its weights random."""
     return lambda **changes: shake(BertEncoder(BertConfig(**{**SIZES, **changes})))
@@ -54,3 +58,22 @@ def shake(model):
     for weight in model.trainable_weights:
         weight.assign(rng.normal(size=weight.shape) * 0.3)
     return model
+
+
+@pytest.fixture(scope="session")
+def good_folder(tmp_path_factory, make_encoder, tokenizer):
+    folder = tmp_path_factory.mktemp("good") / "model"
+    save_folder(make_encoder(), tokenizer, folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, good_folder):
+    """An encoder's folder, to be changed in one thing."""
+    return shutil.copytree(good_folder, tmp_path / "model")
+
+
+def change_config(folder, change):
+    """Writes what a function makes of the dictionary in `config.json`."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import Classifier, Pretrainer
+from keras_bert import Classifier, Pretrainer, QuestionAnswerer, Tagger
 from keras_bert.checkpoints.google import load_google, save_google
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.tasks.fill_mask import FillMask
+from tests.reference.google_bert import google_bert
 
 # The names that google-research/bert's modeling.py and run_pretraining.py give a model of one
 # layer, from its own scopes: written out here, so that our table is held against something else.
@@ -73,42 +74,6 @@ def write(folder, tensors):
     )
 
 
-def layer_norm(x, scope, tensors):
-    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
-    return x * tensors[f"{scope}/LayerNorm/gamma"] + tensors[f"{scope}/LayerNorm/beta"]
-
-
-def dense(x, scope, tensors):
-    return x @ tensors[f"{scope}/kernel"] + tensors[f"{scope}/bias"]
-
-
-def original(tensors, inputs):
-    """modeling.py's BertModel of one layer and two heads, in numpy: -> sequence, pooled output."""
-    ids, mask = inputs["input_ids"], inputs["input_mask"]
-    scope = "bert/embeddings"
-    x = tensors[f"{scope}/word_embeddings"][ids]
-    x = x + tensors[f"{scope}/token_type_embeddings"][inputs["segment_ids"]]
-    x = x + tensors[f"{scope}/position_embeddings"][: ids.shape[1]]
-    x = layer_norm(x, scope, tensors)
-    layer = "bert/encoder/layer_0"
-
-    def heads(name):
-        y = dense(x, f"{layer}/attention/self/{name}", tensors)
-        return y.reshape(*ids.shape, 2, -1).transpose(0, 2, 1, 3)
-
-    scores = heads("query") @ heads("key").transpose(0, 1, 3, 2) / np.sqrt(x.shape[-1] / 2)
-    scores = scores + (1.0 - mask[:, None, None, :]) * -10000.0
-    p = np.exp(scores - scores.max(-1, keepdims=True))
-    p = p / p.sum(-1, keepdims=True)
-    context = (p @ heads("value")).transpose(0, 2, 1, 3).reshape(x.shape)
-    attended = dense(context, f"{layer}/attention/output/dense", tensors)
-    x = layer_norm(x + attended, f"{layer}/attention/output", tensors)
-    wide = dense(x, f"{layer}/intermediate/dense", tensors)
-    wide = 0.5 * wide * (1.0 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
-    x = layer_norm(x + dense(wide, f"{layer}/output/dense", tensors), f"{layer}/output", tensors)
-    return x, np.tanh(dense(x[:, 0], "bert/pooler/dense", tensors))
-
-
 def encode(model, inputs):
     encoder = model if isinstance(model, BertEncoder) else model.encoder
     return encoder({name: inputs[name] for name in encoder.input})
@@ -123,14 +88,16 @@ def test_outputs_are_those_of_the_original_computation(folder, inputs):
     """Its "gelu" is the tanh form: the config that comes back says so."""
     model, tokenizer = load_google(folder)
     assert model.config.hidden_act == "gelu_new" and tokenizer.lowercase
-    sequence, pooled = original(tensors_of(folder), inputs)
+    sequence, pooled = google_bert(tensors_of(folder), inputs, num_layers=1, num_heads=2)
     y = encode(model, inputs)
     difference = (y["sequence_output"] - sequence) * inputs["input_mask"][..., None]
     assert np.abs(difference).max() < 1e-5
     assert np.abs(y["pooled_output"] - pooled).max() < 1e-5
 
 
-@pytest.mark.parametrize("kind", ["encoder", "pretrainer", "fill-mask", "classifier"])
+@pytest.mark.parametrize(
+    "kind", ["encoder", "pretrainer", "fill-mask", "classifier", "question-answerer"]
+)
 def test_comes_back_as_it_went(kind, make_encoder, tokenizer, tmp_path, shake):
     encoder = make_encoder(hidden_act="gelu_new")
     model = {
@@ -138,6 +105,7 @@ def test_comes_back_as_it_went(kind, make_encoder, tokenizer, tmp_path, shake):
         "pretrainer": lambda: Pretrainer(encoder, tokenizer),
         "fill-mask": lambda: FillMask(encoder, tokenizer),
         "classifier": lambda: Classifier(encoder, tokenizer, labels=["a", "b", "c"]),
+        "question-answerer": lambda: QuestionAnswerer(encoder, tokenizer),
     }[kind]()
     save_google(shake(model), tokenizer, tmp_path / "google")
     again, its_tokenizer = load_google(tmp_path / "google")
@@ -210,6 +178,30 @@ def test_what_that_code_cannot_compute_is_refused(change, make_encoder, tokenize
     with pytest.raises(InputError, match="google-research/bert computes BERT alone"):
         save_google(make_encoder(**change), tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
+
+
+def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer, tmp_path):
+    task = QuestionAnswerer(make_encoder(hidden_act="gelu_new"), tokenizer)
+    save_google(task, tokenizer, tmp_path / "google")
+    tensors = tensors_of(tmp_path / "google")
+    kernel = task.qa_outputs.kernel.numpy()
+    np.testing.assert_array_equal(tensors["cls/squad/output_weights"], kernel.T)
+    assert tensors["cls/squad/output_bias"].shape == (2,)
+
+
+def test_a_tagger_is_refused(make_encoder, tokenizer, tmp_path):
+    """Its head would have the names of run_classifier.py's, which is over the whole text."""
+    task = Tagger(make_encoder(hidden_act="gelu_new"), tokenizer, labels=["a", "b"])
+    with pytest.raises(InputError, match="nothing like a Tagger"):
+        save_google(task, tokenizer, tmp_path / "google")
+    assert not (tmp_path / "google").exists()
+
+
+def test_a_config_that_asks_for_very_many_blocks_is_refused(folder):
+    path = folder / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**12}))
+    with pytest.raises(InputError, match="asks for 1000000000000 blocks"):
+        load_google(folder)
 
 
 def test_gelu_by_erf_is_written_with_a_warning(make_encoder, tokenizer, tmp_path):

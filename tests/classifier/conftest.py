@@ -1,5 +1,6 @@
 """A classifier small enough to make in a moment, with answers that differ from text to text."""
 
+import json
 import string
 
 import keras
@@ -13,6 +14,7 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 WORDS = "the a film is was good great fun bad dull awful plot cast buy pills now meeting minutes"
+REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}
 
 
 def logits(task, text):
@@ -94,3 +96,38 @@ def texts():
         "Été, ß; 好 film!",
         "[MASK] [SEP]",
     ]
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory, tokenizer, config):
+    """A task that can be learned: which of two sets of words a text holds one of."""
+    folder = tmp_path_factory.mktemp("reviews")
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 96), ("dev", 40)):
+        lines = []
+        for i in range(count):
+            label = ("good", "bad")[i % 2]
+            words = [*rng.choice(["film", "plot", "cast", "the"], rng.integers(0, 9))]
+            words.insert(rng.integers(0, len(words) + 1), rng.choice(REVIEWS[label]))
+            lines.append(f"{' '.join(words)}\t{label}\n")
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    (folder / "config.json").write_text(json.dumps({**config.to_dict(), "initializer_range": 0.1}))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def arguments(files):
+    return {
+        "train": files / "train.tsv",
+        "dev": files / "dev.tsv",
+        "architecture": files / "config.json",
+        "vocab": files / "vocab.txt",
+        "max_length": 16,
+        "batch_size": 8,
+        "learning_rate": 5e-3,
+        "epochs": 6,
+        "checkpoint_every": 5,
+        "deterministic": True,
+        "seed": 3,
+    }

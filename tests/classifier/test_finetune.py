@@ -2,12 +2,9 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.encoder import BertEncoder
@@ -15,43 +12,7 @@ from keras_bert.errors import InputError
 from keras_bert.train.evaluate import evaluate
 from keras_bert.train.finetune import finetune
 from keras_bert.train.starting_point import StartingPoint
-
-REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory, tokenizer, config):
-    """A task that can be learned: which of two sets of words a text holds one of."""
-    folder = tmp_path_factory.mktemp("reviews")
-    rng = np.random.default_rng(0)
-    for name, count in (("train", 96), ("dev", 40)):
-        lines = []
-        for i in range(count):
-            label = ("good", "bad")[i % 2]
-            words = [*rng.choice(["film", "plot", "cast", "the"], rng.integers(0, 9))]
-            words.insert(rng.integers(0, len(words) + 1), rng.choice(REVIEWS[label]))
-            lines.append(f"{' '.join(words)}\t{label}\n")
-        (folder / f"{name}.tsv").write_text("".join(lines))
-    tokenizer.vocabulary.save(folder / "vocab.txt")
-    (folder / "config.json").write_text(json.dumps({**config.to_dict(), "initializer_range": 0.1}))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def arguments(files):
-    return {
-        "train": files / "train.tsv",
-        "dev": files / "dev.tsv",
-        "architecture": files / "config.json",
-        "vocab": files / "vocab.txt",
-        "max_length": 16,
-        "batch_size": 8,
-        "learning_rate": 5e-3,
-        "epochs": 6,
-        "checkpoint_every": 5,
-        "deterministic": True,
-        "seed": 3,
-    }
+from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
 
 
 @pytest.fixture(scope="module")
@@ -110,38 +71,14 @@ def test_a_finished_run_is_not_repeated_and_another_is_refused(run, arguments, f
     (files / "dev.tsv").write_text(original)
 
 
-# Kills itself, as a power cut would, after the checkpoint of the step that it is given.
-KILLED = """
-import json, os, signal, sys
-from keras_bert.train import checkpoint
-save = checkpoint.Checkpoint.save
-def save_and_die(self, step, state):
-    save(self, step, state)
-    if step >= int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-checkpoint.Checkpoint.save = save_and_die
-from keras_bert.train.finetune import finetune
-finetune(**json.loads(sys.argv[1]))
-"""
-
-
 def test_a_killed_run_ends_with_the_same_weights(run, arguments, tmp_path):
     output, metrics, _ = run
-    given = {name: str(v) if hasattr(v, "parts") else v for name, v in arguments.items()}
-    given["output"] = str(tmp_path / "killed")
-    died = subprocess.run(
-        [sys.executable, "-c", KILLED, json.dumps(given), "15"], capture_output=True
-    )
-    assert died.returncode == -9, died.stderr.decode()[-2000:]
-    assert not (tmp_path / "killed" / "metrics.json").exists()
-    resumed = finetune(**arguments, output=given["output"])
+    killed = tmp_path / "killed"
+    finetune_and_kill(arguments, killed, after_step=15)
+    resumed = finetune(**arguments, output=killed)
     assert resumed["kept"] == metrics["kept"]
     assert resumed["dev"] == metrics["dev"]
-    ours = load_file(tmp_path / "killed" / "model" / "model.safetensors")
-    theirs = load_file(output / "model" / "model.safetensors")
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
+    assert_same_weights(killed, output)
 
 
 def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, config, tmp_path):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.errors import InputError
 from keras_bert.input_pipeline.classification import TokenizedTexts
 from keras_bert.input_pipeline.given_texts import GivenTexts
 from keras_bert.tasks.classifier import Classifier
@@ -106,3 +107,13 @@ def test_a_head_over_all_tokens_has_the_features_of_all_tokens(tokenizer, texts)
 def test_refuses_a_head_that_reads_more_than_the_encoder(tokenizer):
     with pytest.raises(ValueError, match="Received: FillMask"):
         freeze(FillMask(make_encoder(tokenizer), tokenizer))
+
+
+def test_a_full_disk_is_said_before_the_encoder_runs(tokenizer, texts, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    features, _ = freeze(make(tokenizer, mixed=False))
+    with pytest.raises(InputError, match="no room for 0 MiB .* No space left on device"):
+        FrozenTexts(texts, features, batch_size=4)

@@ -1,0 +1,320 @@
+"""Folders from the larger world: quirks that are taken, and what is refused in one sentence."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from keras_bert import Classifier, Pretrainer
+from keras_bert.checkpoints import load, load_task, save_folder
+from keras_bert.checkpoints.convert import convert
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from tests.checkpoints.conftest import change_config
+
+
+def change_tensors(folder, change):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    path.unlink()
+    save_file(change(tensors), path)
+
+
+def renamed(function):
+    return lambda tensors: {function(name): tensor for name, tensor in tensors.items()}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        renamed(lambda name: f"bert.{name}"),
+        renamed(
+            lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                "LayerNorm.bias", "LayerNorm.beta"
+            )
+        ),
+        lambda tensors: {**tensors, "embeddings.position_ids": np.arange(8)[None]},
+        lambda tensors: {**tensors, "cls.predictions.bias": np.zeros(15, "float32")},
+        lambda tensors: {**tensors, "keras_bert.sbo.kernel": np.zeros(3, "float32")},
+    ],
+    ids=["prefix", "gamma-beta", "position-ids", "another-head", "our-own-head"],
+)
+def test_quirks_of_names(folder, change):
+    before, _ = load(folder)
+    change_tensors(folder, change)
+    after, _ = load(folder)
+    for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_a_config_without_epsilon_means_berts(folder):
+    change_config(folder, lambda v: {k: x for k, x in v.items() if k != "layer_norm_eps"})
+    assert load(folder)[0].config.layer_norm_eps == 1e-12
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_files_are_read_as_float32(folder, dtype):
+    import ml_dtypes
+
+    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    before, _ = load(folder)
+    change_tensors(folder, lambda tensors: {n: t.astype(kind) for n, t in tensors.items()})
+    after, _ = load(folder)
+    for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
+        assert other.dtype == "float32"
+        np.testing.assert_array_equal(one.numpy().astype(kind).astype("float32"), other.numpy())
+
+
+def test_sharded_files(folder):
+    before, _ = load(folder)
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    weight_map = {}
+    for number, part in enumerate((names[:9], names[9:]), start=1):
+        file = f"model-0000{number}-of-00002.safetensors"
+        save_file({name: tensors[name] for name in part}, folder / file)
+        weight_map.update(dict.fromkeys(part, file))
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    after, _ = load(folder)
+    for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(InputError, match="no file .*model-00002-of-00002"):
+        load(folder)
+    index.write_text(json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}}))
+    with pytest.raises(InputError, match="outside its folder"):
+        load(folder)
+
+
+def without(name):
+    return lambda tensors: {n: t for n, t in tensors.items() if n != name}
+
+
+QUERY = "encoder.layer.1.attention.self.query.weight"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (without(QUERY), rf"lacks the tensor {QUERY} of shape \[8, 8\]\."),
+        (without("pooler.dense.bias"), "lacks the tensor pooler.dense.bias"),
+        (
+            lambda t: {**t, QUERY: np.zeros((8, 7), "float32")},
+            rf"{QUERY} has the shape \[8, 7\]; its config asks for \[8, 8\]",
+        ),
+        (
+            lambda t: {**t, "encoder.layer.2.output.dense.bias": np.zeros(8, "float32")},
+            "encoder.layer.2.output.dense.bias of shape .8., which has no place",
+        ),
+        (lambda t: {**t, "adapter.weight": np.zeros(8, "float32")}, "adapter.weight"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(folder, change, message):
+    change_tensors(folder, change)
+    with pytest.raises(InputError, match=message) as error:
+        load(folder)
+    assert str(folder) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"vocab_size": 10**9}, r"word_embeddings.weight has the shape \[15, 8\]"),
+        ({"num_hidden_layers": 1}, "encoder.layer.1.* has no place"),
+        ({"num_hidden_layers": 3}, "lacks the tensor encoder.layer.2."),
+        ({"num_hidden_layers": 10**12}, "asks for 1000000000000 blocks"),
+        ({"hidden_size": 10**12}, r"its config asks for \[15, 1000000000000\]"),
+        ({"rotary": True}, "'rotary', which this encoder does not know"),
+        ({"model_type": "gpt2", "n_embd": 8}, "describes a 'gpt2' model"),
+        ({"hidden_act": "silu"}, "hidden_act"),
+    ],
+)
+def test_configs_that_do_not_fit_are_refused(folder, change, message):
+    change_config(folder, lambda values: {**values, **change})
+    with pytest.raises(InputError, match=message):
+        load(folder)
+
+
+def header(fields, body=b""):
+    text = json.dumps(fields).encode()
+    return struct.pack("<Q", len(text)) + text + body
+
+
+HUGE = {"a": {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4 * 10**12]}}
+LYING = {"a": {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4]}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x80\x04K\x01.",  # a pickle
+        struct.pack("<Q", 10**12) + b"{",
+        header(HUGE),
+        header(LYING, b"1234"),
+        "truncated",
+    ],
+    ids=["empty", "pickle", "huge-header", "huge-tensor", "lying-shape", "truncated"],
+)
+def test_broken_tensor_files_are_one_sentence(folder, content):
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data[: len(data) // 2] if content == "truncated" else content)
+    with pytest.raises(InputError, match="model.safetensors is not a whole safetensors file"):
+        load(folder)
+
+
+def test_pickled_weights_are_not_opened(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(InputError, match="pytorch_model.bin, which can run code"):
+        load(folder)
+
+
+def test_a_vocabulary_longer_than_the_embedding_is_refused(folder):
+    path = folder / "vocab.txt"
+    path.write_text(path.read_text() + "k\n")
+    with pytest.raises(InputError, match="16 pieces, more than the 15 rows"):
+        load(folder)
+
+
+def test_a_shorter_vocabulary_is_fine(folder):
+    path = folder / "vocab.txt"
+    path.write_text("\n".join(path.read_text().split("\n")[:10]) + "\n")
+    encoder, tokenizer = load(folder)
+    assert len(tokenizer) == 10 and encoder.config.vocab_size == 15
+
+
+@pytest.mark.parametrize("file", ["config.json", "vocab.txt", "model.safetensors"])
+def test_a_missing_file_is_named(folder, file):
+    (folder / file).unlink()
+    with pytest.raises(InputError, match=file):
+        load(folder)
+
+
+def test_no_folder_at_all(tmp_path):
+    with pytest.raises(InputError, match="no model folder"):
+        load(tmp_path / "nowhere")
+
+
+@pytest.fixture
+def pretrainer_folder(make_encoder, tokenizer, shake, tmp_path):
+    save_folder(shake(Pretrainer(make_encoder(), tokenizer)), tokenizer, tmp_path / "pretrainer")
+    return tmp_path / "pretrainer"
+
+
+@pytest.fixture
+def classifier_folder(make_encoder, tokenizer, tmp_path):
+    task = Classifier(make_encoder(), tokenizer, labels=["a", "b", "c"])
+    save_folder(task, tokenizer, tmp_path / "classifier")
+    return tmp_path / "classifier"
+
+
+def test_decoders_that_are_copies_are_taken_and_others_refused(pretrainer_folder):
+    folder = pretrainer_folder
+    stored = load_file(folder / "model.safetensors")
+    assert not any("decoder" in name for name in stored)
+    decoder = "cls.predictions.decoder"
+    copies = {
+        f"{decoder}.weight": stored["bert.embeddings.word_embeddings.weight"],
+        f"{decoder}.bias": stored["cls.predictions.bias"],
+    }
+    change_tensors(folder, lambda tensors: {**tensors, **copies})
+    load_task(folder)
+    change_tensors(folder, without("cls.predictions.bias"))
+    task = load_task(folder)
+    np.testing.assert_array_equal(task.masked_lm_head.bias.numpy(), stored["cls.predictions.bias"])
+    change_tensors(
+        folder, lambda tensors: {**tensors, f"{decoder}.weight": copies[f"{decoder}.weight"] + 1}
+    )
+    with pytest.raises(InputError, match="decoder.weight differs from the token embedding"):
+        load_task(folder)
+    load(folder)  # the encoder alone has no use for it
+
+
+def test_a_task_needs_its_head_and_a_known_architecture(folder):
+    with pytest.raises(InputError, match="holds a BertModel, which is no task here"):
+        load_task(folder)
+    change_config(folder, lambda values: {**values, "architectures": ["BertForPreTraining"]})
+    with pytest.raises(InputError, match="lacks the tensor cls.predictions.transform"):
+        load_task(folder)
+    change_config(folder, lambda values: {k: v for k, v in values.items() if k != "architectures"})
+    with pytest.raises(InputError, match="`architectures` should be one of BertForPreTraining"):
+        load_task(folder)
+
+
+def test_a_heads_gamma_and_beta(pretrainer_folder):
+    before = load_task(pretrainer_folder)
+    norm = "cls.predictions.transform.LayerNorm"
+    old = {f"{norm}.weight": f"{norm}.gamma", f"{norm}.bias": f"{norm}.beta"}
+    change_tensors(pretrainer_folder, renamed(lambda name: old.get(name, name)))
+    after = load_task(pretrainer_folder)
+    for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_a_gpt2_is_named_as_what_it_is(tmp_path, capsys):
+    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+    config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=15, n_positions=8)
+    folder = tmp_path / "gpt2"
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    for read in (load, load_task, lambda path: convert(path, tmp_path / "out")):
+        with pytest.raises(InputError, match="describes a 'gpt2' model; .* bert and roberta"):
+            read(folder)
+    capsys.readouterr()
+    assert main(["convert", "--input", str(folder), "--output", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1 and "gpt2" in told[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_that_are_no_floating_numbers_are_refused(folder):
+    change_tensors(folder, lambda t: {**t, QUERY: t[QUERY].astype("int8")})
+    with pytest.raises(InputError, match=f"tensor {QUERY} holds I8 numbers"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"id2label": {"0": "a", "1": "b"}}, r"classifier.weight has the shape \[3, 8\]"),
+        ({"id2label": {"0": "a"}}, "has a single label; a Classifier has two"),
+        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
+        ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
+        ({"id2label": {"zero": "a"}}, "has a key that is no number"),
+        ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
+        ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
+        ({"keras_bert": {"max_length": 10**12}}, "max_length under keras_bert is 1000000000000"),
+        ({"keras_bert": {"max_length": "long"}}, "max_length under keras_bert is 'long'"),
+        ({"keras_bert": []}, "keras_bert should be an object"),
+        ({"architectures": ["RobertaForSequenceClassification"]}, "has the model type 'roberta'"),
+        ({"architectures": ["BertForPreTraining"]}, "lacks the tensor cls.predictions"),
+        ({"architectures": "BertForMaskedLM"}, "`architectures` should be one of"),
+        ({"architectures": ["BertForNextSentencePrediction"]}, "which is no task here"),
+    ],
+)
+def test_what_the_config_says_of_a_task_and_cannot_be(classifier_folder, change, message):
+    change_config(classifier_folder, lambda values: {**values, **change})
+    with pytest.raises(InputError, match=message) as error:
+        load_task(classifier_folder)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"{", "config.json, line 1: this is not JSON"),
+        (b"[]", "should hold a JSON object, not a list"),
+        (b"\xff{}", "config.json is not UTF-8"),
+        (b"", "is not JSON"),
+    ],
+)
+def test_a_config_that_is_none(folder, content, message):
+    (folder / "config.json").write_bytes(content)
+    for read in (load, load_task):
+        with pytest.raises(InputError, match=message):
+            read(folder)

@@ -1,0 +1,192 @@
+"""Fine-tuning with the encoder frozen and with a mix of its layers: all that a run promises."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.checkpoints import load, load_task, save_folder
+from keras_bert.cli.main import main
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.export import export
+from keras_bert.input_pipeline.classification import TokenizedTexts
+from keras_bert.input_pipeline.labelled_files import LabelledTexts
+from keras_bert.tasks.classifier import Classifier
+from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.train.evaluate import evaluate
+from keras_bert.train.finetune import finetune
+from keras_bert.train.fit_texts import steps_of
+from keras_bert.train.optimizer import make_optimizer
+from keras_bert.train.predict import predict
+from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
+
+MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
+WAYS = {"frozen": {"frozen": True}, "mixed": MIX, "both": {"frozen": True, **MIX}}
+
+
+@pytest.fixture(scope="module")
+def start(config, tokenizer, tmp_path_factory):
+    """A model folder to start from, with dropout everywhere."""
+    keras.utils.set_random_seed(11)
+    folder = tmp_path_factory.mktemp("start") / "model"
+    save_folder(BertEncoder(config), tokenizer, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def given(arguments, start):
+    from_folder = {**arguments, "model": start, "learning_rate": 0.02, "epochs": 3}
+    return {name: v for name, v in from_folder.items() if name not in ("architecture", "vocab")}
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def run(request, given, tmp_path_factory):
+    """-> (what is asked for, the run's folder, its metrics)."""
+    output = tmp_path_factory.mktemp("runs") / "unbroken"
+    arguments = {**given, **WAYS[request.param]}
+    return arguments, output, finetune(**arguments, output=output)
+
+
+def base(encoder):
+    return encoder.encoder if isinstance(encoder, MixedEncoder) else encoder
+
+
+def held(encoder):
+    """What a frozen encoder does not train."""
+    encoder = base(encoder)
+    return [w for layer in (encoder.embeddings, *encoder.blocks) for w in layer.weights]
+
+
+def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(run, start):
+    arguments, output, metrics = run
+    before, after = load(start)[0], load(output / "model")[0]
+    same = [
+        np.array_equal(one, other)
+        for one, other in zip(held(before), held(after), strict=True)
+        if "seed_generator" not in one.path
+    ]
+    assert all(same) if "frozen" in arguments else not any(same)
+    assert not np.array_equal(before.pooler.dense.kernel, after.pooler.dense.kernel)
+    task = load_task(output / "model")
+    of_head = (task.encoder.config.hidden_size + 1) * (task.encoder.config.hidden_size + 2)
+    of_mix = task.encoder.config.num_hidden_layers + 2 if "scalar_mix" in arguments else 0
+    all_of_it = metrics["parameters"] == metrics["trained_parameters"]
+    assert (metrics["trained_parameters"] == of_head + of_mix) == ("frozen" in arguments)
+    assert all_of_it == ("frozen" not in arguments)
+
+
+def test_the_folder_holds_the_whole_task(run, files, tmp_path):
+    arguments, output, metrics = run
+    names = ["checkpoints", "logs", "metrics.json", "model", "run.json"]
+    assert sorted(entry.name for entry in output.iterdir()) == names
+    left = [entry.name for entry in (output / "checkpoints").iterdir()]
+    assert left == [f"step-{metrics['steps']:09d}.safetensors"]  # the features are gone
+    assert json.loads((output / "metrics.json").read_text()) == metrics
+    measures = evaluate(model=output, data=files / "dev.tsv")
+    assert measures["confusion"] == metrics["dev"]["confusion"]
+    assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
+    text = "the great film"
+    (answer,) = predict(model=output, text=text)
+    served = tf.saved_model.load(str(export(model=output, output=tmp_path / "served")))
+    served = served.signatures["serving_default"](text=tf.constant([text]))
+    expected = list(answer["probabilities"].values())
+    np.testing.assert_allclose(served["probabilities"][0], expected, atol=1e-5)
+    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
+    assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
+    assert max(by_epoch) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
+
+
+def test_the_learned_mix_is_told(run):
+    arguments, output, metrics = run
+    assert ("scalar_mix" in metrics) == ("scalar_mix" in arguments)
+    if "scalar_mix" not in arguments:
+        return
+    encoder = load_task(output / "model").encoder
+    assert encoder.mix_settings == {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.01}
+    shares, gamma = metrics["scalar_mix"]["shares"], metrics["scalar_mix"]["gamma"]
+    np.testing.assert_allclose(shares, encoder.scalar_mix.shares, atol=1e-6)
+    assert sum(shares) == pytest.approx(1, abs=1e-5) and max(shares) - min(shares) > 1e-3
+    assert gamma == pytest.approx(float(encoder.scalar_mix.gamma), rel=1e-5)
+
+
+def test_a_killed_run_ends_with_the_same_weights(run, tmp_path):
+    arguments, output, metrics = run
+    killed = tmp_path / "killed"
+    finetune_and_kill(arguments, killed, after_step=15)  # in the second epoch
+    resumed = finetune(**arguments, output=killed)
+    for name in ("kept", "dev", "scalar_mix"):
+        assert resumed.get(name) == metrics.get(name)
+    assert_same_weights(killed, output)
+
+
+def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given, tmp_path):
+    """The head's own dropout is on in both; an encoder that is frozen has none to begin with."""
+    still = dataclasses.replace(
+        config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout=0.3
+    )
+    save_folder(BertEncoder(still), tokenizer, tmp_path / "model")
+    given = {**given, "model": tmp_path / "model", "keep": "last", **WAYS["both"]}
+    finetune(**given, output=tmp_path / "run")
+    found = load_task(tmp_path / "run" / "model")
+
+    keras.utils.set_random_seed(given["seed"])
+    encoder, _ = load(tmp_path / "model")
+    mixed = MixedEncoder(encoder, layer_norm_eps=config.layer_norm_eps, l2=0.01)
+    task = Classifier(mixed, tokenizer, labels=["bad", "good"], max_length=given["max_length"])
+    for layer in (encoder.embeddings, *encoder.blocks):
+        layer.trainable = False
+    rows = TokenizedTexts.from_examples(
+        LabelledTexts(given["train"]), tokenizer=tokenizer, labels=task.labels, max_length=16
+    )
+    _, an_epoch = steps_of(len(rows), given["batch_size"], given["checkpoint_every"])
+    optimizer = make_optimizer(
+        task, learning_rate=0.02, warmup=0.1, weight_decay=0.01, steps=3 * an_epoch
+    )
+    task.compile_defaults(optimizer, jit_compile=False)
+    task.fit(
+        rows.training_batches(steps=an_epoch, seed=given["seed"], epochs=3),
+        verbose=0,
+        shuffle=False,
+    )
+    moved = [task.classifier, encoder.pooler, mixed.scalar_mix]
+    ours = [found.classifier, base(found.encoder).pooler, found.encoder.scalar_mix]
+    for layer, other in zip(moved, ours, strict=True):
+        for one, two in zip(layer.weights, other.weights, strict=True):
+            np.testing.assert_allclose(one, two, atol=1e-5, err_msg=one.path)
+    assert not np.allclose(mixed.scalar_mix.scores, 0, atol=1e-2)
+
+
+def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given, tmp_path, capsys):
+    first, again = str(tmp_path / "first"), str(tmp_path / "again")
+    files = [flag for name in ("train", "dev", "model") for flag in (f"--{name}", str(given[name]))]
+    mix = ["--scalar-mix", "--scalar-mix-l2", "0.01", "--scalar-mix-layer-norm"]
+    short = ["--epochs", "1", "--batch-size", "8", "--max-length", "16", "--deterministic"]
+    assert main(["finetune", *files, "--frozen", *mix, *short, "--output", first]) == 0
+    out, err = capsys.readouterr()
+    assert "of them trained)" in out and "layers in the mix, embeddings first: 3" in out
+    assert "computing features: 100%" in err and "136/136" in err
+    assert main(["finetune", "--settings", f"{first}/run.json", "--output", again]) == 0
+    assert_same_weights(tmp_path / "first", tmp_path / "again")
+    settings = json.loads((tmp_path / "again" / "run.json").read_text())["settings"]
+    assert settings["frozen"] and settings["scalar_mix_l2"] == 0.01
+    assert main(["finetune", "--settings", f"{first}/run.json", "--output", first]) == 0
+    assert "finished already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"scalar_mix": True, "scalar_mix_l2": -0.1}, "scalar_mix_l2 is -0.1"),
+        ({"scalar_mix_l2": 0.1}, "scalar_mix_l2 is a setting of the mix .* give scalar_mix"),
+        ({"scalar_mix_layer_norm": True}, "scalar_mix_layer_norm is a setting of the mix"),
+        ({"frozen": True, "learning_rate": 0.0}, "learning rate is 0.0"),
+    ],
+)
+def test_bad_arguments(given, tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        finetune(**{**given, **changes}, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

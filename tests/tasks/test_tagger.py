@@ -1,0 +1,95 @@
+"""Tagging: the loss by hand over what counts, and that it can be learned, saved and refused."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert import Tagger
+from keras_bert.errors import InputError
+from keras_bert.tasks.mixed_encoder import MixedEncoder
+from tests.small_model import make_encoder, make_tokenizer
+
+LABELS = ["O", "B", "I"]
+LENGTHS = np.array([7, 3, 5, 1])
+RNG = np.random.default_rng(6)
+IDS = RNG.integers(5, 30, (4, 7)).astype("int32")
+MASK = (np.arange(7) < LENGTHS[:, None]).astype("int32")
+BATCH = {"input_ids": IDS, "input_mask": MASK, "segment_ids": np.zeros_like(IDS)}
+# The label follows from the token; a third of the tokens has none, and padding never has.
+TAGS = {"logits": IDS % 3}
+WEIGHTS = {"logits": (MASK * (RNG.random(IDS.shape) < 0.67)).astype("float32")}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return make_tokenizer()
+
+
+def make(tokenizer, **options):
+    encoder = make_encoder(tokenizer, classifier_dropout=0.25)
+    return Tagger(encoder, tokenizer, labels=LABELS, **options)
+
+
+def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
+    task = make(tokenizer)
+    logits = np.asarray(task(BATCH)["logits"], "float64")
+    assert logits.shape == (4, 7, 3)
+    nats = (
+        np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, IDS[..., None] % 3, -1)[..., 0]
+    )
+    weights = WEIGHTS["logits"]
+    assert 0 < weights.sum() < MASK.sum()
+    right = logits.argmax(-1) == IDS % 3
+    task.compile_defaults("sgd", jit_compile=False)
+    found = task.evaluate(
+        BATCH, TAGS, sample_weight=WEIGHTS, batch_size=4, return_dict=True, verbose=0
+    )
+    assert found["loss"] == pytest.approx((nats * weights).sum() / weights.sum(), rel=1e-5)
+    assert found["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_learns_and_tokens_without_a_label_do_not_matter(mixed, tokenizer):
+    task = make(tokenizer, dropout=0.0)
+    if mixed:
+        task = Tagger(MixedEncoder(task.encoder), tokenizer, labels=LABELS)
+    # Under weight 0 every label is wrong.
+    tags = {"logits": np.where(WEIGHTS["logits"] == 1, IDS % 3, (IDS + 1) % 3)}
+    task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
+    task.fit(BATCH, tags, sample_weight=WEIGHTS, epochs=40, verbose=0)
+    found = np.asarray(task(BATCH)["logits"]).argmax(-1)
+    counts = WEIGHTS["logits"] == 1
+    np.testing.assert_array_equal(found[counts], IDS[counts] % 3)
+
+
+def test_dropout_is_the_configs_unless_it_is_given(tokenizer):
+    assert make(tokenizer).dropout.rate == 0.25
+    assert make(tokenizer, dropout=0.0).dropout.rate == 0.0
+    encoder = make_encoder(tokenizer, hidden_dropout_prob=0.2)
+    assert Tagger(encoder, labels=LABELS).dropout.rate == 0.2
+
+
+def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
+    task = make(tokenizer, dropout=0.4)
+    task.save(tmp_path / "task.keras")
+    loaded = keras.saving.load_model(tmp_path / "task.keras")
+    assert type(loaded) is Tagger and loaded.labels == tuple(LABELS)
+    assert loaded.get_config() == task.get_config()
+    np.testing.assert_allclose(loaded(BATCH)["logits"], task(BATCH)["logits"], atol=1e-6)
+
+
+def test_needs_two_labels_that_differ(tokenizer):
+    for labels in (["O"], ["O", "B", "O"]):
+        with pytest.raises(ValueError, match="two or more different ones"):
+            Tagger(make_encoder(tokenizer), labels=labels)
+
+
+def test_says_plainly_what_it_has_no_reader_and_no_export_for(tokenizer, tmp_path):
+    task = make(tokenizer)
+    with pytest.raises(
+        InputError, match=r"^A Tagger reads no files; give `fit` batches of [^.]*\.$"
+    ):
+        task.dataset("train.conll")
+    with pytest.raises(InputError, match="There is no export of a Tagger; it must be a Classifier"):
+        task.export(tmp_path / "served")
+    assert not (tmp_path / "served").exists()
