@@ -1,6 +1,7 @@
 """Fine-tuning with the encoder frozen and with a mix of its layers: all that a run promises."""
 
 import dataclasses
+import functools
 import json
 
 import keras
@@ -39,16 +40,21 @@ def start(config, tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def given(arguments, start):
-    from_folder = {**arguments, "model": start, "learning_rate": 0.02, "epochs": 3}
+    from_folder = {**arguments, "model": start, "learning_rate": 0.02, "epochs": 2}
     return {name: v for name, v in from_folder.items() if name not in ("architecture", "vocab")}
 
 
-@pytest.fixture(scope="module", params=WAYS)
-def run(request, given, tmp_path_factory):
-    """-> (what is asked for, the run's folder, its metrics)."""
-    output = tmp_path_factory.mktemp("runs") / "unbroken"
-    arguments = {**given, **WAYS[request.param]}
-    return arguments, output, finetune(**arguments, output=output)
+@pytest.fixture(scope="module")
+def finished(given, tmp_path_factory):
+    """A function from a way to (what is asked for, the run's folder, its metrics)."""
+
+    @functools.cache
+    def run(way):
+        output = tmp_path_factory.mktemp("runs") / "unbroken"
+        arguments = {**given, **WAYS[way]}
+        return arguments, output, finetune(**arguments, output=output)
+
+    return run
 
 
 def base(encoder):
@@ -61,8 +67,9 @@ def held(encoder):
     return [w for layer in (encoder.embeddings, *encoder.blocks) for w in layer.weights]
 
 
-def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(run, start):
-    arguments, output, metrics = run
+@pytest.mark.parametrize("way", WAYS)
+def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
+    arguments, output, metrics = finished(way)
     before, after = load(start)[0], load(output / "model")[0]
     same = [
         np.array_equal(one, other)
@@ -79,8 +86,9 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(run, start):
     assert all_of_it == ("frozen" not in arguments)
 
 
-def test_the_folder_holds_the_whole_task(run, files, tmp_path):
-    arguments, output, metrics = run
+@pytest.mark.parametrize("way", WAYS)
+def test_the_folder_holds_the_whole_task(way, finished, files):
+    arguments, output, metrics = finished(way)
     names = ["checkpoints", "logs", "metrics.json", "model", "run.json"]
     assert sorted(entry.name for entry in output.iterdir()) == names
     left = [entry.name for entry in (output / "checkpoints").iterdir()]
@@ -88,23 +96,27 @@ def test_the_folder_holds_the_whole_task(run, files, tmp_path):
     assert json.loads((output / "metrics.json").read_text()) == metrics
     measures = evaluate(model=output, data=files / "dev.tsv")
     assert measures["confusion"] == metrics["dev"]["confusion"]
+    assert ("scalar_mix" in metrics) == ("scalar_mix" in arguments)
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
+    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
+    assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
+    assert max(by_epoch) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
+
+
+@pytest.mark.parametrize("way", ["both"])
+def test_predicts_the_same_when_it_is_served(way, finished, tmp_path):
+    _, output, _ = finished(way)
     text = "the great film"
     (answer,) = predict(model=output, text=text)
     served = tf.saved_model.load(str(export(model=output, output=tmp_path / "served")))
     served = served.signatures["serving_default"](text=tf.constant([text]))
     expected = list(answer["probabilities"].values())
     np.testing.assert_allclose(served["probabilities"][0], expected, atol=1e-5)
-    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
-    assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
-    assert max(by_epoch) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
 
-def test_the_learned_mix_is_told(run):
-    arguments, output, metrics = run
-    assert ("scalar_mix" in metrics) == ("scalar_mix" in arguments)
-    if "scalar_mix" not in arguments:
-        return
+@pytest.mark.parametrize("way", ["mixed", "both"])
+def test_the_learned_mix_is_told(way, finished):
+    _, output, metrics = finished(way)
     encoder = load_task(output / "model").encoder
     assert encoder.mix_settings == {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.01}
     shares, gamma = metrics["scalar_mix"]["shares"], metrics["scalar_mix"]["gamma"]
@@ -113,8 +125,9 @@ def test_the_learned_mix_is_told(run):
     assert gamma == pytest.approx(float(encoder.scalar_mix.gamma), rel=1e-5)
 
 
-def test_a_killed_run_ends_with_the_same_weights(run, tmp_path):
-    arguments, output, metrics = run
+@pytest.mark.parametrize("way", ["mixed", "both"])
+def test_a_killed_run_ends_with_the_same_weights(way, finished, tmp_path):
+    arguments, output, metrics = finished(way)
     killed = tmp_path / "killed"
     finetune_and_kill(arguments, killed, after_step=15)  # in the second epoch
     resumed = finetune(**arguments, output=killed)
@@ -144,11 +157,11 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
     )
     _, an_epoch = steps_of(len(rows), given["batch_size"], given["checkpoint_every"])
     optimizer = make_optimizer(
-        task, learning_rate=0.02, warmup=0.1, weight_decay=0.01, steps=3 * an_epoch
+        task, learning_rate=0.02, warmup=0.1, weight_decay=0.01, steps=2 * an_epoch
     )
     task.compile_defaults(optimizer, jit_compile=False)
     task.fit(
-        rows.training_batches(steps=an_epoch, seed=given["seed"], epochs=3),
+        rows.training_batches(steps=an_epoch, seed=given["seed"], epochs=2),
         verbose=0,
         shuffle=False,
     )
