@@ -91,8 +91,8 @@ def compare(algorithm, size, counts, left_out, turns):
         )
     (_, length, mine), (_, peers, peer) = rows.values()
     print(
-        f"  keras-bert's: {100 * (length / peers - 1):+.2f} % pieces a word; {mine[0] / peer[0]:.2f} "
-        f"times the seconds, {mine[1] / peer[1]:.2f} times the processor's"
+        f"  keras-bert's: {100 * (length / peers - 1):+.2f} % pieces a word, "
+        f"{mine[0] / peer[0]:.2f} times the seconds, {mine[1] / peer[1]:.2f} times the processor's"
     )
 
 

@@ -113,28 +113,35 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
         neighbour = at[after]
         if neighbour >= 0:
             afters[neighbour].append(place)
-    grown = []
-    # What a pair with the new symbol gains is what the pair with the old one loses.
+    # What a pair with the new symbol gains is what the pair with the old one loses. All gains come
+    # first: where the pair stood twice in a row, "abab", one of the new pairs is lost again.
+    grown, losses = [], []
     for neighbour, found in befores.items():
         grown.append(neighbour << 32 | made)
-        _move(found, neighbour << 32 | left, grown[-1], weight, pair_counts, places)
+        losses.append(
+            (neighbour << 32 | left, _gain(grown[-1], found, weight, pair_counts, places))
+        )
     for neighbour, found in afters.items():
         grown.append(made << 32 | neighbour)
-        _move(found, right << 32 | neighbour, grown[-1], weight, pair_counts, places)
+        losses.append(
+            (right << 32 | neighbour, _gain(grown[-1], found, weight, pair_counts, places))
+        )
+    for pair, count in losses:
+        if pair in pair_counts:  # not where it is the pair that is merged
+            pair_counts[pair] -= count
     return grown
 
 
-def _move(found, old, new, weight, pair_counts, places):
-    """Moves the counts of places from one pair to another, which gets the places, too."""
+def _gain(pair, found, weight, pair_counts, places):
+    """Gives a pair further places; returns how often they stand in the text."""
     count = sum(map(weight.__getitem__, found))
-    if old in pair_counts:  # not where it is the pair that is merged
-        pair_counts[old] -= count
-    if new in pair_counts:
-        pair_counts[new] += count
-        places[new].extend(found)
+    if pair in pair_counts:
+        pair_counts[pair] += count
+        places[pair].extend(found)
     else:
-        pair_counts[new] = count
-        places[new] = array("q", found)
+        pair_counts[pair] = count
+        places[pair] = array("q", found)
+    return count
 
 
 def _lay_out(words, counts):

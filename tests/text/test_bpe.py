@@ -79,6 +79,18 @@ def test_pieces_stand_by_falling_count_of_use(textbook):
     assert textbook.counts.tolist() == [0] * 5 + [use[piece] for piece in body]
 
 
+@pytest.mark.parametrize("alphabet_limit", [1000, 30])
+def test_counts_are_those_of_encoding(shared_data, alphabet_limit):
+    counts = book_counts(shared_data / "books" / "frankenstein.txt")
+    vocabulary = learn_bpe(counts, size=2000, alphabet_limit=alphabet_limit)
+    use = Counter()
+    for word, count in counts.items():
+        for piece in vocabulary.encode_word(word):
+            use[piece] += count
+    assert vocabulary.counts.tolist() == [use[piece] for piece in vocabulary.pieces]
+    assert (use[UNK] > 0) == (alphabet_limit == 30)
+
+
 def test_earlier_merges_go_first_and_the_leftmost_of_equals():
     pieces = [*SPECIAL_PIECES, *"abc", END_OF_WORD, "bc", "ab", "aa"]
     vocabulary = BpeVocabulary(pieces, [("b", "c"), ("a", "b"), ("a", "a")])

@@ -5,10 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.text.learn_wordpiece import learn_wordpiece, longest_pieces
 from keras_bert.text.merges import learn_merges
+from keras_bert.text.normalization import WordSplitter, normalize
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 
 WORDS = Counter(
@@ -148,3 +150,33 @@ def test_bad_counts_are_refused():
     for counts in ({"": 1}, {"a": 0}, {"a": -1}):
         with pytest.raises(ValueError, match="Received"):
             learn_wordpiece(counts, size=20)
+
+
+def word_counts(paths):
+    splitter, counts = WordSplitter(), Counter()
+    for path in paths:
+        lines = tf.constant(path.read_text(encoding="utf-8").split("\n"))
+        counts.update(splitter.words(normalize(lines, lowercase=True)))
+    return {word.decode(): count for word, count in counts.items()}
+
+
+def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(shared_data):
+    """Mean pieces a word within 1 %; for 30,000 pieces see benchmarks/vocabulary_learning.py."""
+    tokenizers = pytest.importorskip("tokenizers", reason="NOT TESTED: there is no tokenizers")
+    books = sorted((shared_data / "books").glob("*.txt"))
+    left_out = shared_data / "books" / "emma.txt"
+    counts = word_counts([book for book in books if book != left_out])
+    ours = learn_wordpiece(counts, size=8000)
+    theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=8000, special_tokens=list(SPECIAL_PIECES), show_progress=False
+    )
+    theirs.train_from_iterator((" ".join([word] * n) for word, n in counts.items()), trainer)
+    assert len(ours) == theirs.get_vocab_size() == 8000
+    words = word_counts([left_out])
+    lengths = []
+    for pieces in (set(ours.pieces), set(theirs.get_vocab())):
+        lengths.append(sum(len(longest_pieces(word, pieces)) * n for word, n in words.items()))
+    assert lengths[0] < 1.01 * lengths[1]
+    assert lengths[0] < 1.09 * sum(words.values())
