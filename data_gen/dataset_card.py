@@ -14,8 +14,8 @@ from keras_bert.errors import InputError
 from keras_bert.records.folder import CARD, FORMAT_VERSION, SPLITS
 
 _SETTINGS = (
-    "mask_unit", "replacement", "masked_rate", "short_rate", "dupe_factor", "eval_fraction",
-    "item_bytes",
+    "mask_unit", "replacement", "replacement_counts", "masked_rate", "short_rate", "dupe_factor",
+    "eval_fraction", "item_bytes",
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import apache_beam as beam
+from apache_beam.metrics import Metrics
 
 from data_gen import files, forms, parquet_files, text_files, tfds_folders
 from data_gen.blocks import Window
@@ -117,7 +118,9 @@ def read(block, *, reading=_DEFAULT, counts=None):
     elsewhere, seen = frozenset(block.dropped), set()
     source = _SOURCES.get(block.form, text_files)
     for start, end, content in source.contents(block, reading, counts):
-        for piece in _bounded(content.strip()):
+        for number, piece in enumerate(_bounded(content.strip())):
+            if number:
+                counts[text_files.DOCUMENTS_CUT] += 1
             encoded = piece.encode()
             digest = int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
             document = Document(digest, piece, block.form, len(encoded), start, end)
@@ -133,7 +136,12 @@ def read(block, *, reading=_DEFAULT, counts=None):
 
 
 def texts(block, *, reading=_DEFAULT):
-    """Yields the text of a block in pieces of at most 2**20 characters (see `ReadTexts`)."""
+    """Yields the text of a block in pieces of at most 2**20 characters (see `ReadTexts`).
+
+    What was left out is counted by its reason in Beam's metrics.
+    """
+    for name, number in block.counts:
+        Metrics.counter("documents", name).inc(number)
     held, size = [], 0
     for document in read(block, reading=reading):
         for part in parts(document.text, PIECE_CHARACTERS):
@@ -148,7 +156,7 @@ def texts(block, *, reading=_DEFAULT):
 
 def _blocks_of(span, reading, block_bytes, eval_below, digests):
     """Cuts a block without counts into blocks of `block_bytes`, or counts it whole (streams)."""
-    block, hashes, counts = span, hashlib.blake2b(digest_size=16), Counter()
+    block, hashes, counts = span, hashlib.blake2b(digest_size=16), Counter(dict(span.counts))
     digests = [] if digests is None else digests
     digests.clear()
     # Duplicates are counted as what they are: which of them is kept is not known yet.
@@ -156,7 +164,7 @@ def _blocks_of(span, reading, block_bytes, eval_below, digests):
     for document in read(span, reading=reading, counts=counts):
         # The pieces of a very long line have one place in the file, and stay in one block.
         if block.size >= block_bytes and not span.stream and document.start >= block.end:
-            yield block._replace(digest=hashes.digest())
+            yield block._replace(digest=hashes.digest(), counts=())
             block, hashes = span._replace(start=document.start), hashlib.blake2b(digest_size=16)
             digests.clear()
         hashes.update(document.digest.to_bytes(8, "big"))

@@ -22,6 +22,15 @@ HEAD_BYTES = 256 << 10  # what `detect` looks at
 
 _SECTION_MIN, _SECTION_MAX = 8 << 10, 32 << 10
 
+
+class BadLine(InputError):
+    """A line that holds no text that can be read; `reason` is a short name for counters."""
+
+    def __init__(self, sentence, reason):
+        super().__init__(sentence)
+        self.reason = reason
+
+
 _BLANK = re.compile(rb"\n[ \t\r\f\v]*\n\s*")
 _NEWLINE = re.compile(rb"\n")
 SEPARATORS = {"book": _BLANK, "lines": _BLANK, "jsonl": _NEWLINE}
@@ -82,15 +91,16 @@ def text_of(content, form):
 
 
 def parse_json(line, field="text"):
-    """The text of a line of JSON; `InputError` says what is wrong with it, but not where."""
+    """The text of a line of JSON; `BadLine` says what is wrong with it, but not where."""
     try:
         value = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}") from None
+        raise BadLine(f"is not JSON: {error}", "not_json") from None
     except RecursionError:
-        raise InputError("is not JSON that can be read: it is nested too deeply") from None
+        raise BadLine("is not JSON that can be read: nested too deeply", "not_json") from None
     if not isinstance(value, dict) or not isinstance(value.get(field), str):
-        raise InputError(f'has no text: each line must be an object such as {{"{field}": "…"}}')
+        sentence = f'has no text: each line must be an object such as {{"{field}": "…"}}'
+        raise BadLine(sentence, "without_text")
     # A lone surrogate (half an escape such as "\\ud83d") cannot be written as UTF-8.
     return value[field].encode("utf-8", errors="replace").decode("utf-8")
 

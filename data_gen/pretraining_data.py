@@ -25,6 +25,7 @@ from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.errors import InputError
 from keras_bert.records.folder import CARD
+from keras_bert.text.piece_counts import read_counts
 from keras_bert.text.tokenizer_folder import open_vocabulary
 
 ITEM_BYTES = 2 << 20
@@ -81,7 +82,9 @@ def make_pretraining_data(
         mask_unit: "token" or "whole-word"; None is "token" (and "span" for the objective "span").
         replacement: what stands in for a tenth of the masked tokens: any piece, "uniform" (as in
             BERT's code), or in proportion to the "unigram" counts of the corpus (as in its paper's
-            description), which are counted first.
+            description): for static masks those that the vocabulary has beside it (see
+            `keras_bert.text.piece_counts`), or else those of this text, which is gone through
+            first; for dynamic masks those of this text, from the card.
         max_length: tokens in a row, special ones counted in.
         max_predictions: masked tokens in a row, at most.
         masked_rate: the share of a row's tokens that is masked.
@@ -112,6 +115,8 @@ def make_pretraining_data(
     if dupe_factor is None:
         dupe_factor = 5 if masking == "static" else 1
     vocabulary, lowercase = open_vocabulary(vocab, lowercase=lowercase)
+    if replacement == "unigram" and vocabulary is not vocab:
+        vocabulary.counts = read_counts(vocab, vocabulary)
     settings = Settings(
         vocabulary=vocabulary,
         lowercase=lowercase,

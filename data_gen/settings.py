@@ -56,9 +56,16 @@ class Settings:
         return compact(objective=self.objective, masking=self.masking)
 
     @property
+    def replacement_counts(self):
+        """Whose counts the replacements of static masks follow: "vocabulary", "text", or None."""
+        if self.masking == "dynamic" or self.replacement != "unigram":
+            return None
+        return "text" if self.vocabulary.counts is None else "vocabulary"
+
+    @property
     def needs_unigrams(self):
-        """Whether the masks need the frequencies of the pieces in the whole corpus."""
-        return self.masking == "static" and self.replacement == "unigram"
+        """Whether the pieces of the whole corpus have to be counted before masks are made."""
+        return self.replacement_counts == "text"
 
     def masker(self, unigrams=None):
         """The `Masker` of static masks, or None where training masks (dynamic).
@@ -67,6 +74,8 @@ class Settings:
         """
         if self.masking == "dynamic":
             return None
+        if self.replacement_counts == "vocabulary":
+            unigrams = self.vocabulary.counts
         return Masker(
             vocabulary=self.vocabulary,
             unit=self.mask_unit,

@@ -5,12 +5,15 @@ from data_gen.blocks import Block
 from keras_bert.errors import InputError
 
 WINDOW_BYTES = 64 << 20
+# Names of counters.
+DOCUMENTS_CUT = "long_documents_cut"
+_SKIPPED = "skipped_lines_"
 
 _BOM = b"\xef\xbb\xbf"
 
 
 def spans(window, reading):
-    """Yields the documents of a window as one block without counts; none if none begins in it."""
+    """Yields the documents of a window as one block, counted but for what was cut at its start."""
     compressed = files.kind(window.path) == "gzip"
     if compressed and window.start:
         return  # the first window of a compressed file is the whole of it
@@ -18,54 +21,72 @@ def spans(window, reading):
     if form is None:
         head = files.chunks(window.path, compressed=compressed, size=forms.HEAD_BYTES)
         form = forms.detect(next(head, b""))
-    start = _begin(window.path, form, window.start) if window.start else 0
-    end = None
+    start, counts, end = 0, (), None
+    if window.start:
+        start, is_cut = _begin(window.path, form, window.start)
+        counts = ((DOCUMENTS_CUT, 1),) if is_cut else ()
     if window.stop is not None and not compressed:
-        end = _begin(window.path, form, window.stop)
+        end, _ = _begin(window.path, form, window.stop)
     if end is None or start < end:
-        yield Block(window.path, form, start, end, stream=compressed)
+        yield Block(window.path, form, start, end, stream=compressed, counts=counts)
 
 
 def contents(block, reading, counts):
     """Yields (start, end, text) for each document of a block."""
     chunks = files.chunks(block.path, start=block.start, end=block.end, compressed=block.stream)
+    before = None
     for start, end, data in forms.split(chunks, block.form):
+        # At least a newline stands between two documents.
+        if start == before:
+            counts[DOCUMENTS_CUT] += 1
+        before = end
         start, end = block.start + start, block.start + end
         data = data.removeprefix(_BOM) if start == 0 else data
         try:
             content = _decode(data)
             if block.form == "jsonl":
                 content = forms.parse_json(content, reading.text_field)
-        except (UnicodeDecodeError, InputError) as error:
+        except (UnicodeDecodeError, forms.BadLine) as error:
             if reading.bad_lines == "error":
                 raise _located(error, block, start) from None
-            content, skipped = _without_bad_lines(data, block.form)
-            counts["skipped_lines"] += skipped
+            content, reasons = _without_bad_lines(data, block.form, error)
+            for reason in reasons:
+                counts[f"{_SKIPPED}{reason}"] += 1
         yield start, end, content
+
+
+def skipped_lines(counters):
+    """Of a job's counters those of lines that were left out: reason -> number."""
+    return {
+        name.removeprefix(_SKIPPED): number
+        for name, number in counters.items()
+        if name.startswith(_SKIPPED)
+    }
 
 
 def _begin(path, form, offset):
     """Where the first document begins at or after a byte of a file: a function of these alone.
 
-    If none begins within a window's length, one is cut: at a line, or where it is.
+    If none begins within a window's length, one is cut: at a line, or where it is. Returns the
+    place, and whether a document was cut there.
     """
     data, before = b"", offset - 1
     for chunk in files.chunks(path, start=before):
         data += chunk
         match = forms.SEPARATORS[form].search(data)
         if match and (match.end() < len(data) or form == "jsonl"):
-            return before + match.end()
+            return before + match.end(), False
         if len(data) >= WINDOW_BYTES and form != "jsonl":
             break
     else:
-        return before + len(data)
+        return before + len(data), False
     newline = data.find(b"\n")
     if newline >= 0:
-        return before + newline + 1
+        return before + newline + 1, True
     inside = 1
     while data[inside] & 0xC0 == 0x80 and inside < 4:  # not the first byte of a character
         inside += 1
-    return before + inside
+    return before + inside, True
 
 
 def _decode(data):
@@ -76,17 +97,27 @@ def _decode(data):
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
-def _without_bad_lines(data, form):
-    """What is left of a document, and how many lines are not."""
+def _without_bad_lines(data, form, error):
+    """What is left of a document, and for each line that is not why."""
     if form == "jsonl":
-        return "", 1
-    good, lines = [], data.split(b"\n")
-    for line in lines:
+        return "", [_reason(error)]
+    good, reasons = [], []
+    for line in data.split(b"\n"):
         try:
             good.append(_decode(line))
-        except UnicodeDecodeError:
-            continue
-    return "\n".join(good), len(lines) - len(good)
+        except UnicodeDecodeError as error:
+            reasons.append(_reason(error))
+    return "\n".join(good), reasons
+
+
+def _reason(error):
+    if isinstance(error, forms.BadLine):
+        return error.reason
+    return "with_nul" if _bad_byte(error) == 0 else "not_utf8"
+
+
+def _bad_byte(error):
+    return error.object[error.start]
 
 
 def _located(error, block, start):
@@ -104,7 +135,7 @@ def _located(error, block, start):
 
 
 def _is_bad(line, error):
-    if isinstance(error, InputError):
+    if isinstance(error, forms.BadLine):
         return True  # what is wrong is the line's JSON, and it begins at the start
     try:
         _decode(line)
@@ -116,7 +147,7 @@ def _is_bad(line, error):
 def _sentence(error, block, number):
     what = str(error)
     if isinstance(error, UnicodeDecodeError):
-        byte = error.object[error.start]
+        byte = _bad_byte(error)
         what = "holds a NUL byte" if byte == 0 else f"is not UTF-8 (byte 0x{byte:02x})"
     return InputError(
         f"{block.path}, line {number} {what}: mend the line, or leave such lines out with "

@@ -4,20 +4,24 @@ Words are counted by the tokenizer's own normalization and splitting, so that th
 learned from exactly the words that the tokenizer will see.
 """
 
+import contextlib
 import math
 import os
 from collections import Counter
 from typing import NamedTuple
 
 import apache_beam as beam
+from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, runner
+from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
 from keras_bert.text.learn_bpe import learn_bpe
 from keras_bert.text.learn_wordpiece import learn_wordpiece
+from keras_bert.text.piece_counts import counts_path, counts_text
 from keras_bert.text.tokenizer_folder import folder_files
 from keras_bert.text.vocabulary import FILE, Vocabulary
 
@@ -33,6 +37,7 @@ class LearnedVocabulary(NamedTuple):
     vocabulary: Vocabulary  # knows its counts
     words: int  # in the text
     distinct_words: int
+    skipped_lines: dict[str, int]  # reason -> number
 
 
 def learn_vocabulary(
@@ -56,7 +61,8 @@ def learn_vocabulary(
         input: paths or globs of text files (see `data_gen.documents`), one or a list.
         output: where to write it, any path that Beam's file systems know: for WordPiece the
             `vocab.txt`, for byte-pair encoding a folder (`vocab.json`, `merges.txt`, and what makes
-            it a tokenizer folder of Hugging Face's).
+            it a tokenizer folder of Hugging Face's). The counts of the pieces are written beside it
+            (see `keras_bert.text.piece_counts`).
         size: how many pieces, the special ones counted in.
         algorithm: "wordpiece" or "bpe".
         lowercase: True for an uncased vocabulary (lower case, accents dropped).
@@ -80,8 +86,10 @@ def learn_vocabulary(
         max_words=max_words,
     )
     output = str(output).rstrip("/")
-    if not force and FileSystems.exists(output):
-        raise InputError(f"{output} exists already; give another name, or --force to replace it.")
+    beside = counts_path(output, is_folder=algorithm == "bpe")
+    for path in (output, beside):
+        if not force and FileSystems.exists(path):
+            raise InputError(f"{path} exists already; give another name, or --force to replace it.")
     if os.path.exists(output) and os.path.isdir(output) != (algorithm == "bpe"):
         what = "a file" if algorithm == "bpe" else "a folder"
         wanted = "a folder" if algorithm == "bpe" else "a file"
@@ -121,7 +129,13 @@ def learn_vocabulary(
     else:
         for name, text in folder_files(vocabulary, lowercase=lowercase).items():
             _write(f"{output}/{name}", text)
-    return LearnedVocabulary(vocabulary, counters["words"], counters["distinct_words"])
+    _write(beside, counts_text(vocabulary))
+    return LearnedVocabulary(
+        vocabulary,
+        words=counters["words"],
+        distinct_words=counters["distinct_words"],
+        skipped_lines=skipped_lines(counters),
+    )
 
 
 def _check(*, algorithm, **numbers):
@@ -193,10 +207,15 @@ def _write(path, text):
     """Writes a file whole or not at all, through Beam's file systems."""
     aside = f"{path}.part"
     folder = os.path.dirname(path)
-    if "://" not in path and folder:
-        os.makedirs(folder, exist_ok=True)
-    with FileSystems.create(aside) as file:
-        file.write(text.encode("utf-8"))
-    if FileSystems.exists(path):
-        FileSystems.delete([path])
-    FileSystems.rename([aside], [path])
+    try:
+        if "://" not in path and folder:
+            os.makedirs(folder, exist_ok=True)
+        with FileSystems.create(aside) as file:
+            file.write(text.encode("utf-8"))
+        if FileSystems.exists(path):
+            FileSystems.delete([path])
+        FileSystems.rename([aside], [path])
+    except (OSError, BeamIOError) as error:
+        with contextlib.suppress(OSError, BeamIOError):
+            FileSystems.delete([aside])
+        raise InputError(f"{path} cannot be written: {error}") from None

@@ -32,6 +32,7 @@ _ENTRIES = (
     "manual",
     "messages",
     "vocab.txt",
+    "vocab.counts.tsv",
     "pretraining-data",
     "pretrained",
     "finetuned",

@@ -50,7 +50,8 @@ def add_arguments(parser):
         choices=("uniform", "unigram"),
         default="uniform",
         help="how the pieces are drawn that replace a tenth of the masked ones: all alike, or as "
-        "frequent as they are in the text, which is counted first (default: %(default)s)",
+        "frequent as they are in the text: as vocab.counts.tsv beside the vocabulary says, or, "
+        "where there is none, as a first pass over the text counts (default: %(default)s)",
     )
     flags.max_length(parser)
     parser.add_argument(
@@ -213,18 +214,26 @@ def _summary(card):
         f"Read {counters['bytes_of_text'] / 1e6:,.1f} MB in {counters['documents']:,} documents "
         f"(files: {', '.join(forms)})."
     )
-    if counters.get("skipped_lines"):
-        yield f"Skipped {counters['skipped_lines']:,} bad lines."
     for name, count in counters.items():
-        if name.startswith("dropped_"):
-            reason = name.removeprefix("dropped_").replace("_", " ")
-            yield f"Left out {count:,} documents: {reason}."
+        what, _, reason = name.partition("_lines_" if "_lines_" in name else "_")
+        reason = reason.replace("_", " ")
+        if what == "skipped":
+            yield f"Skipped {_number(count, 'line')}: {reason}."
+        elif what == "dropped":
+            yield f"Left out {_number(count, 'document')}: {reason}."
+    if counters.get("empty_rows"):
+        yield f"Skipped {_number(counters['empty_rows'], 'row')} without text."
+    if counters.get("long_documents_cut"):
+        times = _number(counters["long_documents_cut"], "time")
+        yield f"Cut documents of more than 64 MiB, {times}."
     for split, counts in card["splits"].items():
         if counts["instances"]:
             yield (
-                f"Wrote {counts['instances']:,} {split} rows of "
+                f"Wrote {_number(counts['instances'], f'{split} row')} of "
                 f"{counts['tokens'] / counts['instances']:.1f} tokens on average "
-                f"in {counts['shards']:,} shard{'s' if counts['shards'] > 1 else ''}."
+                f"in {_number(counts['shards'], 'shard')}, made of "
+                f"{_number(counts['sentences'], 'sentence')} with "
+                f"{_number(counts['tokens_of_text'], 'token')}{_truncations(counts)}."
             )
         else:
             yield f"There are no {split} rows."
@@ -233,3 +242,17 @@ def _summary(card):
         f"[UNK]: {share:.3%} of the tokens. Unigram entropy: {card['unigram_entropy']:.3f} nats "
         "a token, the loss to beat."
     )
+
+
+def _truncations(counts):
+    """What of a split's text did not fit, as the end of a sentence."""
+    said = (
+        ("truncated_pairs", "pairs were cut to the length"),
+        ("long_sentences_cut", "sentences were longer than a row and cut"),
+        ("sentences_without_partner", "sentences found no partner"),
+    )
+    return "".join(f"; {counts[name]:,} {what}" for name, what in said if counts.get(name))
+
+
+def _number(count, what):
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

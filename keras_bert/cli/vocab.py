@@ -23,7 +23,8 @@ def add_arguments(parser):
         "--output",
         required=True,
         metavar="PATH",
-        help="where to write the vocabulary: vocab.txt, or for bpe a folder",
+        help="where to write the vocabulary: vocab.txt (and beside it vocab.counts.tsv, how often "
+        "each piece stands in the text), or for bpe a folder",
     )
     parser.add_argument(
         "--size",
@@ -99,6 +100,8 @@ def run(arguments):
             force=arguments.force,
             beam_options=arguments.beam_options,
         )
+    for reason, number in learned.skipped_lines.items():
+        console.print(f"Skipped {number:,} lines: {reason.replace('_', ' ')}.")
     counts = learned.vocabulary.counts
     console.print(
         f"{len(learned.vocabulary):,} pieces from {learned.words:,} words "

@@ -75,19 +75,35 @@ def _of_compact(shard, first, batch, folder):
 
 def _of_padded(shard, first, batch, folder):
     has_pairs = folder.card["objective"] == "mlm-nsp"
-    lengths = batch["input_mask"].numpy().sum(axis=1)
-    second = batch["segment_ids"].numpy().sum(axis=1)
+    batch = {name: value.numpy() for name, value in batch.items()}
+    lengths = batch["input_mask"].sum(axis=1)
+    second = batch["segment_ids"].sum(axis=1)
+    counts = (batch["masked_lm_weights"] > 0).sum(axis=1)
+    place = np.arange(batch["input_mask"].shape[1])
+    inside = place < lengths[:, None]
+    slot = np.arange(batch["masked_lm_weights"].shape[1])
+    for name, expected in (
+        ("input_mask", inside),
+        ("segment_ids", inside & (place >= (lengths - second)[:, None])),
+        ("masked_lm_weights", slot < counts[:, None]),
+    ):
+        bad = (batch[name] != expected).any(axis=1)
+        if bad.any():
+            raise InputError(
+                f"{shard}, record {first + int(bad.argmax())}: its {name} are not one run of 1 and "
+                "otherwise 0"
+            )
     names = [name for name in batch if name.startswith(("masked_lm_", "span_"))]
     names.remove("masked_lm_weights")
     return Rows(
         shard=shard,
         first=first,
-        input_ids=batch["input_ids"].numpy(),
+        input_ids=batch["input_ids"],
         lengths=lengths,
         segment_lengths=np.stack([lengths - second, second], axis=1)[:, : 1 + has_pairs],
-        next_sentence_labels=batch["next_sentence_labels"].numpy()[:, 0] if has_pairs else None,
-        predictions={name: batch[name].numpy() for name in names},
-        prediction_counts=(batch["masked_lm_weights"].numpy() > 0).sum(axis=1),
+        next_sentence_labels=batch["next_sentence_labels"][:, 0] if has_pairs else None,
+        predictions={name: batch[name] for name in names},
+        prediction_counts=counts,
     )
 
 

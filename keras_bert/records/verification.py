@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.masking import SPAN_WORDS
 from keras_bert.records.folder import SPLITS
 from keras_bert.records.rows import read_rows
 
@@ -127,19 +128,19 @@ class _Checked:
         is_mask = self._inside & (rows.input_ids == self._vocabulary.mask_id)
         self._offend(is_mask & ~chosen, "[MASK] stands where nothing is to be predicted")
         self._held, self._chosen = held, chosen
+        self._original = np.array(rows.input_ids)
+        self._original[np.nonzero(held)[0], positions[held]] = originals[held]
+        ordinary = self._text & ~special[self._original]
+        if self._card["settings"]["mask_unit"] == "token":
+            due = np.minimum(budget.clip(max=self._card["max_predictions"]), ordinary.sum(axis=1))
+            self._offend(counts < due, "it has fewer predictions than the rate of masking asks for")
 
     def _whole_words(self):
         """Words (and so spans, which are runs of them) are masked whole, but token by token."""
         if self._card["settings"]["mask_unit"] == "token":
             return
-        originals = np.array(self._rows.input_ids)
-        row = np.nonzero(self._held)[0]
-        positions, ids = (
-            self._rows.predictions[name][self._held]
-            for name in ("masked_lm_positions", "masked_lm_ids")
-        )
-        originals[row, positions] = ids
-        inner = ~self._vocabulary.word_starts(originals)[:, 1:] & self._inside[:, 1:]
+        self._starts = self._vocabulary.word_starts(self._original)
+        inner = ~self._starts[:, 1:] & self._inside[:, 1:]
         torn = self._chosen[:, 1:] != self._chosen[:, :-1]
         self._offend(inner & torn, "a word is masked in part")
 
@@ -154,12 +155,20 @@ class _Checked:
         self._offend(
             held & ((left >= position) | (position >= right)), "a token is outside of its span"
         )
+        self._offend(held & (right >= rows.lengths[:, None]), "a span ends outside it")
         beside = self._chosen[row, left * held] | self._chosen[row, right * held]
         self._offend(held & beside, "a token beside a span is masked")
         # All tokens of a span are there: masked ones between its ends are as many as its tokens.
         before = np.cumsum(self._chosen, axis=1)
         inside = before[row, (right - 1) * held] - before[row, left * held]
         self._offend(held & (inside != right - left - 1), "a token inside a span is not masked")
+        words = np.cumsum(self._starts, axis=1)
+        words = words[row, (right - 1) * held] - words[row, left * held]
+        self._offend(held & (words > SPAN_WORDS), f"a span has more than {SPAN_WORDS} words")
+        masks = np.cumsum(rows.input_ids == self._vocabulary.mask_id, axis=1)
+        masks = masks[row, (right - 1) * held] - masks[row, left * held]
+        mixed = (masks > 0) & (masks < right - left - 1)
+        self._offend(held & mixed, "a part of a span is [MASK], and a part is not")
 
 
 def _count_fates(counts, rows, vocabulary):

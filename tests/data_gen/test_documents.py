@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from collections import Counter
 
 import apache_beam as beam
 import pytest
@@ -191,10 +192,31 @@ def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch)
     monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
     text = "\n".join(f"Sentence number {i} is here." for i in range(200_000))
     for name, content in (("a", text), ("b", json.dumps({"text": text}))):
-        found = all_documents(write(tmp_path, name, content))
+        path = write(tmp_path, name, content)
+        found = all_documents(path)
         assert len(found) == 3
         assert max(d.size for d in found) <= 2 << 20
         assert "\n".join(d.text.strip() for d in found) == text
+        assert counted(path) == {"long_documents_cut": 2}
+
+
+def counted(path):
+    """What is told of a file's documents, whatever blocks they are in."""
+    total = Counter()
+    for window in find(path):
+        for block in blocks(window):
+            total.update(dict(block.counts))
+    return total
+
+
+def test_documents_cut_between_windows_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "WINDOW_BYTES", 1 << 20)
+    text = "One short one.\n\n" + "\n".join("A sentence like this." for _ in range(400_000))
+    path = write(tmp_path, "a", text + "\n\nThe last.\nNo more.\n")
+    found = all_documents(path)
+    assert "\n".join(d.text for d in found) == text.replace("\n\n", "\n") + "\nThe last.\nNo more."
+    assert counted(path) == {"long_documents_cut": len(found) - 3} and len(found) > 4
+    assert not counted(write(tmp_path, "b", LINES))
 
 
 def test_a_line_of_50_mb(tmp_path):
@@ -224,27 +246,33 @@ def test_read_texts_in_beam(tmp_path):
 
 SKIP = Reading(bad_lines="skip")
 BAD = [
-    ("latin.txt", "Fine.\nGood.\n\nOne caf\xe9.\n".encode("latin-1"), "line 4 is not UTF-8.*0xe9"),
-    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 holds a NUL"),
-    ("x.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON"),
-    ("y.jsonl", b'{"text": "a"}\n\n{"txt": "b"}\n', "line 3 has no text"),
-    ("z.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2 is not UTF-8"),
+    (
+        "latin.txt",
+        "Fine.\nGood.\n\nOne caf\xe9.\n".encode("latin-1"),
+        "line 4 is not UTF-8.*0xe9",
+        "not_utf8",
+    ),
+    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 holds a NUL", "with_nul"),
+    ("x.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON", "not_json"),
+    ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 99999, "line 2 is not JSON that can", "not_json"),
+    ("y.jsonl", b'{"text": "a"}\n\n{"txt": "b"}\n', "line 3 has no text", "without_text"),
+    ("z.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2 is not UTF-8", "not_utf8"),
 ]
 
 
-@pytest.mark.parametrize("name, data, message", BAD)
+@pytest.mark.parametrize("name, data, message, reason", BAD)
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_bad_line_is_named(tmp_path, name, data, message, compressed):
+def test_a_bad_line_is_named(tmp_path, name, data, message, reason, compressed):
     path = write(tmp_path, name, gzip.compress(data) if compressed else data)
     with pytest.raises(InputError, match=f"{name}, {message}"):
         all_documents(path)
 
 
-@pytest.mark.parametrize("name, data, message", BAD)
-def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message):
+@pytest.mark.parametrize("name, data, message, reason", BAD)
+def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message, reason):
     path = write(tmp_path, name, data)
     found = [b for w in find(path) for b in blocks(w, reading=SKIP)]
-    assert sum(dict(block.counts).get("skipped_lines", 0) for block in found) == 1
+    assert [block.counts for block in found if block.counts] == [((f"skipped_lines_{reason}", 1),)]
     text = " ".join(d.text for b in found for d in read(b, reading=SKIP))
     assert text and "caf" not in text and "\0" not in text
 

@@ -1,6 +1,8 @@
 """What a person sees of the rows that a job made, and what a check of all of them finds."""
 
+import random
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +14,16 @@ from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 LENGTH = 48
 
 
 def make(corpus, files, output, **kwargs):
+    settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
     make_pretraining_data(
-        input=files, vocab=corpus.vocabulary, output=output, form="lines", max_length=LENGTH,
-        max_predictions=8, beam_options=["--direct_num_workers=1"], **{"dupe_factor": 1} | kwargs,
+        input=files, vocab=corpus.vocabulary, output=output, form="lines",
+        beam_options=["--direct_num_workers=1"], **settings,
     )  # fmt: skip
     return DataFolder.open(output)
 
@@ -27,6 +31,7 @@ def make(corpus, files, output, **kwargs):
 SETTINGS = {
     "pairs": {},
     "padded": {"pad": True},
+    "single tokens": {"objective": "mlm"},
     "whole words": {"mask_unit": "whole-word", "objective": "mlm"},
     "spans": {"objective": "span"},
     "padded spans": {"objective": "span", "pad": True},
@@ -140,6 +145,192 @@ def test_each_offence_is_found_with_its_record(corpus, folders, what, message):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
+
+
+def rows_of(folder):
+    """The rows of the only train shard as dicts of lists, and its path."""
+    columns, shard = columns_of(folder)
+    lists = {
+        name: [part.tolist() for part in np.split(column[0], np.cumsum(column[1])[:-1])]
+        if isinstance(column, tuple)
+        else column.tolist()
+        for name, column in columns.items()
+    }
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)], shard
+
+
+def write_rows(folder, rows, shard):
+    columns = {
+        name: np.array([row[name] for row in rows])
+        if length is not None
+        else (
+            np.array([value for row in rows for value in row[name]]),
+            np.array([len(row[name]) for row in rows]),
+        )
+        for name, length in folder.spec.lengths.items()
+    }
+    with tf.io.TFRecordWriter(shard) as writer:
+        for record in folder.spec.encode(columns):
+            writer.write(record)
+
+
+def drop_prediction(row, number):
+    """Takes a prediction out of a compact row, and puts the token back."""
+    row["input_ids"][row["masked_lm_positions"][number]] = row["masked_lm_ids"][number]
+    for name in [name for name in row if name.startswith(("masked_lm_", "span_"))]:
+        del row[name][number]
+
+
+def spans_of(row):
+    """(number of the first prediction, size) of each span."""
+    firsts = [n for n, offset in enumerate(row["span_offset"]) if offset == 1]
+    return zip(firsts, np.diff([*firsts, len(row["span_offset"])]).tolist(), strict=True)
+
+
+def a_span(row, size, vocabulary):
+    """The first prediction of a span of `size` or more tokens that are [MASK], or None."""
+    for first, length in spans_of(row):
+        if length >= size:
+            if row["input_ids"][row["masked_lm_positions"][first]] == vocabulary.mask_id:
+                return first
+    return None
+
+
+def one_long_span(row, vocabulary):
+    """Makes the predictions of a row one span of eleven words."""
+    ids = row["input_ids"]
+    for position, token in zip(row["masked_lm_positions"], row["masked_lm_ids"], strict=True):
+        ids[position] = token
+    positions = list(range(5, 16))
+    row |= {
+        "masked_lm_positions": positions,
+        "masked_lm_ids": [ids[p] for p in positions],
+        "span_left": [4] * 11,
+        "span_right": [16] * 11,
+        "span_offset": list(range(1, 12)),
+    }
+    ids[5:16] = [vocabulary.mask_id] * 11
+
+
+def split_span(row, first):
+    """Tells the second half of a span as a span of its own."""
+    edge = row["masked_lm_positions"][first]
+    for number, (left, position) in enumerate(
+        zip(list(row["span_left"]), row["masked_lm_positions"], strict=True)
+    ):
+        if left == row["span_left"][first] and position > edge:
+            row["span_left"][number] = edge
+            row["span_offset"][number] = position - edge
+
+
+# What is broken: (folder, size of the span that is needed, how, what is said).
+SPAN_OFFENCES = {
+    "offset": (1, lambda row, n, v: row["span_offset"].__setitem__(n, 3), "offset is not the pl"),
+    "end": (
+        1,
+        lambda row, n, v: row["span_right"].__setitem__(n, row["masked_lm_positions"][n]),
+        "a token is outside of its span",
+    ),
+    "beyond": (1, lambda row, n, v: row["span_right"].__setitem__(n, 4000), "ends outside it"),
+    "hole": (3, lambda row, n, v: drop_prediction(row, n + 1), "token inside a span is not masked"),
+    "split": (2, lambda row, n, v: split_span(row, n), "a token beside a span is masked"),
+    "two fates": (
+        2,
+        lambda row, n, v: row["input_ids"].__setitem__(
+            row["masked_lm_positions"][n], row["masked_lm_ids"][n]
+        ),
+        "a part of a span is .MASK., and a part is not",
+    ),
+    "long": (1, lambda row, n, v: one_long_span(row, v), "a span has more than 10 words"),
+}
+
+
+@pytest.fixture(scope="module")
+def long_spans(corpus, corpus_files, tmp_path_factory):
+    output = tmp_path_factory.mktemp("long") / "data"
+    return make(corpus, corpus_files, output, objective="span", max_length=128, max_predictions=20)
+
+
+@pytest.mark.parametrize("what", SPAN_OFFENCES)
+def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what):
+    size, spoil_row, message = SPAN_OFFENCES[what]
+    rows, shard = rows_of(long_spans)
+    before = open(shard, "rb").read()
+    number, first = next(
+        (number, first)
+        for number, row in enumerate(rows)
+        if len(row["input_ids"]) > 110
+        and (first := a_span(row, size, corpus.vocabulary)) is not None
+    )
+    spoil_row(rows[number], first, corpus.vocabulary)
+    try:
+        write_rows(long_spans, rows, shard)
+        with pytest.raises(InputError, match=f"00001, record {number}: .*{message}"):
+            verify(long_spans)
+    finally:
+        open(shard, "wb").write(before)
+
+
+def test_fewer_predictions_than_are_due_are_found(folders):
+    folder = folders["single tokens"]
+    rows, shard = rows_of(folder)
+    before = open(shard, "rb").read()
+    drop_prediction(rows[7], 0)
+    try:
+        write_rows(folder, rows, shard)
+        with pytest.raises(InputError, match="record 7: it has fewer predictions than the rate"):
+            verify(folder)
+    finally:
+        open(shard, "wb").write(before)
+
+
+@pytest.mark.parametrize(
+    "name, place, value",
+    [("input_mask", 3, 0), ("segment_ids", 0, 1), ("masked_lm_weights", 0, 0.0)],
+)
+def test_offences_of_padding_are_found(folders, name, place, value):
+    folder = folders["padded"]
+    rows, shard = rows_of(folder)
+    before = open(shard, "rb").read()
+    rows[7][name][place] = value
+    try:
+        write_rows(folder, rows, shard)
+        with pytest.raises(InputError, match=f"record 7: its {name} are not one run of 1"):
+            verify(folder)
+    finally:
+        open(shard, "wb").write(before)
+
+
+LETTERS = Vocabulary([*SPECIAL_PIECES, *"ab", "##a", "##b", "##ab", "##bb"])
+
+
+@pytest.mark.parametrize("objective", ["mlm", "span"])
+def test_whole_words_are_masked_whole_from_text_to_rows(tmp_path, objective):
+    """Words of several pieces, made by the job; a word that is masked in part is found."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("ab", k=rng.randint(1, 6))) for _ in range(6000)]
+    lines = [" ".join(words[start : start + 12]) for start in range(0, len(words), 12)]
+    text = "\n\n".join("\n".join(lines[start : start + 9]) for start in range(0, len(lines), 9))
+    (tmp_path / "a.txt").write_text(text)
+    unit = None if objective == "span" else "whole-word"
+    folder = make(
+        SimpleNamespace(vocabulary=LETTERS), str(tmp_path / "a.txt"), tmp_path / "data",
+        objective=objective, mask_unit=unit, max_predictions=20,
+    )  # fmt: skip
+    verify(folder)
+    rows, shard = rows_of(folder)
+    number, first = next(
+        (number, n)
+        for number, row in enumerate(rows)
+        for n, (one, token) in enumerate(
+            zip(row["masked_lm_positions"], row["masked_lm_ids"], strict=True)
+        )
+        if LETTERS.continuations[token] and one - 1 in row["masked_lm_positions"]
+    )
+    drop_prediction(rows[number], first)
+    write_rows(folder, rows, shard)
+    with pytest.raises(InputError, match=f"record {number}: a word is masked in part"):
+        verify(folder)
 
 
 @pytest.mark.parametrize("how", ["flipped", "cut", "missing record", "other file"])

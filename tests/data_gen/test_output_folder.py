@@ -12,6 +12,7 @@ import pytest
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.errors import InputError
+from keras_bert.records import DataFolder
 
 SHARD = "pretraining_data-train.tfrecord-00000-of-00002"
 
@@ -97,34 +98,29 @@ def test_discarding_leaves_what_is_not_ours(tmp_path):
     assert names(tmp_path / "a") == ["notes.txt"]
 
 
-SETTINGS = dict(
-    max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines",
-    beam_options=["--direct_num_workers=1"],
-)  # fmt: skip
-JOB = """
-import json, sys
-from data_gen.pretraining_data import make_pretraining_data
-make_pretraining_data(
-    input=sys.argv[1], vocab=sys.argv[2], output=sys.argv[3], **json.loads(sys.argv[4])
-)
-"""
+SETTINGS = dict(max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines")
 
 
-def test_a_killed_job_is_started_again(corpus, corpus_files, tmp_path):
+@pytest.fixture(scope="module")
+def undisturbed(corpus, corpus_files, tmp_path_factory):
+    output = tmp_path_factory.mktemp("undisturbed") / "data"
+    make_pretraining_data(
+        input=corpus_files, vocab=corpus.vocabulary, output=output, **SETTINGS,
+        beam_options=["--direct_num_workers=1"],
+    )  # fmt: skip
+    return output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path, workers):
+    """The real command, killed when the first of its shards is there; its workers are not."""
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     output = tmp_path / "data"
-    job = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            JOB,
-            corpus_files,
-            tmp_path / "vocab.txt",
-            output,
-            json.dumps(SETTINGS),
-        ],
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", "keras_bert.cli.main", "pretraining-data"]
+    command += ["--input", corpus_files, "--vocab", tmp_path / "vocab.txt", "--output", output]
+    command += [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
+    command += [f"--direct_num_workers={workers}"]
+    job = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 240
     while not list(output.glob("*.tfrecord*")) and job.poll() is None:
         assert time.monotonic() < deadline
@@ -132,13 +128,13 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, tmp_path):
     job.send_signal(signal.SIGKILL)
     assert job.wait() == -signal.SIGKILL
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
-    for folder in (output, tmp_path / "undisturbed"):
-        make_pretraining_data(
-            input=corpus_files, vocab=corpus.vocabulary, output=folder, **SETTINGS
-        )
-    assert names(output) == names(tmp_path / "undisturbed")
+    with pytest.raises(InputError, match="did not finish"):
+        DataFolder.open(output)
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Next: keras-bert inspect" in again.stdout
+    assert names(output) == names(undisturbed)
     for path in output.glob("*.tfrecord*"):
-        assert path.read_bytes() == (tmp_path / "undisturbed" / path.name).read_bytes()
+        assert path.read_bytes() == (undisturbed / path.name).read_bytes()
 
 
 def test_a_full_disk_is_one_sentence(corpus, corpus_files, tmp_path, monkeypatch):

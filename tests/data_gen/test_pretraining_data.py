@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from data_gen.dataset_card import unigram_entropy
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 
@@ -80,6 +81,29 @@ def test_every_row_is_two_stretches_of_text_with_a_true_label(corpus, made, spli
             assert b[0] == a[-1] + 1 or len(row["input_ids"]) == LENGTH
         else:
             assert not same
+
+
+def test_random_segments_come_from_the_same_work_item(corpus, made):
+    """A shard is made of its own documents alone: no other item has to be read for it."""
+    folder, shards = DataFolder.open(made[2]), []
+    for shard in folder.shards("train"):
+        parsed = folder.spec.parse(list(tf.data.TFRecordDataset(shard).as_numpy_iterator()))
+        held = set(parsed["masked_lm_ids"].values.numpy().tolist())
+        held |= set(parsed["input_ids"].values.numpy().tolist())
+        # A tenth of the masked tokens is replaced by any piece: a document is there if much of it.
+        documents = collections.Counter(
+            corpus.document_of[token] for token in held if token >= corpus.first
+        )
+        sizes = collections.Counter(corpus.document_of)
+        shards.append({d for d, count in documents.items() if count > 0.5 * sizes[d]})
+    assert len(shards) > 5
+    assert sum(map(len, shards)) == len(set().union(*shards))
+
+
+def test_some_rows_are_short(made):
+    card, rows, _ = made
+    assert card["settings"]["short_rate"] == 0.1
+    assert 0.05 < np.mean([len(row["input_ids"]) < LENGTH // 2 for row in rows["train"]]) < 0.6
 
 
 def test_about_half_of_the_pairs_are_random(corpus, made):
@@ -238,12 +262,29 @@ def test_another_seed_gives_other_rows_of_the_same_documents(corpus, corpus_file
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_the_same_bytes_with_several_processes(corpus, corpus_files, made, tmp_path, workers):
-    make(
-        corpus, corpus_files, tmp_path / "data",
-        beam_options=[f"--direct_num_workers={workers}"],
-    )  # fmt: skip
+def test_the_same_bytes_with_several_processes(corpus, made, tmp_path, workers):
+    """The files have other names, are given one by one, and in another order."""
+    corpus.write(tmp_path / "text", names="hgfedcba")
+    files = [str(tmp_path / "text" / f"{name}.txt") for name in "cahbgdfe"]
+    make(corpus, files, tmp_path / "data", beam_options=[f"--direct_num_workers={workers}"])
     assert shard_bytes(tmp_path / "data") == shard_bytes(made[2])
+
+
+def test_a_tokenizer_is_loaded_for_a_step_and_not_for_each_item(
+    corpus, corpus_files, tmp_path, monkeypatch
+):
+    from data_gen import row_builder
+
+    loaded, original = [], row_builder.Tokenizer.from_vocab
+
+    def from_vocab(*arguments, **options):
+        loaded.append(arguments)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(row_builder.Tokenizer, "from_vocab", from_vocab)
+    card = make(corpus, corpus_files, tmp_path / "data", replacement="unigram")
+    assert card["splits"]["train"]["shards"] > 5
+    assert len(loaded) == 2  # for counting pieces, and for writing shards
 
 
 def test_a_real_book(shared_data, minilm_folder, tmp_path):
@@ -310,11 +351,32 @@ def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, mo
     assert capfd.readouterr() == ("", "")  # Beam's own report is kept from the user
 
 
-def test_bad_lines_can_be_skipped(corpus, tmp_path):
+def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_path, capsys):
     path = tmp_path / "a.txt"
-    path.write_bytes(corpus.text(4).encode() + b"\ncaf\xe9\n\n" + corpus.text(5).encode())
-    card = make(corpus, str(path), tmp_path / "data", bad_lines="skip")
-    assert card["counters"]["skipped_lines"] == 1
+    bad = b"\ncaf\xe9\nna\xefve\nA\0b\n\n"
+    path.write_bytes(corpus.text(4).encode() + bad + corpus.text(5).encode())
+    (tmp_path / "b.jsonl").write_text('{"text": "w1 w2. w3."}\n{"text"\n{"txt": "w4"}\n')
+    corpus.vocabulary.save(tmp_path / "vocab.txt")
+    arguments = ["pretraining-data", "--input", str(path), str(tmp_path / "b.jsonl"), "--vocab"]
+    arguments += [str(tmp_path / "vocab.txt"), "--output", str(tmp_path / "data")]
+    arguments += ["--bad-lines", "skip", "--max-length", "16", "--max-predictions", "2"]
+    arguments += ["--direct_num_workers=1"]
+    assert main(arguments) == 0
+    card = DataFolder.open(tmp_path / "data").card
+    skipped = {k: v for k, v in card["counters"].items() if k.startswith("skipped")}
+    assert skipped == {
+        "skipped_lines_not_utf8": 2,
+        "skipped_lines_with_nul": 1,
+        "skipped_lines_not_json": 1,
+        "skipped_lines_without_text": 1,
+    }
+    printed = capsys.readouterr().out
+    assert "Skipped 2 lines: not utf8." in printed and "Skipped 1 line: with nul." in printed
+    train = card["splits"]["train"]
+    made_of = f"made of {train['sentences']} sentences with {train['tokens_of_text']:,} tokens"
+    assert made_of in printed
+    assert train["truncated_pairs"] > 0
+    assert f"; {train['truncated_pairs']} pairs were cut to the length" in printed
 
 
 @pytest.mark.parametrize(
@@ -376,6 +438,47 @@ def test_unigram_replacements_follow_the_text(corpus, tmp_path):
     # A tenth of the tokens is replaced, a quarter of these by w2.
     assert put["unigram"][w2] / total == pytest.approx(0.025, abs=0.005)
     assert len(put["uniform"]) > 100
+
+
+def replaced(folder):
+    """The pieces that stand where others stood, of all rows that training gets in two epochs."""
+    from keras_bert.input_pipeline.pretraining import training_dataset
+
+    put = set()
+    batches = 2 * folder.card["splits"]["train"]["instances"] // 16
+    dataset = training_dataset(folder, vocabulary=folder.vocabulary(), batch_size=16, seed=1)
+    for x, y, weights in dataset.take(batches).as_numpy_iterator():
+        filled = weights["masked_lm"] > 0
+        seen = x["input_ids"][np.nonzero(filled)[0], x["masked_lm_positions"][filled]]
+        put |= set(seen[seen != y["masked_lm"][filled]].tolist())
+    return put - {folder.vocabulary().mask_id}
+
+
+def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_from_the_card(
+    corpus, corpus_files, tmp_path
+):
+    """Beside the vocabulary all counts are on "w7", which is not what the text has."""
+    vocab = tmp_path / "vocab.txt"
+    corpus.vocabulary.save(vocab)
+    w7 = corpus.vocabulary.id("w7")
+    counts = [f"{piece}\t{9 * (piece == 'w7')}\n" for piece in corpus.vocabulary.pieces]
+    (tmp_path / "vocab.counts.tsv").write_text("".join(counts))
+    options = dict(input=corpus_files, vocab=vocab, form="lines", dupe_factor=1, max_length=LENGTH)
+    options |= dict(replacement="unigram", beam_options=["--direct_num_workers=1"])
+    cards = {}
+    for masking in ("static", "dynamic"):
+        make_pretraining_data(output=tmp_path / masking, masking=masking, **options)
+        folder = DataFolder.open(tmp_path / masking)
+        cards[masking] = folder.card
+        found = replaced(folder)
+        assert found == {w7} if masking == "static" else len(found) > 100
+    assert cards["static"]["settings"]["replacement_counts"] == "vocabulary"
+    assert cards["dynamic"]["settings"]["replacement_counts"] is None
+    assert cards["static"]["unigram_counts"] == cards["dynamic"]["unigram_counts"]
+    (tmp_path / "vocab.counts.tsv").write_text("".join(counts[:-1]))
+    with pytest.raises(InputError, match=r"vocab.counts.tsv, line \d+ is the last"):
+        make_pretraining_data(output=tmp_path / "third", **options)
+    assert not (tmp_path / "third").exists()
 
 
 def test_gzip_shards_hold_the_same_rows(corpus, corpus_files, made, tmp_path):
@@ -449,14 +552,29 @@ def test_the_card_is_drawn(made):
     assert data.startswith(b"\x89PNG") and len(data) > 10_000
 
 
+def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_distant_parts(
+    corpus, tmp_path
+):
+    sentences = [" ".join(f"w{n}" for n in range(k, k + 9)) for k in range(0, 9000, 9)]
+    (tmp_path / "a.txt").write_text("\n".join(sentences))
+    card = make(corpus, str(tmp_path / "a.txt"), tmp_path / "data", item_bytes=5000)
+    train = card["splits"]["train"]
+    assert train["shards"] == train["documents"] == 1 and card["splits"]["eval"]["instances"] == 0
+    assert train["random_from_same_document"] == train["random_pairs"] > 100
+    for row in rows_of(tmp_path / "data", "train"):
+        a, b = segments(corpus, row)
+        if row["next_sentence_labels"] == [1]:
+            assert b[0] > a[-1] + LENGTH or a[0] > b[-1] + LENGTH
+
+
 def test_a_line_of_50_mb(corpus, tmp_path):
     """A document, a sentence and a line of 50 MB: cut into rows, nothing of it lost."""
     path = tmp_path / "a.txt"
     with path.open("w") as file:
         for start in range(0, 7_000_000, 1000):
-            file.write(" ".join(f"w{n % 1000}" for n in range(start, start + 1000)) + " ")
+            file.write("    ".join(f"w{n % 1000}" for n in range(start, start + 1000)) + "    ")
         file.write("\n\nw1 w2.\nw3.\n")
-    assert path.stat().st_size > 27e6
+    assert path.stat().st_size > 50e6
     card = make(
         corpus, str(path), tmp_path / "data", objective="mlm", dupe_factor=1, eval_fraction=0,
         max_length=512, masking="dynamic", item_bytes=2 << 20,

@@ -14,6 +14,7 @@ from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.text import Tokenizer
 from keras_bert.text.learn_wordpiece import learn_wordpiece
+from keras_bert.text.piece_counts import read_counts
 from keras_bert.text.vocabulary import Vocabulary
 
 TEXT = """The café's cats sat on the mat, and the Cat\u00adfish sat on the Café-mat. 日本
@@ -54,8 +55,10 @@ def test_words_are_counted_as_the_tokenizer_sees_them(files):
         "a.txt",
         "b.txt.gz",
         "c.jsonl",
+        "vocab.counts.tsv",
         "vocab.txt",
     ]
+    assert read_counts(output, Vocabulary.from_file(output)).tolist() == expected
 
 
 def test_cased_words_keep_capitals_and_accents(files):
@@ -90,7 +93,8 @@ def test_byte_pair_encoding_is_written_as_a_tokenizer_folder(files):
     assert tokenizer.lowercase is False and len(tokenizer) == 60
     assert tokenizer.vocabulary == learned.vocabulary
     assert tokenizer.vocabulary.merges == learned.vocabulary.merges
-    names = ["merges.txt", "tokenizer.json", "tokenizer_config.json", "vocab.json"]
+    assert read_counts(output, tokenizer.vocabulary).tolist() == learned.vocabulary.counts.tolist()
+    names = ["counts.tsv", "merges.txt", "tokenizer.json", "tokenizer_config.json", "vocab.json"]
     assert sorted(entry.name for entry in output.iterdir()) == names
     ids = tokenizer.tokenize(TEXT.split("\n")).flat_values.numpy().tolist()
     assert learned.vocabulary.counts.tolist() == [Counter(ids)[id] for id in range(60)]
@@ -118,6 +122,37 @@ def test_an_existing_output_is_kept_unless_forced(files):
     assert output.read_text() == "mine"
     learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
     assert len(Vocabulary.from_file(output)) == 80
+    output.unlink()
+    with pytest.raises(InputError, match="vocab.counts.tsv exists already"):
+        learn_vocabulary(input=files / "a.txt", output=output, size=80)
+
+
+@pytest.mark.parametrize("setting", [{"min_frequency": 3}, {"alphabet_limit": 20}, {"unused": 5}])
+def test_settings_reach_the_learner(files, setting):
+    learned = learn_vocabulary(input=files / "a.txt", output=files / "v", size=70, **setting)
+    expected = learn_wordpiece(dict(UNCASED), size=70, **setting)
+    assert learned.vocabulary == expected != learn_wordpiece(dict(UNCASED), size=70)
+    assert learned.vocabulary.counts.tolist() == expected.counts.tolist()
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(files):
+    """A limit on the size of files stands in for it."""
+    program = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "import keras_bert.cli.main as cli, data_gen.vocabulary\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "sys.exit(cli.main(sys.argv[1:]))\n"
+    )
+    output = files / "out" / "vocab.txt"
+    run = subprocess.run(
+        [sys.executable, "-c", program, "vocab", "--input", files / "a.txt", "--output", output,
+         "--size=80", "--direct_num_workers=1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 2 and "Traceback" not in run.stderr, run.stderr
+    assert f"keras-bert: {output}" in run.stderr and "cannot be written" in run.stderr
+    assert list((files / "out").iterdir()) == []
 
 
 # With threads, as with processes, an error travels as text.
@@ -134,7 +169,8 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         learn_vocabulary(**settings)
     assert "while running" not in str(refusal.value)
     assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]
-    assert learn_vocabulary(**settings, bad_lines="skip").words == 2
+    learned = learn_vocabulary(**settings, bad_lines="skip")
+    assert learned.words == 2 and learned.skipped_lines == {"not_utf8": 1}
 
 
 @pytest.mark.parametrize(
