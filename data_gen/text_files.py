@@ -8,6 +8,12 @@ WINDOW_BYTES = 64 << 20
 # Names of counters.
 DOCUMENTS_CUT = "long_documents_cut"
 _SKIPPED = "skipped_lines_"
+_IN_WORDS = {
+    "not_utf8": "not UTF-8",
+    "with_nul": "with a NUL",
+    "not_json": "not JSON",
+    "without_text": "without a text field",
+}
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -56,11 +62,11 @@ def contents(block, reading, counts):
 
 
 def skipped_lines(counters):
-    """Of a job's counters those of lines that were left out: reason -> number."""
+    """Of a job's counters those of lines that were left out: reason in words -> number."""
     return {
-        name.removeprefix(_SKIPPED): number
-        for name, number in counters.items()
-        if name.startswith(_SKIPPED)
+        words: counters[_SKIPPED + reason]
+        for reason, words in _IN_WORDS.items()
+        if counters.get(_SKIPPED + reason)
     }
 
 

@@ -190,7 +190,7 @@ def run(arguments):
         force=arguments.force,
         beam_options=arguments.beam_options,
     )
-    console.print("\n".join(_summary(card)))
+    console.print("\n".join(_summary(card)), soft_wrap=True)
     if not card["lowercase"] and not arguments.cased:
         console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
     output = shlex.quote(arguments.output)
@@ -204,6 +204,8 @@ def run(arguments):
 
 def _summary(card):
     """What the job read and wrote, from its card."""
+    from data_gen.text_files import skipped_lines
+
     counters, train = card["counters"], card["splits"]["train"]
     forms = [
         f"{count:,} of the form {name.removeprefix('files_of_form_')}"
@@ -214,12 +216,11 @@ def _summary(card):
         f"Read {counters['bytes_of_text'] / 1e6:,.1f} MB in {counters['documents']:,} documents "
         f"(files: {', '.join(forms)})."
     )
+    for reason, count in skipped_lines(counters).items():
+        yield f"Skipped {_number(count, 'line')}: {reason}."
     for name, count in counters.items():
-        what, _, reason = name.partition("_lines_" if "_lines_" in name else "_")
-        reason = reason.replace("_", " ")
-        if what == "skipped":
-            yield f"Skipped {_number(count, 'line')}: {reason}."
-        elif what == "dropped":
+        if name.startswith("dropped_"):
+            reason = name.removeprefix("dropped_").replace("_", " ")
             yield f"Left out {_number(count, 'document')}: {reason}."
     if counters.get("empty_rows"):
         yield f"Skipped {_number(counters['empty_rows'], 'row')} without text."

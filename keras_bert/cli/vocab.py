@@ -101,7 +101,7 @@ def run(arguments):
             beam_options=arguments.beam_options,
         )
     for reason, number in learned.skipped_lines.items():
-        console.print(f"Skipped {number:,} lines: {reason.replace('_', ' ')}.")
+        console.print(f"Skipped {number:,} line{'' if number == 1 else 's'}: {reason}.")
     counts = learned.vocabulary.counts
     console.print(
         f"{len(learned.vocabulary):,} pieces from {learned.words:,} words "

@@ -12,12 +12,12 @@ import numpy as np
 from keras_bert.errors import InputError
 from keras_bert.text.vocabulary import FILE, read_text
 
-_FILE = "counts.tsv"
+_NAME = "counts.tsv"
 
 
 def counts_path(path, *, is_folder):
     """Where the counts of the vocabulary at `path` (a str, of any file system) lie."""
-    return f"{path}/{_FILE}" if is_folder else f"{path.removesuffix('.txt')}.{_FILE}"
+    return f"{path}/{_NAME}" if is_folder else f"{path.removesuffix('.txt')}.{_NAME}"
 
 
 def counts_text(vocabulary):

@@ -371,7 +371,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
         "skipped_lines_without_text": 1,
     }
     printed = capsys.readouterr().out
-    assert "Skipped 2 lines: not utf8." in printed and "Skipped 1 line: with nul." in printed
+    assert "Skipped 2 lines: not UTF-8." in printed and "Skipped 1 line: with a NUL." in printed
     train = card["splits"]["train"]
     made_of = f"made of {train['sentences']} sentences with {train['tokens_of_text']:,} tokens"
     assert made_of in printed

@@ -170,7 +170,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
     assert "while running" not in str(refusal.value)
     assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]
     learned = learn_vocabulary(**settings, bad_lines="skip")
-    assert learned.words == 2 and learned.skipped_lines == {"not_utf8": 1}
+    assert learned.words == 2 and learned.skipped_lines == {"not UTF-8": 1}
 
 
 @pytest.mark.parametrize(
