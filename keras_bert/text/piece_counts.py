@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert.errors import InputError
-from keras_bert.text.vocabulary import FILE, read_text
+from keras_bert.text.vocabulary import FILE, decode, read_bytes
 
 _NAME = "counts.tsv"
 
@@ -36,7 +36,8 @@ def read_counts(path, vocabulary):
     file = Path(counts_path(str(path).rstrip("/"), is_folder=Path(path).is_dir()))
     if not file.exists():
         return None
-    lines = read_text(file, what="a piece, a tab and its count a line").removesuffix("\n")
+    lines = decode(read_bytes(file), file, what="a piece, a tab and its count a line")
+    lines = lines.removesuffix("\n")
     counts = []
     for number, line in enumerate(lines.split("\n")):
         piece, _, count = line.rpartition("\t")
