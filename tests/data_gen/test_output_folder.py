@@ -111,15 +111,14 @@ def undisturbed(corpus, corpus_files, tmp_path_factory):
     return output
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path, workers):
+def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path):
     """The real command, killed when the first of its shards is there; its workers are not."""
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     output = tmp_path / "data"
     command = [sys.executable, "-m", "keras_bert.cli.main", "pretraining-data"]
     command += ["--input", corpus_files, "--vocab", tmp_path / "vocab.txt", "--output", output]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
-    command += [f"--direct_num_workers={workers}"]
+    command += ["--direct_num_workers=2"]
     job = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 240
     while not list(output.glob("*.tfrecord*")) and job.poll() is None:
@@ -130,8 +129,10 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
     with pytest.raises(InputError, match="did not finish"):
         DataFolder.open(output)
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Next: keras-bert inspect" in again.stdout
+    make_pretraining_data(
+        input=corpus_files, vocab=tmp_path / "vocab.txt", output=output, **SETTINGS,
+        beam_options=["--direct_num_workers=1"],
+    )  # fmt: skip
     assert names(output) == names(undisturbed)
     for path in output.glob("*.tfrecord*"):
         assert path.read_bytes() == (undisturbed / path.name).read_bytes()
