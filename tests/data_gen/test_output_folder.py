@@ -8,11 +8,13 @@ import sys
 import time
 
 import pytest
+from apache_beam.io.filesystems import FileSystems
 
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
+from keras_bert.records.folder import CARD
 
 SHARD = "pretraining_data-train.tfrecord-00000-of-00002"
 
@@ -138,16 +140,23 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
         assert path.read_bytes() == (undisturbed / path.name).read_bytes()
 
 
-def test_a_full_disk_is_one_sentence(corpus, corpus_files, tmp_path, monkeypatch):
-    from data_gen import shards
+@pytest.mark.parametrize("name", ["vocab.txt", "00000-of-", CARD, "features.json", COMPLETED])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(
+    corpus, corpus_files, tmp_path, monkeypatch, name
+):
+    """The disk is full when this file is written."""
+    create = FileSystems.create
 
-    def full(local, path):
-        raise OSError(28, "No space left on device")
+    def full(path, *arguments, **options):
+        if name in path:
+            raise OSError(28, "No space left on device")
+        return create(path, *arguments, **options)
 
-    monkeypatch.setattr(shards, "put", full)
-    with pytest.raises(InputError, match="shard .* cannot be written: .*No space left on device"):
+    monkeypatch.setattr(FileSystems, "create", full)
+    with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",
-            beam_options=["--direct_num_workers=1"],
+            dupe_factor=1, beam_options=["--direct_num_workers=1"],
         )  # fmt: skip
+    assert "while running" not in str(refusal.value)
     assert not (tmp_path / "data").exists()
