@@ -1,5 +1,6 @@
 """The dataset card on one page, as a picture."""
 
+import functools
 import os
 import tempfile
 from importlib.util import find_spec
@@ -24,11 +25,13 @@ def draw_card(card, vocabulary, folder):
     # Not pyplot: it holds figures for the whole process, and looks for a screen.
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 7), layout="constrained")
+    figure = Figure(figsize=(10, 7.5), layout="constrained")
     lengths, pieces = figure.subplots(2, 1)
     _draw_lengths(lengths, card)
     _draw_pieces(pieces, card, vocabulary)
-    figure.suptitle("\n".join(_facts(card)), fontsize=9, x=0.01, ha="left")
+    heading, *facts = _facts(card)
+    figure.suptitle(heading, fontsize=13, fontweight="bold", x=0.01, ha="left")
+    lengths.set_title("\n".join(facts), fontsize=10, loc="left")
     with tempfile.TemporaryDirectory(prefix="keras_bert_") as place:
         local = os.path.join(place, PICTURE)
         figure.savefig(local, dpi=120, metadata={"Software": None})
@@ -41,23 +44,25 @@ def _facts(card):
     rows = max(1, train["instances"])
     fill = train["tokens"] / (rows * card["max_length"])
     yield (
-        f"{card['objective']}, {card['masking']} masks ({card['settings']['mask_unit']}), "
+        f"{card['objective']}: {card['masking']} masks by {card['settings']['mask_unit']}, "
         f"rows of at most {card['max_length']} tokens"
     )
     for split, counts in card["splits"].items():
         yield (
             f"{split}: {counts['instances']:,} rows, {counts['tokens']:,} tokens, "
-            f"shards: {counts['shards']:,}"
+            f"{counts['shards']:,} shard{'' if counts['shards'] == 1 else 's'}"
         )
     facts = [f"rows are {fill:.1%} full"]
     if "predictions" in train:
         facts.append(f"{train['predictions'] / rows:.1f} masked tokens a row")
     if "random_pairs" in train:
         facts.append(f"{train['random_pairs'] / rows:.1%} random second segments")
-    unknown = train.get("unknown_tokens", 0) / max(1, train.get("tokens_of_text", 0))
-    facts.append(f"[UNK] {unknown:.3%} of the tokens")
-    facts.append(f"unigram entropy {card['unigram_entropy']:.3f} nats a token")
     yield ", ".join(facts)
+    unknown = train.get("unknown_tokens", 0) / max(1, train.get("tokens_of_text", 0))
+    yield (
+        f"[UNK] {unknown:.3%} of the tokens, unigram entropy {card['unigram_entropy']:.3f} nats a "
+        "token"
+    )
 
 
 def _draw_lengths(axes, card):
@@ -65,8 +70,11 @@ def _draw_lengths(axes, card):
     axes.bar(np.arange(len(counts)), counts, width=1.0, color=_COLOUR)
     axes.set_xlim(0, len(counts))
     axes.set_xlabel("tokens in a row (train)")
-    axes.set_ylabel("rows")
+    axes.set_ylabel("rows (logarithmic)")
     axes.set_yscale("symlog")  # nearly all rows are full
+    axes.set_ylim(0, 3 * max(1, counts.max()))  # so that the end of the highest bar is seen
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
 
 
 def _draw_pieces(axes, card, vocabulary):
@@ -76,8 +84,27 @@ def _draw_pieces(axes, card, vocabulary):
     frequent = np.argsort(-shares, kind="stable")[:_FREQUENT]
     frequent = frequent[shares[frequent] > 0]
     axes.bar(np.arange(len(frequent)), 100 * shares[frequent], color=_COLOUR)
-    # "$" would begin a formula.
-    names = [vocabulary.piece_name(int(token)).replace("$", r"\$") for token in frequent]
+    names = [_label(vocabulary.piece_name(int(token))) for token in frequent]
     axes.set_xticks(np.arange(len(frequent)), names, rotation=60, ha="right")
-    axes.set_xlabel("the most frequent pieces")
+    for label in axes.get_xticklabels():
+        if not any(map(str.isalnum, label.get_text())):  # a comma is hard to tell from a speck
+            label.set(fontsize=16, fontweight="bold", rotation=0, ha="center")
+    axes.set_xlabel("the most frequent pieces (train)")
     axes.set_ylabel("% of the tokens")
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def _label(piece):
+    """A piece as it can be drawn: characters that the font lacks by their code points."""
+    known = _characters_of_the_font()
+    shown = "".join(c if ord(c) in known else f"U+{ord(c):04X}" for c in piece)
+    return shown.replace("$", r"\$")  # which would begin a formula
+
+
+@functools.cache
+def _characters_of_the_font():
+    from matplotlib import font_manager, ft2font
+
+    path = font_manager.findfont(font_manager.FontProperties())
+    return frozenset(ft2font.FT2Font(path).get_charmap())

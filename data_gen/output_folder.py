@@ -61,11 +61,14 @@ class OutputFolder:
             return file.read().decode("utf-8")
 
     def write(self, name, text):
-        """Writes a small text file."""
-        with FileSystems.create(
-            self.file(name), "text/plain", CompressionTypes.UNCOMPRESSED
-        ) as file:
-            file.write(text.encode("utf-8"))
+        """Writes a small text file; `InputError` where it cannot be written."""
+        try:
+            with FileSystems.create(
+                self.file(name), "text/plain", CompressionTypes.UNCOMPRESSED
+            ) as file:
+                file.write(text.encode("utf-8"))
+        except (OSError, BeamIOError) as error:
+            raise InputError(f"{self.file(name)} cannot be written: {error}") from None
 
     def shards(self):
         """How many shards are finished, and how many there will be (None: not known yet)."""

@@ -152,9 +152,9 @@ def make_pretraining_data(
     work = sum(window.size for window in windows) * settings.dupe_factor
     workers = min(max(1, math.ceil(work / _BYTES_A_WORKER)), os.cpu_count() or 1)
     folder = OutputFolder(output, force=force)
-    for name, text in vocabulary.files().items():
-        folder.write(name, text)
     try:
+        for name, text in vocabulary.files().items():
+            folder.write(name, text)
         with Progress(folder):
             runner.run(
                 lambda pipeline: add_steps(
@@ -162,15 +162,15 @@ def make_pretraining_data(
                 ),
                 [f"--direct_num_workers={workers}", *beam_options],
             )
+        card = json.loads(folder.read(CARD))
+        if compression is None:  # tfds has no compressed records
+            folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
+            folder.write(tfds_metadata.FEATURES, tfds_metadata.features(settings.spec))
+        draw_card(card, vocabulary, folder)
+        folder.finish()
     except InputError:
         folder.discard()
         raise
-    card = json.loads(folder.read(CARD))
-    if compression is None:  # tfds has no compressed records
-        folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
-        folder.write(tfds_metadata.FEATURES, tfds_metadata.features(settings.spec))
-    draw_card(card, vocabulary, folder)
-    folder.finish()
     return card
 
 

@@ -95,12 +95,18 @@ def groups(item, settings):
 
 
 def put(local, path):
-    """Copies a local file to `path` on any file system: aside first, then renamed."""
+    """Copies a local file to `path` on any file system: aside first, then renamed.
+
+    Raises `InputError` where it cannot be written.
+    """
     aside = f"{path}.part-{uuid.uuid4().hex}"
-    with open(local, "rb") as source:
-        with FileSystems.create(
-            aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
-        ) as target:
-            while chunk := source.read(_COPIED_AT_ONCE):
-                target.write(chunk)
-    FileSystems.rename([aside], [path])
+    try:
+        with open(local, "rb") as source:
+            with FileSystems.create(
+                aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
+            ) as target:
+                while chunk := source.read(_COPIED_AT_ONCE):
+                    target.write(chunk)
+        FileSystems.rename([aside], [path])
+    except (OSError, BeamIOError) as error:
+        raise InputError(f"{path} cannot be written: {error}") from None

@@ -2,7 +2,7 @@
 
 Pieces are joined to words. What was masked stands in brackets behind what the model sees:
 [MASK]{cat}, cat{cat} where the token was left as it is, dog{cat} where another was put in its
-place. Of spans, the words just outside are underlined.
+place. A span stands between < and >, and the tokens just outside, its boundaries, are underlined.
 """
 
 SUMMARY = "show rows of pre-training data as text"
@@ -64,13 +64,17 @@ def run(arguments):
 def _as_text(instance):
     from rich.text import Text
 
-    text = Text(f"{instance.number}", style="bold")
+    text = Text()  # without a style of its own, which all that follows would have
+    text.append(f"{instance.number}", style="bold")
     if instance.is_next is not None:
         text.append("  is next" if instance.is_next else "  random", style="bold")
     text.append("\n")
-    for number, piece in enumerate(instance.pieces):
+    pieces = instance.pieces
+    for number, piece in enumerate(pieces):
         if number and piece.word_start:
             text.append(" ")
+        if piece.span and pieces[number - 1].span != piece.span:
+            text.append("<", style="bold")
         style = "dim" if piece.segment is None else _COLOURS[piece.segment]
         if piece.boundary:
             style += " underline"
@@ -78,6 +82,9 @@ def _as_text(instance):
             text.append(piece.text, style=style)
         else:
             text.append(f"{piece.text}{{{piece.original}}}", style=f"bold reverse {style}")
+        # A span never ends a row: there is a [SEP].
+        if piece.span and pieces[number + 1].span != piece.span:
+            text.append(">", style="bold")
     return text
 
 

@@ -404,6 +404,42 @@ def test_the_command(folders, capsys):
     assert "no data folder" in capsys.readouterr().err
 
 
+def test_spans_are_seen_with_and_without_colours(folders, capsys, monkeypatch):
+    folder = folders["spans"]
+    [instance] = read_instances(folder, folder.shards("train"), count=1)
+    arguments = ["inspect", folder.path, "--count", "1"]
+    assert main(arguments) == 0
+    plain = capsys.readouterr().out
+    spans = re.findall(r"<([^>]+)>", plain)
+    assert len(spans) == max(piece.span for piece in instance.pieces) > 0
+    for number, span in enumerate(spans, 1):
+        originals = re.findall(r"\{(\w+)\}", span)
+        assert originals == [piece.original for piece in instance.pieces if piece.span == number]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert main(arguments) == 0
+    coloured = capsys.readouterr().out
+    underlined = "".join(re.findall(r"\x1b\[[\d;]*4;?[\d;]*m([^\x1b]+)", coloured))
+    for piece in instance.pieces:
+        assert not piece.boundary or piece.text in underlined
+    assert re.sub(r"\x1b\[[\d;]*m|\s", "", coloured) == re.sub(r"\s", "", plain)
+
+
+def test_an_offence_is_one_sentence_and_exit_code_2(folders, capsys):
+    folder = folders["single tokens"]
+    [shard] = folder.shards("train")
+    before = open(shard, "rb").read()
+    try:
+        open(shard, "wb").write(before[:5000] + bytes([before[5000] ^ 1]) + before[5001:])
+        assert main(["inspect", folder.path, "--verify"]) == 2
+        printed = capsys.readouterr()
+        assert re.fullmatch(r"keras-bert: .*-00001, record \d+ cannot be read: .*\n", printed.err)
+        assert "Every row obeys" not in printed.out and "Next" not in printed.out
+    finally:
+        open(shard, "wb").write(before)
+
+
 def test_fates_add_up(folders):
     counts = verify(folders["pairs"])["train"]
     assert counts["masked"] + counts["kept"] + counts["replaced"] == counts["predictions"]

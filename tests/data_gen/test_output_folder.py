@@ -8,11 +8,13 @@ import sys
 import time
 
 import pytest
+from apache_beam.io.filesystems import FileSystems
 
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
+from keras_bert.records.folder import CARD
 
 SHARD = "pretraining_data-train.tfrecord-00000-of-00002"
 
@@ -111,15 +113,14 @@ def undisturbed(corpus, corpus_files, tmp_path_factory):
     return output
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path, workers):
+def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path):
     """The real command, killed when the first of its shards is there; its workers are not."""
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     output = tmp_path / "data"
     command = [sys.executable, "-m", "keras_bert.cli.main", "pretraining-data"]
     command += ["--input", corpus_files, "--vocab", tmp_path / "vocab.txt", "--output", output]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
-    command += [f"--direct_num_workers={workers}"]
+    command += ["--direct_num_workers=2"]
     job = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 240
     while not list(output.glob("*.tfrecord*")) and job.poll() is None:
@@ -130,23 +131,32 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
     with pytest.raises(InputError, match="did not finish"):
         DataFolder.open(output)
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Next: keras-bert inspect" in again.stdout
+    make_pretraining_data(
+        input=corpus_files, vocab=tmp_path / "vocab.txt", output=output, **SETTINGS,
+        beam_options=["--direct_num_workers=1"],
+    )  # fmt: skip
     assert names(output) == names(undisturbed)
     for path in output.glob("*.tfrecord*"):
         assert path.read_bytes() == (undisturbed / path.name).read_bytes()
 
 
-def test_a_full_disk_is_one_sentence(corpus, corpus_files, tmp_path, monkeypatch):
-    from data_gen import shards
+@pytest.mark.parametrize("name", ["vocab.txt", "00000-of-", CARD, "features.json", COMPLETED])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(
+    corpus, corpus_files, tmp_path, monkeypatch, name
+):
+    """The disk is full when this file is written."""
+    create = FileSystems.create
 
-    def full(local, path):
-        raise OSError(28, "No space left on device")
+    def full(path, *arguments, **options):
+        if name in path:
+            raise OSError(28, "No space left on device")
+        return create(path, *arguments, **options)
 
-    monkeypatch.setattr(shards, "put", full)
-    with pytest.raises(InputError, match="shard .* cannot be written: .*No space left on device"):
+    monkeypatch.setattr(FileSystems, "create", full)
+    with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",
-            beam_options=["--direct_num_workers=1"],
+            dupe_factor=1, beam_options=["--direct_num_workers=1"],
         )  # fmt: skip
+    assert "while running" not in str(refusal.value)
     assert not (tmp_path / "data").exists()

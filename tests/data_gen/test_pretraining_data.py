@@ -14,6 +14,7 @@ from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
 
@@ -550,6 +551,21 @@ def test_the_card_is_drawn(made):
     pytest.importorskip("matplotlib")
     data = (made[2] / "dataset_card.png").read_bytes()
     assert data.startswith(b"\x89PNG") and len(data) > 10_000
+
+
+def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd):
+    """The font of the picture has no Chinese, and "$" begins a formula."""
+    pytest.importorskip("matplotlib")
+    vocabulary = Vocabulary([*SPECIAL_PIECES, "我", "们", "$", "\\", "##é", "_", "^{"])
+    (tmp_path / "a.txt").write_text("我 们 $ \\ 我 们.\n我 $.\n\n我 我 $ _ 们\n")
+    card = make_pretraining_data(
+        input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data", form="lines",
+        eval_fraction=0, beam_options=["--direct_num_workers=1"],
+    )  # fmt: skip
+    assert card["unigram_counts"][5] == 5
+    assert (tmp_path / "data" / "dataset_card.png").read_bytes().startswith(b"\x89PNG")
+    assert not [warning for warning in recwarn if "lyph" in str(warning.message)]
+    assert "lyph" not in capfd.readouterr().err
 
 
 def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_distant_parts(
