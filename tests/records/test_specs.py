@@ -127,8 +127,10 @@ def test_pad_never_cuts(in_graph, sizes, message):
         function(parsed_batch(), *sizes)
 
 
-def test_padded_rows_are_read_by_the_feature_spec_of_google_research_bert():
-    # run_pretraining.py of google-research/bert, name_to_features, with 8 and 3.
+def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_the_model_garden():
+    # run_pretraining.py of google-research/bert, name_to_features, with 8 and 3; the TF Model
+    # Garden's pretrain_dataloader.py, _name_to_features, asks for the same (with its default of
+    # use_v2_feature_names=False) and parses row by row.
     theirs = {
         "input_ids": tf.io.FixedLenFeature([8], tf.int64),
         "input_mask": tf.io.FixedLenFeature([8], tf.int64),
@@ -145,3 +147,5 @@ def test_padded_rows_are_read_by_the_feature_spec_of_google_research_bert():
     assert set(parsed) == set(batch)
     for name, value in batch.items():
         np.testing.assert_array_equal(parsed[name], value, err_msg=name)
+        one_by_one = [tf.io.parse_single_example(row, theirs)[name] for row in rows]
+        np.testing.assert_array_equal(tf.stack(one_by_one), value, err_msg=name)
