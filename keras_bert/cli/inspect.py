@@ -54,11 +54,11 @@ def run(arguments):
             console.print(_as_text(instance), soft_wrap=not console.is_terminal)
             console.print()
     given = shlex.quote(folder.path)
-    console.print(
-        f"Next: keras-bert pretrain --data {given} --vocab {given} --architecture tiny "
-        "--steps 10000 --output pretrained",
-        soft_wrap=True,
-    )
+    if folder.card["objective"] != "span":
+        following = f"pretrain --data {given} --vocab {given} --architecture tiny --steps 10000"
+        console.print(f"Next: keras-bert {following} --output pretrained", soft_wrap=True)
+    elif not arguments.verify:  # pretrain refuses spans as long as there is no head for them
+        console.print(f"Next: keras-bert inspect {given} --verify", soft_wrap=True)
 
 
 def _as_text(instance):

@@ -194,12 +194,13 @@ def run(arguments):
     if not card["lowercase"] and not arguments.cased:
         console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
     output = shlex.quote(arguments.output)
-    console.print(
-        f"Next: keras-bert inspect {output}, or keras-bert pretrain --data {output} "
-        f"--architecture tiny --vocab {shlex.quote(arguments.vocab)} --output pretrained "
-        "--steps 10000",
-        soft_wrap=True,
-    )
+    following = f"keras-bert inspect {output}"
+    if arguments.objective != "span":  # which pretrain refuses as long as there is no head for it
+        following += (
+            f", or keras-bert pretrain --data {output} --architecture tiny "
+            f"--vocab {shlex.quote(arguments.vocab)} --output pretrained --steps 10000"
+        )
+    console.print(f"Next: {following}", soft_wrap=True)
 
 
 def _summary(card):

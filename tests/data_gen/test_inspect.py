@@ -404,6 +404,18 @@ def test_the_command(folders, capsys):
     assert "no data folder" in capsys.readouterr().err
 
 
+def test_the_next_command_is_one_that_takes_these_rows(folders, capsys):
+    """`pretrain` refuses rows of spans, so that nobody is sent there with them."""
+    for name, hint in (("pairs", "Next: keras-bert pretrain --data"), ("spans", "--verify")):
+        assert main(["inspect", folders[name].path, "--count", "1"]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert (
+            last.startswith("Next: ")
+            and hint in last
+            and ("pretrain -" in last) != (name == "spans")
+        )
+
+
 def test_spans_are_seen_with_and_without_colours(folders, capsys, monkeypatch):
     folder = folders["spans"]
     [instance] = read_instances(folder, folder.shards("train"), count=1)
