@@ -16,6 +16,7 @@ minutes on two cores.
 import argparse
 import os
 import statistics
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -52,6 +53,37 @@ def main():
     for algorithm in ("wordpiece", "bpe"):
         for size in arguments.sizes:
             compare(algorithm, size, counts, left_out, arguments.turns)
+    compare_with_tensorflow_text(max(arguments.sizes), counts)
+    time_the_job(learned_from[: int(arguments.megabytes * MEGABYTE)], max(arguments.sizes))
+
+
+def compare_with_tensorflow_text(size, counts):
+    """Prints what TensorFlow Text's own learner takes and gives; once, as it takes so long."""
+    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
+
+    from keras_bert.text.vocabulary import SPECIAL_PIECES
+
+    watch = Stopwatch()
+    pieces = learner.learn(list(counts.items()), size, list(SPECIAL_PIECES))
+    seconds, processor = watch.read()
+    row = f"{size:14,}{len(pieces):14,}{'':14}{seconds:14.2f}{processor:14.2f}"
+    print(f"{'wordpiece, tf-text':24}{row}")
+
+
+def time_the_job(text, size):
+    """Prints the time of the whole job, and of one that has next to nothing to do: its start-up."""
+    from data_gen.vocabulary import learn_vocabulary
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, part in (("start-up (a tiny text)", text[:20_000]), ("whole job", text)):
+            file = Path(folder) / "text.txt"
+            file.write_text(part, encoding="utf-8")
+            watch = Stopwatch()
+            learn_vocabulary(
+                input=file, output=Path(folder) / name, size=size,
+                beam_options=["--direct_num_workers=1"],
+            )  # fmt: skip
+            print(f"keras-bert vocab, {name}: {watch.read()[0]:.1f} s, imports not counted")
 
 
 def read(books):
