@@ -11,8 +11,9 @@ QUICKSTART := quickstart
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
 
+# Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
 test: $(VENV)/installed-test
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check

@@ -28,7 +28,7 @@ class BertEncoder(keras.Model):
 
     Gives a dictionary:
 
-    - `sequence_output` (B, S, D)
+    - `sequence_output` (B, S, D); what stands at padding means nothing
     - `pooled_output` (B, D), where the config has a pooler (in a packed row it reads the first
       text alone)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-# What holds no TensorFlow; and of it not the counts, which are no backend's business.
+# What holds no TensorFlow but in tests that are marked; and of it not the counts, which are no
+# backend's business.
 TESTS = ["tests/layers", "tests/heads", "tests/test_encoder.py"]
 NOT_THESE = "not parameter_counts"
 
@@ -21,7 +22,7 @@ NOT_THESE = "not parameter_counts"
 def test_layers_heads_and_encoder_pass_on_jax():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
     run = subprocess.run(
-        [*command, "-k", NOT_THESE],
+        [*command, "-k", NOT_THESE, "-m", "not only_tensorflow"],
         cwd=REPOSITORY,
         env={**os.environ, "KERAS_BACKEND": "jax"},
         capture_output=True,

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.dense import activation, dense
+from keras_bert.layers.activations import activation
+from keras_bert.layers.dense import dense
 from keras_bert.layers.layer_norm import LayerNorm
 
 
@@ -49,13 +50,13 @@ class MaskedLMHead(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, hidden, positions):
+    def call(self, hidden, positions, training=None):
         batch, length, width = ops.shape(hidden)
         # Rows of the flattened batch: one plain lookup.
         rows = ops.cast(positions, "int32") + length * ops.arange(batch, dtype="int32")[:, None]
         rows = ops.reshape(rows, (-1,))
         x = ops.take(ops.reshape(hidden, (-1, width)), rows, axis=0)  # (B * P, D)
-        x = self.layer_norm(self.activation(self.dense(x)))  # (B * P, D)
+        x = self.layer_norm(self.activation(self.dense(x), training=training))  # (B * P, D)
         output_embedding = ops.cast(self.token_embedding.embeddings, self.compute_dtype)
         logits = ops.matmul(x, ops.transpose(output_embedding)) + self.bias  # (B * P, V)
         return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))

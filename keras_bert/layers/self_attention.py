@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert.layers.attention_mask import check_attention_mask
 from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.places import AllPlaces
 
 # Where ops.dot_product_attention reaches a fused kernel. On TensorFlow it has none, and no
 # backend's has dropout.
@@ -20,7 +21,8 @@ class SelfAttention(keras.layers.Layer):
 
     Shapes: hidden (B, S, D), attention_mask bool (B, 1, S or 1, S) -> (B, S, D), and with
     `return_probabilities` also (B, N, S, S), as they are before dropout. A query that may see
-    nothing (padding in a packed row) takes the mean of all; its output means nothing.
+    nothing (padding in a packed row) takes the mean of all; its output means nothing. Given
+    `where`, the places that `hidden` holds the rows of: hidden (R, D) -> (R, D).
 
     Args:
         hidden_size: D.
@@ -64,45 +66,54 @@ class SelfAttention(keras.layers.Layer):
             layer.build((None, None, self.hidden_size))
         self.built = True
 
-    def call(self, hidden, attention_mask, training=None, return_probabilities=False):
-        length = ops.shape(hidden)[1]
-        check_attention_mask(attention_mask, length=hidden.shape[1])
-
-        def heads(x):
-            return ops.reshape(x, (-1, length, self.num_heads, self.head_size))
-
-        query, key, value = (heads(x) for x in self._project(hidden))  # (B, S, N, H)
+    def call(self, hidden, attention_mask, where=None, training=None, return_probabilities=False):
+        alone = where is None
+        if alone:
+            check_attention_mask(attention_mask, length=hidden.shape[1])
+            where = AllPlaces(ops.shape(hidden)[1])
+            hidden = where.take(hidden)  # (R, D)
+        # Scaling the query's kernel is the least work; but in prediction on a CPU TensorFlow joins
+        # a scale of the scores, and the mask with it, to the product that makes them (float32).
+        scale = 1 / math.sqrt(self.head_size)
+        joined = not training and self.compute_dtype == "float32"
+        query_scale, score_scale = (1.0, scale) if joined else (scale, 1.0)
+        projected = where.put(self._project(hidden, query_scale))  # (B, S, 3 D)
+        projected = ops.reshape(
+            projected, (-1, ops.shape(projected)[1], 3, self.num_heads, self.head_size)
+        )
         dropping = bool(training) and self.dropout_rate > 0
         fused = keras.backend.backend() in _BACKENDS_WITH_FUSED_ATTENTION
         probabilities = None
         if fused and not dropping and not return_probabilities:
-            context = ops.dot_product_attention(query, key, value, mask=attention_mask, scale=1.0)
+            query, key, value = (projected[:, :, i] for i in range(3))  # (B, S, N, H)
+            context = ops.dot_product_attention(
+                query, key, value, mask=attention_mask, scale=score_scale
+            )
         else:
-            context, probabilities = self._attend(query, key, value, attention_mask, training)
-        context = ops.reshape(context, (-1, self.hidden_size))  # (B * S, D)
-        output = ops.reshape(self.projection(context), (-1, length, self.hidden_size))
+            context, probabilities = self._attend(projected, attention_mask, training, score_scale)
+        context = ops.reshape(context, (*ops.shape(context)[:2], self.hidden_size))  # (B, S, D)
+        output = self.projection(where.take(context))
+        if alone:
+            output = where.put(output)
         return (output, probabilities) if return_probabilities else output
 
-    def _project(self, hidden):
-        """-> query, key and value (B * S, D), the query scaled by the root of the head's width.
+    def _project(self, rows, query_scale):
+        """(R, D) -> query, key and value side by side (R, 3 D).
 
-        One product with the three kernels side by side: it has one gradient for `hidden` instead
-        of three to add up, and scaling a kernel is cheaper than scaling every query. Rows are
-        flat because a bias can then be joined to the product.
+        One product with the three kernels side by side: it has one gradient for `rows` instead
+        of three to add up. Rows are flat because a bias can then be joined to the product.
         """
-        scale = 1 / math.sqrt(self.head_size)
-        kernels = [self.query.kernel * scale, self.key.kernel, self.value.kernel]
-        biases = [self.query.bias * scale, self.key.bias, self.value.bias]
-        flat = ops.reshape(hidden, (-1, self.hidden_size))
-        together = ops.matmul(flat, ops.concatenate(kernels, axis=1))  # (B * S, 3 D)
-        return ops.split(together + ops.concatenate(biases, axis=0), 3, axis=-1)
+        kernels = [self.query.kernel * query_scale, self.key.kernel, self.value.kernel]
+        biases = [self.query.bias * query_scale, self.key.bias, self.value.bias]
+        together = ops.matmul(rows, ops.concatenate(kernels, axis=1))
+        return together + ops.concatenate(biases, axis=0)
 
-    def _attend(self, query, key, value, attention_mask, training):
-        """-> context (B, S, N, H), probabilities (B, N, S, S)."""
-        query = ops.transpose(query, (0, 2, 1, 3))  # (B, N, S, H)
-        key = ops.transpose(key, (0, 2, 1, 3))
-        value = ops.transpose(value, (0, 2, 1, 3))
-        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # (B, N, S, S)
+    def _attend(self, projected, attention_mask, training, scale):
+        """(B, S, 3, N, H) -> context (B, S, N, H), probabilities (B, N, S, S)."""
+        query, key, value = ops.unstack(ops.transpose(projected, (2, 0, 3, 1, 4)), 3)
+        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # (B, N, S, H) x … -> (B, N, S, S)
+        if scale != 1:
+            scores = scores * scale
         # Adding is cheaper than choosing, and has no gradient. What is added is far below any
         # score, and finite, so that a row without any True is finite too.
         lowest = -3e4 if keras.backend.standardize_dtype(scores.dtype) == "float16" else -1e9

@@ -1,11 +1,12 @@
 """A post-norm Transformer block (Vaswani et al. 2017, section 3.1)."""
 
 import keras
-from keras import ops
 
-from keras_bert.layers.dense import activation, dense
+from keras_bert.layers.activations import activation
+from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.layer_norm import LayerNorm
+from keras_bert.layers.places import places
 from keras_bert.layers.self_attention import SelfAttention
 
 
@@ -14,7 +15,8 @@ class TransformerBlock(keras.layers.Layer):
     """Self-attention and a feed-forward layer, each added to its input and then normalised.
 
     Shapes: hidden (B, S, D), attention_mask bool (B, 1, S or 1, S) -> (B, S, D), and with
-    `return_probabilities` also the attention probabilities (B, N, S, S).
+    `return_probabilities` also the attention probabilities (B, N, S, S). The output at padding
+    means nothing; it is 0 where padding is left out of the work.
 
     Args:
         hidden_size: D.
@@ -79,20 +81,23 @@ class TransformerBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, hidden, attention_mask, training=None, return_probabilities=False):
+        where = places(hidden, attention_mask)
+        rows = where.take(hidden)  # (R, D), padding left out where that is possible
         attended = self.attention(
-            hidden, attention_mask, training=training, return_probabilities=return_probabilities
+            rows,
+            attention_mask,
+            where=where,
+            training=training,
+            return_probabilities=return_probabilities,
         )
         probabilities = None
         if return_probabilities:
             attended, probabilities = attended
         attended = self.attention_dropout(attended, training=training)
-        hidden = self.attention_norm(hidden + attended)  # (B, S, D)
-        # Flat rows: TensorFlow joins a bias to the product before it, but not through a reshape.
-        flat = ops.reshape(hidden, (-1, self.settings["hidden_size"]))  # (B * S, D)
-        wide = self.activation(self.feedforward_in(flat))  # (B * S, intermediate)
-        narrow = ops.reshape(self.feedforward_out(wide), ops.shape(hidden))
-        narrow = self.feedforward_dropout(narrow, training=training)
-        hidden = self.feedforward_norm(hidden + narrow)  # (B, S, D)
+        rows = self.attention_norm(rows + attended)
+        wide = self.activation(self.feedforward_in(rows), training=training)  # (R, intermediate)
+        narrow = self.feedforward_dropout(self.feedforward_out(wide), training=training)
+        hidden = where.put(self.feedforward_norm(rows + narrow))  # (B, S, D)
         return (hidden, probabilities) if return_probabilities else hidden
 
     def get_config(self):

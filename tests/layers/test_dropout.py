@@ -46,6 +46,18 @@ def test_draws_anew_each_time_and_again_from_the_same_seed():
     np.testing.assert_array_equal(first, np.asarray(other(x, training=True)))
 
 
+@pytest.mark.only_tensorflow
+def test_a_compiled_program_draws_the_same():
+    """It is the same generator; the one that TensorFlow prefers for XLA crawls on a CPU."""
+    import tensorflow as tf
+
+    one, other = Dropout(rate=0.3, seed=3), Dropout(rate=0.3, seed=3)
+    x = tf.ones((40, 50))
+    plain = tf.function(lambda: one(x, training=True))()
+    compiled = tf.function(lambda: other(x, training=True), jit_compile=True)()
+    np.testing.assert_array_equal(np.asarray(plain), np.asarray(compiled))
+
+
 def test_does_nothing_outside_training_or_at_rate_zero():
     x = np.ones((5, 5), "float32")
     np.testing.assert_array_equal(np.asarray(Dropout(rate=0.5)(x)), x)

@@ -1,0 +1,105 @@
+"""Which places of a padded batch the dense layers work on: every one, or those with a token.
+
+A dense layer takes each place for itself, so that work on padding is wasted. Where shapes may vary
+(TensorFlow outside XLA) the tokens of a batch are gathered into rows without padding, as in
+"Effective Transformer" (ByteDance 2020); attention alone sees the batch as it is.
+"""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.attention_mask import check_attention_mask
+
+# Gathering costs about as much as working on this share of padding.
+_WORTHWHILE = 0.1
+
+
+def places(hidden, attention_mask):
+    """The places to work on.
+
+    Args:
+        hidden: (B, S, D).
+        attention_mask: bool (B, 1, 1, S), or (B, 1, S, S), whose places are all worked on.
+
+    Raises:
+        ValueError: the mask has another form.
+    """
+    check_attention_mask(attention_mask, length=hidden.shape[1])
+    if attention_mask.shape[2] == 1 and _shapes_may_vary():
+        return TokenPlaces(attention_mask[:, 0, 0])
+    return AllPlaces(ops.shape(hidden)[1])
+
+
+class AllPlaces:
+    """Every place of a batch of rows of `length` S."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def take(self, x):
+        """(B, S, D) -> (B * S, D)."""
+        return ops.reshape(x, (-1, x.shape[-1]))
+
+    def put(self, rows):
+        """(B * S, D) -> (B, S, D)."""
+        return ops.reshape(rows, (-1, self.length, rows.shape[-1]))
+
+
+class TokenPlaces:
+    """The R places that hold tokens; all of them where little is padding.
+
+    Args:
+        is_token: bool (B, S).
+    """
+
+    def __init__(self, is_token):
+        self.shape = ops.shape(is_token)
+        flat = ops.reshape(is_token, (-1,))
+        tokens = ops.sum(ops.cast(flat, "int32"))
+        total = self.shape[0] * self.shape[1]
+        padding = 1 - ops.cast(tokens, "float32") / ops.cast(total, "float32")
+        self.skipping = padding > _WORTHWHILE
+        taken = ops.logical_or(flat, ops.logical_not(self.skipping))
+        self.places = ops.cast(ops.where(taken)[0], "int32")  # (R,), in the flattened batch
+        # The row of each place (B * S,); R at padding, where a row of zeros is put.
+        rows = ops.cumsum(ops.cast(taken, "int32")) - 1
+        self.rows = ops.where(taken, rows, ops.shape(self.places)[0])
+
+    def take(self, x):
+        """(B, S, D) -> (R, D)."""
+        flat = ops.reshape(x, (-1, x.shape[-1]))
+        return self._where_skipping(lambda: self._exchange(self._gather, self._spread)(flat), flat)
+
+    def put(self, rows):
+        """(R, D) -> (B, S, D), 0 at padding."""
+        x = self._where_skipping(lambda: self._exchange(self._spread, self._gather)(rows), rows)
+        return ops.reshape(x, (*self.shape, rows.shape[-1]))
+
+    def _where_skipping(self, exchange, unchanged):
+        return ops.cond(self.skipping, exchange, lambda: unchanged)
+
+    def _gather(self, flat):
+        return ops.take(flat, self.places, axis=0)
+
+    def _spread(self, rows):
+        zeros = ops.zeros((1, rows.shape[-1]), rows.dtype)
+        return ops.take(ops.concatenate([rows, zeros], axis=0), self.rows, axis=0)
+
+    @staticmethod
+    def _exchange(forward, backward):
+        """Each is the other's gradient; a derived one would add up row by row."""
+        return ops.custom_gradient(lambda x: (forward(x), backward))
+
+
+def _shapes_may_vary():
+    """Whether rows may be as many as there are tokens: not where a program is compiled for a shape.
+
+    Nor is it done with an accelerator, where finding the tokens makes the host wait.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    compiled = control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    return not compiled and not any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
