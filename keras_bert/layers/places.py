@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.attention_mask import check_attention_mask
+from keras_bert.layers.xla import compiled_by_xla
 
 # Gathering costs about as much as working on this share of padding.
 _WORTHWHILE = 0.1
@@ -92,14 +93,12 @@ class TokenPlaces:
 
 
 def _shapes_may_vary():
-    """Whether rows may be as many as there are tokens: not where a program is compiled for a shape.
+    """Whether rows may be as many as there are tokens: on TensorFlow outside XLA, on a CPU.
 
-    Nor is it done with an accelerator, where finding the tokens makes the host wait.
+    With an accelerator the host would wait until the tokens are found.
     """
-    if keras.backend.backend() != "tensorflow":
+    if keras.backend.backend() != "tensorflow" or compiled_by_xla():
         return False
     import tensorflow as tf
-    from tensorflow.python.ops import control_flow_util
 
-    compiled = control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
-    return not compiled and not any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
+    return not any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
