@@ -1,5 +1,3 @@
-import math
-
 import keras
 import numpy as np
 import pytest
@@ -7,24 +5,9 @@ from keras import ops
 
 from keras_bert.layers.activations import ACTIVATIONS, activation
 from keras_bert.layers.dense import dense
+from tests.activation_formulas import FORMULAS
 
 X = np.linspace(-6, 6, 241).astype("float32")
-
-
-def erf_form(x):
-    return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
-
-
-def tanh_form(x):
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-FORMULAS = {
-    "gelu": erf_form,
-    "gelu_new": tanh_form,
-    "gelu_pytorch_tanh": tanh_form,
-    "relu": lambda x: np.maximum(x, 0),
-}
 
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
@@ -58,6 +41,10 @@ def test_tensorflow_joins_it_to_the_product_before(name, joined, dtype):
     """Its patterns are of one form of the formula: another is as right, and slower by a fifth."""
     import tensorflow as tf
     from tensorflow.python.eager import context
+    from tensorflow.python.util import _pywrap_util_port
+
+    if not _pywrap_util_port.IsMklEnabled():
+        pytest.skip("NOT TESTED: TensorFlow does not use oneDNN on this processor")
 
     layer = dense(64, initializer_range=0.1, name="dense", dtype=keras.DTypePolicy(dtype))
     layer.build((None, 32))

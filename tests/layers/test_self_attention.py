@@ -84,3 +84,24 @@ def test_a_query_that_sees_nothing_stays_finite():
 def test_heads_must_divide_the_width():
     with pytest.raises(ValueError, match="hidden_size=8, num_heads=3"):
         SelfAttention(hidden_size=8, num_heads=3, dropout=0.0, initializer_range=0.02)
+
+
+@pytest.mark.only_tensorflow
+def test_tensorflow_joins_scale_and_mask_to_the_scores_in_prediction():
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+    from tensorflow.python.util import _pywrap_util_port
+
+    if not _pywrap_util_port.IsMklEnabled():
+        pytest.skip("NOT TESTED: TensorFlow does not use oneDNN on this processor")
+
+    layer = make()
+    hidden, mask = tf.constant(HIDDEN), tf.constant(PADDING)
+    layer(hidden, mask)
+    f = tf.function(lambda hidden, mask: layer(hidden, mask, training=False))
+    f.get_concrete_function(hidden, mask)
+    with context.collect_graphs(optimized=True) as graphs:
+        f(hidden, mask)
+    nodes = [node for graph in graphs for node in graph.node]
+    fused = [n.attr["fused_ops"].list.s for n in nodes if n.op == "_MklFusedBatchMatMulV2"]
+    assert fused == [[b"Mul", b"Add"]]

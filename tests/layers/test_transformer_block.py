@@ -1,9 +1,8 @@
-import math
-
 import numpy as np
 import pytest
 
 from keras_bert.layers.transformer_block import TransformerBlock
+from tests.activation_formulas import FORMULAS
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(4)
@@ -27,14 +26,6 @@ def make(hidden_act="gelu", **options):
 
 def norm(x):
     return (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
-
-
-FORMULAS = {
-    "gelu": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
-    "gelu_new": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-    "relu": lambda x: np.maximum(x, 0),
-}
-FORMULAS["gelu_pytorch_tanh"] = FORMULAS["gelu_new"]
 
 
 def test_passes_the_layer_check(tmp_path):
