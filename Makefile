@@ -13,7 +13,7 @@ quickstart: $(VENV)/installed
 
 # Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
 test: $(VENV)/installed-test
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check

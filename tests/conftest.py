@@ -13,6 +13,19 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+# A minute or more each: one that started last would leave the other process idle.
+LONG_FILES = (
+    "test_jax.py",
+    "test_pretrain.py",
+    "test_frozen_and_mixed.py",
+    "test_quickstart.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Puts the long files first; `make test` keeps this order."""
+    items.sort(key=lambda item: item.path.name not in LONG_FILES)
+
 
 @pytest.fixture(scope="session")
 def shared_data():
