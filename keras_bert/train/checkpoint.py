@@ -24,7 +24,7 @@ _NAME = re.compile(r"step-(\d{9})\.safetensors")
 class Checkpoint:
     """The checkpoints of one run, in the folder `folder`; only the latest one is kept.
 
-    `save` and `restore` take the same `model`, compiled with an optimizer.
+    `save` and `restore` take the same `model`, compiled with an optimizer of `make_optimizer`.
     """
 
     def __init__(self, folder, model):
@@ -83,13 +83,11 @@ class Checkpoint:
 
 
 def named_variables(model):
-    """Returns every variable of a compiled model and its optimizer by a name that is its place.
+    """Returns every variable of a compiled model and its built optimizer by a name, its place.
 
     Names are Keras's paths, but for seed generators: Keras numbers those by how many the process
-    has made, so here they are numbered in the model's order. The optimizer is built if it is not.
+    has made, so here they are numbered in the model's order.
     """
-    if not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
     named = {}
     for prefix, variables in (("model", model.variables), ("optimizer", model.optimizer.variables)):
         seeds = 0

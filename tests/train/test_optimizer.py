@@ -74,6 +74,17 @@ def test_a_step_is_adamw_with_global_clipping_and_decays_matrices_only():
         np.testing.assert_allclose(variable, kept - step, rtol=2e-3, atol=1e-5)
 
 
+def test_the_training_step_is_traced_once(monkeypatch):
+    """Twice, where the optimizer's variables are made in it: seconds at the start of every run."""
+    model = small_model()
+    optimizer = make_optimizer(model, learning_rate=0.1, warmup=0.0, weight_decay=0.0, steps=4)
+    model.compile(optimizer, loss="mse")
+    step, traces = model.train_step, []
+    monkeypatch.setattr(model, "train_step", lambda data: traces.append(data) or step(data))
+    model.fit(np.ones((4, 3)), np.ones((4, 2, 2)), batch_size=2, verbose=0)
+    assert int(optimizer.iterations) == 2 and len(traces) == 1
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
