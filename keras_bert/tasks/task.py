@@ -67,13 +67,20 @@ class Task(keras.Model):
         return {}
 
     def compile_defaults(self, optimizer, **options):
-        """`compile` with the task's own losses and metrics; `options` go to `compile`."""
+        """`compile` with the task's own losses and metrics; `options` go to `compile`.
+
+        The optimizer is built for what is trainable now. As after every `compile`, call it again
+        where that has changed.
+        """
         self.compile(
             optimizer=optimizer,
             loss=self.default_losses(),
             weighted_metrics=self.default_metrics(),
             **options,
         )
+        if not self.optimizer.built:
+            # Built in the first step, it would have TensorFlow trace that step a second time.
+            self.optimizer.build(self.trainable_variables)
 
     def dataset(self, data, **options):
         """The training batches of data of the task's own kind, where it can read any.

@@ -44,7 +44,7 @@ def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
     optimizer.exclude_from_weight_decay(
         var_list=[variable for variable in model.trainable_variables if not decays(variable)]
     )
-    # Now, not in the first step: TensorFlow would trace that step a second time.
+    # Built in the first step, it would have TensorFlow trace that step a second time.
     optimizer.build(model.trainable_variables)
     return optimizer
 
