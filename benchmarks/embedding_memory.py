@@ -24,7 +24,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--megabytes", type=int, nargs="+", default=(1, 10, 40))
+    parser.add_argument(
+        "--megabytes", type=int, nargs="+", default=(1, 10, 40), help="sizes of the files"
+    )
     arguments = parser.parse_args()
     vocab = minilm_folder(data=arguments.data) / "vocab.txt"
     lines = [

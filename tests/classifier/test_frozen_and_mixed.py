@@ -125,7 +125,7 @@ def test_the_learned_mix_is_told(way, finished):
     assert gamma == pytest.approx(float(encoder.scalar_mix.gamma), rel=1e-5)
 
 
-@pytest.mark.parametrize("way", ["both"])  # without a mix and not frozen: test_finetune.py
+@pytest.mark.parametrize("way", ["mixed", "both"])
 def test_a_killed_run_ends_with_the_same_weights(way, finished, tmp_path):
     arguments, output, metrics = finished(way)
     killed = tmp_path / "killed"
