@@ -1,0 +1,206 @@
+"""Settings: one frozen dataclass a command.
+
+Its fields are the arguments of the Python call, the flags and the help of the command line, what
+run.json records and what `--settings` reads back. A default stands here once, and a value is
+checked here once.
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class FinetuneSettings(Settings):
+        epochs: int = setting(3, help="passes over the training data", at_least=1)
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+import os
+import textwrap
+import types
+import typing
+
+from keras_bert.errors import InputError
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class About:
+    """What is known of a setting beside its name, type and default.
+
+    Attributes:
+        help: what it is, in a line; the default is added where there is one.
+        unit: what stands for its value in the help ("STEPS").
+        choices: the only values.
+        at_least, above, below, at_most: the bounds of a number.
+        is_path: the path of a file or folder; `-` is standard input.
+        default_help: what leaving it out means, where the default is None.
+        recorded: the result depends on it, so that a run records it.
+        stored: a model folder keeps it, since the task is made with it.
+        reads: it says how a labelled file is read.
+    """
+
+    help: str
+    unit: str | None = None
+    choices: tuple | None = None
+    at_least: float | None = None
+    above: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    is_path: bool = False
+    default_help: str | None = None
+    recorded: bool = True
+    stored: bool = False
+    reads: bool = False
+
+
+def setting(default=dataclasses.MISSING, **about):
+    """A field of a `Settings` class; `about` are the attributes of `About`."""
+    return dataclasses.field(default=default, metadata={"about": About(**about)})
+
+
+def about(field):
+    """The `About` of a field that `setting` made."""
+    return field.metadata["about"]
+
+
+def value_type(field):
+    """(the type of a field's values, whether None is one of them); a list is (list[str], …)."""
+    options = typing.get_args(field.type) if isinstance(field.type, types.UnionType) else ()
+    given = [option for option in options if option is not types.NoneType]
+    return (given[0] if given else field.type), len(given) < len(options)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The base of every command's settings.
+
+    Raises:
+        InputError: a value is of another type or out of its bounds; subclasses extend `check`
+            by what several settings have to do with one another.
+    """
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        self.check()
+
+    def check(self):
+        """Raises `InputError` where settings do not go together."""
+
+    @classmethod
+    def of(cls, values):
+        """The settings of a dictionary.
+
+        Raises:
+            InputError: one is missing, is not known, or cannot be.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in values:
+            if name not in fields:
+                raise InputError(f"There is no setting `{name}` here.")
+        for name, field in fields.items():
+            if field.default is dataclasses.MISSING and name not in values:
+                raise InputError(f"`{name}` is needed: {about(field).help}.")
+        return cls(**values)
+
+    def part(self, cls):
+        """The dictionary of those settings that are fields of another class."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(cls)}
+
+    def recorded(self):
+        """What the result depends on, as JSON holds it; paths are absolute."""
+        values = {}
+        for field in dataclasses.fields(self):
+            if about(field).recorded:
+                value = getattr(self, field.name)
+                values[field.name] = _absolute(value) if about(field).is_path else value
+        return values
+
+    def but(self, **changes):
+        """A copy with other values."""
+        return dataclasses.replace(self, **changes)
+
+
+@functools.cache
+def together(*classes):
+    """One class with the fields of several."""
+    name = "And".join(cls.__name__.removesuffix("Settings") for cls in classes) + "Settings"
+    return dataclasses.make_dataclass(name, [], bases=classes, frozen=True, kw_only=True)
+
+
+def takes(cls):
+    """Gives a function of keyword arguments the signature and the "Args" of a settings class.
+
+    The function has `**settings` among its parameters; they are shown as the fields.
+    """
+
+    def decorate(function):
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        fields = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default
+                if field.default is not dataclasses.MISSING
+                else inspect.Parameter.empty,
+            )
+            for field in dataclasses.fields(cls)
+        ]
+        function.__signature__ = signature.replace(parameters=[*fields, *own])
+        lines = [f"    {field.name}: {_described(field)}." for field in dataclasses.fields(cls)]
+        text = inspect.cleandoc(function.__doc__)
+        wrapped = [textwrap.fill(line, 100, subsequent_indent=" " * 8) for line in lines]
+        function.__doc__ = text.replace("{settings}", "\n".join(wrapped).lstrip())
+        return function
+
+    return decorate
+
+
+def _described(field):
+    known = about(field)
+    if known.default_help:
+        return f"{known.help} (None: {known.default_help})"
+    return known.help
+
+
+def _absolute(value):
+    if value is None or value == "-" or "://" in value or value.startswith("tfds:"):
+        return value
+    return os.path.abspath(value)
+
+
+def _checked(field, value):
+    """The value as it is kept; `InputError` where it cannot be."""
+    name, known = field.name, about(field)
+    kind, optional = value_type(field)
+    if value is None and optional:
+        return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if kind is float and type(value) is int:
+        value = float(value)
+    plain = typing.get_origin(kind) or kind
+    if not isinstance(value, plain) or (isinstance(value, bool) and plain is not bool):
+        raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[plain]}.")
+    if known.choices is not None and value not in known.choices:
+        *others, last = map(str, known.choices)
+        choices = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"`{name}` is {value!r}; it should be {choices}.")
+    if plain is float and not math.isfinite(value):
+        raise InputError(f"`{name}` is {value}; it should be a finite number.")
+    for bound, holds, text in (
+        (known.at_least, lambda bound: value >= bound, "at least {} is needed"),
+        (known.above, lambda bound: value > bound, "it must be above {}"),
+        (known.below, lambda bound: value < bound, "it must be below {}"),
+        (known.at_most, lambda bound: value <= bound, "it must be at most {}"),
+    ):
+        if bound is not None and not holds(bound):
+            raise InputError(f"`{name}` is {value}; {text.format(bound)}.")
+    return value
