@@ -15,14 +15,14 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
+from keras_bert.input_pipeline.classification import TokenizedTexts
+from keras_bert.input_pipeline.labelled_files import LabelledTexts
+from keras_bert.tasks.classifier import Classifier
 from needed import minilm_folder
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
-from keras_bert.input_pipeline.classification import TokenizedTexts
-from keras_bert.input_pipeline.labelled_files import LabelledTexts
 from keras_bert.input_pipeline.length_batches import shuffled_batches
-from keras_bert.tasks.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.train.optimizer import make_optimizer
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(REPOSITORY))  # for tests.reference
 import keras_bert as kb  # noqa: E402
 from keras_bert.checkpoints.google import load_google, save_google  # noqa: E402
 from keras_bert.checkpoints.keras_nlp import from_keras_nlp, to_keras_nlp  # noqa: E402
-from keras_bert.input_pipeline.features import features  # noqa: E402
+from keras_bert.input_pipeline.framing import frame  # noqa: E402
 from tests.reference.google_bert import google_bert  # noqa: E402
 
 SENTENCES, PAIRS, BATCH_SIZE, MAX_LENGTH = 256, 256, 32, 128
@@ -66,7 +66,7 @@ def real_batches(data, tokenizer):
     for sides in ([single], list(zip(*pairs, strict=True))):
         for start in range(0, len(sides[0]), BATCH_SIZE):
             segments = [tokenizer.tokenize(list(s[start : start + BATCH_SIZE])) for s in sides]
-            batch = features(segments, vocabulary=tokenizer.vocabulary, max_length=MAX_LENGTH)
+            batch = frame(segments, vocabulary=tokenizer.vocabulary, max_length=MAX_LENGTH)
             yield {name: tensor.numpy() for name, tensor in batch.items()}
 
 

@@ -114,6 +114,7 @@ def pretrain(output, *, vocab, steps, batch_size):
 def finetune_all(output, *, vocab, sst2, epochs, rates):
     """By the weights that fine-tuning began with: the rate chosen on dev, and test accuracies."""
     from keras_bert.train.evaluate import evaluate
+
     from keras_bert.train.finetune import finetune
 
     starts = {

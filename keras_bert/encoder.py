@@ -100,6 +100,21 @@ class BertEncoder(keras.Model):
         """The `keras.layers.Embedding` (V, D) that a masked-LM head shares."""
         return self.embeddings.token_embedding
 
+    @property
+    def base(self):
+        """The encoder itself: what a `MixedEncoder` stands on."""
+        return self
+
+    @property
+    def states_read(self):
+        """The numbers of the hidden states that the outputs are made of; 0 is the embeddings."""
+        return [len(self.blocks)]
+
+    def from_states(self, states):
+        """The outputs that belong to the hidden states of `states_read`: a list of (B, S, D)."""
+        (hidden,) = states
+        return self._outputs_of(hidden)
+
     def view(
         self, *, packed=False, causal=None, hidden_states=False, attention_probabilities=False
     ):
@@ -142,14 +157,18 @@ class BertEncoder(keras.Model):
             else:
                 x = block(x, mask)
             states.append(x)
-        outputs = {"sequence_output": x}
-        if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(x)
+        outputs = self._outputs_of(x)
         if hidden_states:
             outputs["hidden_states"] = tuple(states)
         if attention_probabilities:
             outputs["attention_probabilities"] = tuple(probabilities)
         return inputs, outputs
+
+    def _outputs_of(self, hidden):
+        outputs = {"sequence_output": hidden}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(hidden)
+        return outputs
 
     def call(self, inputs, training=None, mask=None):
         return super().call(check_names(inputs, self.input), training=training, mask=mask)

@@ -87,7 +87,7 @@ class Settings:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+            object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
         self.check()
 
     def check(self):
@@ -134,6 +134,18 @@ def together(*classes):
     return dataclasses.make_dataclass(name, [], bases=classes, frozen=True, kw_only=True)
 
 
+@functools.cache
+def reading(cls):
+    """A class of those fields of another that say how a file is read."""
+    fields = [
+        (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
+        for f in dataclasses.fields(cls)
+        if about(f).reads
+    ]
+    name = cls.__name__.replace("Settings", "ReadingSettings")
+    return dataclasses.make_dataclass(name, fields, bases=(Settings,), frozen=True, kw_only=True)
+
+
 def takes(cls):
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
@@ -176,8 +188,8 @@ def _absolute(value):
     return os.path.abspath(value)
 
 
-def _checked(field, value):
-    """The value as it is kept; `InputError` where it cannot be."""
+def checked(field, value):
+    """The value of a setting as it is kept; `InputError` where it cannot be."""
     name, known = field.name, about(field)
     kind, optional = value_type(field)
     if value is None and optional:

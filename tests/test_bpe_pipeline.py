@@ -16,17 +16,17 @@ from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
 from keras_bert.embeddings.embed import embed
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.pretraining import training_dataset
+from keras_bert.inference.fill_mask import fill_mask
+from keras_bert.inference.predict import predict
 from keras_bert.masking import unmask
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
 from keras_bert.samples.manual import write_manual
+from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, Vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabulary import SPECIAL_PIECES
-from keras_bert.train.fill_mask import fill_mask
-from keras_bert.train.predict import predict
 from keras_bert.train.starting_point import StartingPoint
 
 LENGTH = 48

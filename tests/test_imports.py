@@ -1,6 +1,8 @@
 """The direction of imports that docs/decisions.md fixes, read from the source."""
 
 import ast
+import fnmatch
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -9,39 +11,67 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# Every module of keras_bert belongs to one of these layers; a layer imports itself and lower ones.
-LAYERS = [
-    {"errors"},
-    {"config", "records", "masking", "text"},
-    {"layers"},
-    {"heads", "encoder"},
-    {"tasks"},
-    {"input_pipeline", "train", "export", "checkpoints", "embeddings", "pictures"},
-    {"samples", "quickstart", "cli"},
+# Every module of keras_bert is of the first of these ranks that has a pattern of it; a module
+# imports its own rank and lower ones. `tasks` is ranked by file name: what a family's features and
+# serving need of TensorFlow stands above the input pipeline, its task and figures below.
+RANKS = [
+    ("errors", "files", "files.*", "settings"),
+    ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
+    ("layers", "layers.*"),
+    ("heads", "heads.*"),
+    ("encoder", "mixed_encoder"),
+    ("checkpoints", "checkpoints.*", "input_pipeline", "input_pipeline.*"),
+    ("tasks.*.features", "tasks.*.serving"),
+    ("train", "train.*", "inference", "inference.*", "export", "export.*"),
+    ("embeddings", "embeddings.*"),
+    ("pictures", "pictures.*", "samples", "samples.*"),
+    ("cli", "cli.*"),
 ]
-WITHOUT_TENSORFLOW = {"errors", "config", "masking", "layers", "heads", "encoder", "tasks", "cli"}
-TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
-DATA_GEN_MAY_IMPORT = {"errors", "records", "masking", "text"}
+TASKS_RANK = RANKS.index(("encoder", "mixed_encoder")) + 1
+RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))
+ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving")
 
-# Conveniences that look down the way: (module, imported) inside a function. None at module level.
+# What builds, trains, saves and loads under JAX where no TensorFlow is installed.
+WITHOUT_TENSORFLOW = {
+    *("errors", "files", "settings", "config", "masking", "layers", "heads", "encoder"),
+    *("mixed_encoder", "tasks", "checkpoints", "cli"),
+}
+# Single modules of parts that may import it.
+LIGHT = {"text.vocabulary"}
+TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
+DATA_GEN_MAY_IMPORT = {"errors", "files", "settings", "records", "masking", "text"}
+
+# Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
-    ("tasks.task", "export"),
     ("tasks.task", "checkpoints"),
-    ("tasks.classifier", "input_pipeline"),
-    ("tasks.pretrainer", "input_pipeline"),
-    ("tasks.fill_mask", "input_pipeline"),
-    ("tasks.fill_mask", "train"),
+    ("tasks.task", "export.saved_model"),
+    ("tasks.task", "input_pipeline.framing"),
+    ("tasks.task", "train.finetuning_optimizer"),
+    ("tasks.classification.classifier", "input_pipeline.tokenized_examples"),
+    ("tasks.classification.classifier", "tasks.classification.serving"),
+    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
+    ("tasks.pretraining.fill_mask", "tasks.pretraining.features"),
+    ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 
 
 def modules(package):
+    """{dotted name: path} of a package; a package itself has its folder's name."""
+    found = {}
     for path in sorted((REPOSITORY / package).rglob("*.py")):
         parts = path.relative_to(REPOSITORY).with_suffix("").parts
-        yield ".".join(part for part in parts if part != "__init__"), path
+        found[".".join(part for part in parts if part != "__init__")] = path
+    return found
 
 
+KERAS_BERT = modules("keras_bert")
+DATA_GEN = modules("data_gen")
+EVERY = {**KERAS_BERT, **DATA_GEN}
+
+
+@functools.cache
 def imports(path):
-    """Yields (dotted name, whether at module level) for every import in a file."""
+    """A list of (dotted name of what is imported, whether at module level) of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = {
         id(node)
@@ -49,6 +79,7 @@ def imports(path):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for node in ast.walk(function)
     }
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -57,45 +88,94 @@ def imports(path):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        for name in names:
-            yield name, id(node) not in inside
+        found += [(module_of(name), id(node) not in inside) for name in names]
+    return found
 
 
-def part(dotted):
-    """`keras_bert.text.tokenizer` -> `text`."""
-    pieces = dotted.split(".")
-    return pieces[1] if len(pieces) > 1 else ""
+def module_of(name):
+    """`keras_bert.text.tokenizer.Tokenizer` -> `keras_bert.text.tokenizer`."""
+    while name not in EVERY and "." in name and name.split(".")[0] in ("keras_bert", "data_gen"):
+        name = name.rpartition(".")[0]
+    return name
+
+
+def short(name):
+    return name.removeprefix("keras_bert.")
 
 
 def rank(name):
-    return next((i for i, layer in enumerate(LAYERS) if name in layer), None)
+    if any(fnmatch.fnmatchcase(name, pattern) for pattern in ABOVE_TASKS):
+        return RANKS.index(ABOVE_TASKS)
+    for number, patterns in enumerate(RANKS):
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            return number
+    return None
 
 
-KERAS_BERT = [(name, path) for name, path in modules("keras_bert") if name != "keras_bert"]
+MODULES = [name for name in KERAS_BERT if name != "keras_bert"]
 
 
-@pytest.mark.parametrize("name, path", KERAS_BERT, ids=[name for name, _ in KERAS_BERT])
-def test_keras_bert_imports_downwards_only(name, path):
-    own = rank(part(name))
-    assert own is not None, f"{name} is in no layer of LAYERS"
-    for imported, at_module_level in imports(path):
-        top = imported.split(".")[0]
-        if top in {"data_gen", "apache_beam"}:
-            assert part(name) in {"cli", "quickstart"} and not at_module_level, (name, imported)
-        if top in TENSORFLOW and at_module_level:
-            assert part(name) not in WITHOUT_TENSORFLOW, (name, imported)
-            assert name != "keras_bert.text.vocabulary", (name, imported)
-        if top == "keras_bert" and part(imported) in {p for layer in LAYERS for p in layer}:
-            upward = rank(part(imported)) > own
-            late = (name.removeprefix("keras_bert."), part(imported)) in LATE_IMPORTS
-            assert not upward or (late and not at_module_level), (name, imported)
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_down_but_for_listed_conveniences(name):
+    own = rank(short(name))
+    assert own is not None, f"{name} is of no rank"
+    for imported, at_module_level in imports(KERAS_BERT[name]):
+        if imported in ("data_gen", "apache_beam") or imported.startswith("data_gen."):
+            assert short(name).split(".")[0] in {"cli", "samples"} and not at_module_level
+        if imported.startswith("keras_bert.") and rank(short(imported)) > own:
+            assert (short(name), short(imported)) in LATE_IMPORTS, (name, imported)
+            assert not at_module_level, (name, imported)
 
 
-@pytest.mark.parametrize("name, path", list(modules("data_gen")), ids=lambda value: str(value))
-def test_data_gen_imports_only_what_the_jobs_share_with_training(name, path):
-    for imported, _ in imports(path):
+def test_the_listed_conveniences_are_there():
+    found = {
+        (short(name), short(imported))
+        for name in MODULES
+        for imported, _ in imports(KERAS_BERT[name])
+        if imported.startswith("keras_bert.") and rank(short(imported)) > rank(short(name))
+    }
+    assert found == LATE_IMPORTS
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_runs_under_jax_imports_no_tensorflow(name):
+    part = short(name).split(".")[0]
+    light = short(name) in LIGHT or part in WITHOUT_TENSORFLOW
+    if any(fnmatch.fnmatchcase(short(name), pattern) for pattern in ABOVE_TASKS):
+        light = False
+    if light:
+        loaded = {found.split(".")[0] for found, at_top in imports(KERAS_BERT[name]) if at_top}
+        assert not loaded & TENSORFLOW, name
+
+
+@pytest.mark.parametrize("name", DATA_GEN)
+def test_data_gen_imports_only_what_the_jobs_share_with_training(name):
+    for imported, _ in imports(DATA_GEN[name]):
         if imported.startswith("keras_bert."):
-            assert part(imported) in DATA_GEN_MAY_IMPORT, (name, imported)
+            assert short(imported).split(".")[0] in DATA_GEN_MAY_IMPORT, (name, imported)
+
+
+def test_no_module_imports_itself_through_others():
+    """At module level; a package's own file may gather its modules, which may name the package."""
+    needs = {
+        name: {found for found, at_top in imports(path) if at_top and found in EVERY}
+        - {name, "keras_bert"}
+        for name, path in EVERY.items()
+    }
+    done, open_ = set(), []
+
+    def visit(name):
+        assert name not in open_, " -> ".join([*open_[open_.index(name) :], name])
+        if name in done:
+            return
+        open_.append(name)
+        for other in sorted(needs[name]):
+            visit(other)
+        open_.pop()
+        done.add(name)
+
+    for name in EVERY:
+        visit(name)
 
 
 def loaded_after(statement):
@@ -114,3 +194,12 @@ def test_importing_the_package_and_parsing_a_command_line_load_nothing_heavy():
         "parse(['vocab', '--input', 'x', '--output', 'y', '--size', '9'])"
     )
     assert not loaded & {"tensorflow", "keras", "apache_beam", "numpy"}
+
+
+def test_a_public_name_is_the_same_whenever_it_is_asked_for():
+    """A module of the same name would take its place once it is imported."""
+    import keras_bert
+
+    first = {name: getattr(keras_bert, name) for name in keras_bert.__all__}
+    for name, value in first.items():
+        assert getattr(keras_bert, name) is value and type(value) is not type(sys), name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert.cli.main import main
-from keras_bert.quickstart import SENTENCES, QuickstartSizes
+from keras_bert.samples.quickstart import SENTENCES, QuickstartSizes
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ARCHITECTURE = {
@@ -35,7 +35,7 @@ SIZES = {
 # The command with other sizes: it has no flags for them.
 CODE = """
 import functools, json, sys
-from keras_bert import quickstart
+from keras_bert.samples import quickstart
 from keras_bert.cli.main import main
 sizes = json.loads(sys.argv[1])
 quickstart.QuickstartSizes = functools.partial(quickstart.QuickstartSizes, **sizes)
@@ -178,7 +178,7 @@ def test_a_folder_of_other_things_is_never_touched(tmp_path, capsys, force):
 
 
 def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
-    from keras_bert import quickstart
+    from keras_bert.samples import quickstart
 
     (tmp_path / "settings.json").write_text('{"command": "quickstart"}')
     (tmp_path / "results.json").write_text("{}")

@@ -7,8 +7,9 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import keras_bert as kb
 from keras_bert.input_pipeline.tables import Table
+
+import keras_bert as kb
 
 HERE = Path(__file__).resolve().parent
 SENTENCE = "The animal did not cross the street because it was too tired."

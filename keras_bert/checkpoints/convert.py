@@ -3,15 +3,22 @@
 from pathlib import Path
 
 from keras_bert.checkpoints import hugging_face
-from keras_bert.checkpoints.architectures import ARCHITECTURES, name_of
-from keras_bert.checkpoints.folder import CONFIG, load, load_task, save_folder
+from keras_bert.checkpoints.folder import (
+    CONFIG,
+    head_table,
+    load,
+    load_task,
+    own_tensors,
+    save_folder,
+)
 from keras_bert.checkpoints.google import is_google, load_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
+from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of
 from keras_bert.checkpoints.opened_folder import OpenedFolder
 from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.mixed_encoder import MixedEncoder
 
 FORMATS = ("folder", "google", "keras-nlp")
 
@@ -64,27 +71,28 @@ def _read(source):
         encoder, tokenizer = load_keras_nlp(source)
         return "keras-nlp", encoder, tokenizer, []
     if (source / CONFIG).exists():
-        names = read_json(source / CONFIG).get("architectures") or []
+        values = read_json(source / CONFIG)
+        names = values.get("architectures") or []
         known = ARCHITECTURES.get(str(names[0])) if names else None
-        heads = known.heads if known is not None else ()
-        if heads:
+        if known is not None and (known.kind or "task" in values.get(MARK, {})):
             task = load_task(source)
-            return "folder", task, task.tokenizer, _other_heads(source, heads)
+            return "folder", task, task.tokenizer, _other_heads(source, task)
         encoder, tokenizer = load(source)
-        return "folder", encoder, tokenizer, _other_heads(source, ())
+        return "folder", encoder, tokenizer, _other_heads(source, None)
     raise InputError(
         f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
         "a Google checkpoint (bert_config.json), nor a keras-nlp preset."
     )
 
 
-def _other_heads(source, heads):
-    """The heads in a folder that its architecture has no use for, by the start of their names."""
+def _other_heads(source, task):
+    """The heads in a folder that its task has no use for, by the start of their names."""
     opened = OpenedFolder(source)
-    table = hugging_face.HEADS[opened.config.model_type]
-    used = {line.theirs for head in heads for line in table[head]}
-    if heads:
-        used |= {line.theirs for line in hugging_face.SCALAR_MIX}
+    used = set()
+    if task is not None:
+        table = head_table(task, opened.architecture, opened.config)
+        used = {line.theirs for line in [*table, *hugging_face.SCALAR_MIX]}
+        used |= set(own_tensors(task, opened.architecture))
     return sorted(
         {
             ".".join(name.split(".")[:2])

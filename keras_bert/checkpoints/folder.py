@@ -4,21 +4,24 @@ It is Hugging Face's: what is written here opens in `transformers`, and its BERT
 """
 
 import json
+from pathlib import Path
+
+import numpy as np
 
 import keras_bert
 from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.architectures import ARCHITECTURES, find, name_of, task_class
-from keras_bert.checkpoints.opened_folder import CONFIG, MARK, OpenedFolder
+from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, task_of
+from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.text import tokenizer_folder
 
 
-def load(folder):
+def load(folder, *, dtype=None):
     """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
 
     Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
@@ -27,6 +30,8 @@ def load(folder):
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding).
+        dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
+            own setting.
 
     Returns:
         (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
@@ -38,33 +43,78 @@ def load(folder):
             than the embedding.
     """
     source = OpenedFolder(folder)
-    return source.encoder(), source.tokenizer
+    return source.encoder(dtype=dtype), source.tokenizer
 
 
 def load_task(folder):
-    """Loads the task that a folder holds, head and all; `architectures` says which.
+    """Loads the task that a folder holds, head and all; its `config.json` says which.
 
-    Args, Raises: as `load`; also refused is a folder whose architecture is no task here.
+    Args, Raises: as `load`; also refused is a folder that holds no task of ours.
     """
     source = OpenedFolder(folder)
-    _, architecture = find(source.values, source=str(source.folder / CONFIG))
-    options = source.settings(architecture)
-    if architecture.labelled:
+    task_class = task_of(source.values, source=str(source.folder / CONFIG))
+    options = source.settings(task_class)
+    if task_class.LEAST_LABELS:
         options["labels"] = source.labels()
-        if len(options["labels"]) < 2:
+        if len(options["labels"]) < task_class.LEAST_LABELS:
             raise InputError(
-                f"{source.folder} has a single label; a {architecture.task} has two or more."
+                f"{source.folder} has a single label; a {task_class.__name__} has two or more."
             )
-    heads = hugging_face.HEADS[source.config.model_type]
-    table = [line for head in architecture.heads for line in heads[head]]
     sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
-    source.settle_decoder(needed="masked_lm_head" in architecture.heads)
+    source.settle_decoder(needed="masked_lm_head" in source.architecture.heads)
+    table = head_table(task_class, source.architecture, source.config)
+    _check_head(source, table, sizes)
+    task = task_class(source.task_encoder(), source.tokenizer, **options)
+    own = own_tensors(task, source.architecture)
+    _check_own_head(source, own)
+    rename.assign(task, table, source.read)
+    for name, variable in own.items():
+        variable.assign(source.read(name))
+    return task
+
+
+def head_table(task, architecture, config):
+    """The lines of those heads of a task (or of its class) that `transformers` has names for."""
+    heads = hugging_face.HEADS[config.model_type]
+    known = [architecture.heads[head] for head in task.HEADS if head in architecture.heads]
+    return [line for head in known for line in heads[head]]
+
+
+def own_tensors(task, architecture):
+    """The variables of a task's other heads, by names of ours."""
+    tensors = {}
+    for head in task.HEADS:
+        if head not in architecture.heads:
+            layer = getattr(task, head)
+            for variable in layer.weights:
+                _, _, inside = variable.path.rpartition(f"{layer.name}/")
+                tensors[f"{hugging_face.KEPT}{head}.{inside.replace('/', '.')}"] = variable
+    return tensors
+
+
+def _check_head(source, table, sizes):
     names = {line.theirs for line in table}
     present = {name: shape for name, shape in source.shapes.items() if name in names}
     rename.check_shapes(present, table, sizes=sizes, source=str(source.folder))
-    task = task_class(architecture.task)(source.task_encoder(), source.tokenizer, **options)
-    rename.assign(task, table, source.read)
-    return task
+
+
+def _check_own_head(source, tensors):
+    for name, variable in tensors.items():
+        found = source.shapes.get(name)
+        if found != tuple(variable.shape):
+            has = "lacks the tensor" if found is None else f"has the shape {list(found)} in"
+            raise InputError(
+                f"{source.folder} {has} {name}; its config asks for {list(variable.shape)}."
+            )
+
+
+def find_model_folder(path):
+    """`path`, or `path/model` where `path` is the output of a training run."""
+    path = Path(path)
+    inner = path / "model"
+    if not (path / CONFIG).exists() and (inner / CONFIG).exists():
+        return inner
+    return path
 
 
 def save_folder(model, tokenizer, folder, *, overwrite=False):
@@ -106,29 +156,30 @@ def to_hugging_face(model):
     name = name_of(model)
     if name not in ARCHITECTURES:
         raise ValueError(f"There is no architecture for these weights. Received: {name}")
-    encoder = model if isinstance(model, BertEncoder) else model.encoder
+    architecture = ARCHITECTURES[name]
+    is_task = not isinstance(model, BertEncoder)
+    encoder = model.encoder if is_task else model
     labels = list(getattr(model, "labels", None) or ())
     sizes = rename.sizes_of(config, labels=len(labels))
-    stored = {"version": keras_bert.__version__}
+    kept = {"version": keras_bert.__version__}
     tensors = {}
     if isinstance(encoder, MixedEncoder):
         tensors = rename.gather(encoder, hugging_face.SCALAR_MIX, sizes=sizes)
-        stored["scalar_mix"] = encoder.mix_settings
+        kept["scalar_mix"] = encoder.mix_settings
         encoder = encoder.encoder
     prefix = hugging_face.encoder_prefix(name, config.model_type)
-    table = hugging_face.encoder_table(
-        config, bare_prefix=prefix, pooler=ARCHITECTURES[name].pooler
-    )
+    table = hugging_face.encoder_table(config, bare_prefix=prefix, pooler=architecture.pooler)
     tensors.update(rename.gather(encoder, table, sizes=sizes))
-    heads = hugging_face.HEADS[config.model_type]
-    table = [line for head in ARCHITECTURES[name].heads for line in heads[head]]
-    tensors.update(rename.gather(model, table, sizes=sizes))
     values = {"architectures": [name], **config.to_dict()}
-    if ARCHITECTURES[name].labelled:
-        values |= labels_format.to_config(labels)
-    for setting in ARCHITECTURES[name].settings:
-        stored[setting] = getattr(model, setting)
-    values[MARK] = stored
+    if is_task:
+        tensors.update(rename.gather(model, head_table(model, architecture, config), sizes=sizes))
+        for own, variable in own_tensors(model, architecture).items():
+            tensors[own] = np.ascontiguousarray(rename.to_numpy(variable))
+        if model.LEAST_LABELS:
+            values |= labels_format.to_config(labels)
+        kept["task"] = model.KIND
+        kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+    values[MARK] = kept
     return values, tensors
 
 

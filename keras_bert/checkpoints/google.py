@@ -19,6 +19,7 @@ from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.config import BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.tasks import task_class
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
@@ -84,6 +85,14 @@ HEADS = {
     "next_sentence_head": _output("next_sentence_head.dense", "cls/seq_relationship/", "D 2"),
     "classifier": _output("classifier", "", "D C"),
     "qa_outputs": _output("qa_outputs", "cls/squad/", "D 2"),
+}
+
+# What a checkpoint with these heads is.
+_KINDS = {
+    ("masked_lm_head", "next_sentence_head"): "pretrainer",
+    ("masked_lm_head",): "fill-mask",
+    ("classifier",): "classifier",
+    ("qa_outputs",): "question-answering",
 }
 
 # Its run_pretraining.py, run_classifier.py and run_squad.py; it has no tagger, whose `classifier`
@@ -297,19 +306,10 @@ def _tokenizer(folder, config):
 
 
 def _model(encoder, tokenizer, heads, *, labels):
-    from keras_bert.tasks.classifier import Classifier
-    from keras_bert.tasks.fill_mask import FillMask
-    from keras_bert.tasks.pretrainer import Pretrainer
-    from keras_bert.tasks.question_answerer import QuestionAnswerer
-
-    if heads == ["masked_lm_head", "next_sentence_head"]:
-        return Pretrainer(encoder, tokenizer)
-    if heads == ["masked_lm_head"]:
-        return FillMask(encoder, tokenizer)
-    if heads == ["classifier"]:
-        return Classifier(encoder, tokenizer, labels=labels)
-    if heads == ["qa_outputs"]:
-        return QuestionAnswerer(encoder, tokenizer)
     if not heads:
         return encoder
-    raise InputError(f"There is no task here with the heads {' and '.join(heads)} together.")
+    if tuple(heads) not in _KINDS:
+        raise InputError(f"There is no task here with the heads {' and '.join(heads)} together.")
+    task = task_class(_KINDS[tuple(heads)])
+    options = {"labels": labels} if task.LEAST_LABELS else {}
+    return task(encoder, tokenizer, **options)

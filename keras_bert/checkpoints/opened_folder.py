@@ -7,24 +7,23 @@ import numpy as np
 
 from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.architectures import pooler_of
+from keras_bert.checkpoints.kinds import MARK, architecture_of, stored
 from keras_bert.config import BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.settings import checked
 from keras_bert.text.tokenizer_folder import holds_own_kind
 
 CONFIG = "config.json"
-# In our config.json, and in no other program's: our version, and what a task is made with that
-# Hugging Face has no key for. A folder that has it is known for one of ours.
-MARK = "keras_bert"
 
 
 class OpenedFolder:
     """A Hugging Face BERT or RoBERTa folder: its config, tensors under plain names, tokenizer.
 
     Attributes: `folder` (a path), `values` (the dictionary of `config.json`), `config` (a
-    `BertConfig`), `shapes` (of every tensor, by plain name), `tokenizer` (or None).
+    `BertConfig`), `architecture` (an `Architecture`), `shapes` (of every tensor, by plain name),
+    `tokenizer` (or None).
 
     Args:
         folder: the path.
@@ -43,9 +42,11 @@ class OpenedFolder:
         self.values = read_json(path)
         config = BertConfig.from_dict(self.values, source=str(path))
         self._tensors = safetensors_files.open_folder(self.folder)
-        pooler = pooler_of(self.values, model_type=config.model_type, source=str(path))
+        self.architecture = architecture_of(
+            self.values, model_type=config.model_type, source=str(path)
+        )
         self._names = hugging_face.plain_names(
-            self._tensors.shapes, config.model_type, pooler=pooler
+            self._tensors.shapes, config.model_type, pooler=self.architecture.pooler
         )
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         if "add_pooling_layer" not in self.values:
@@ -74,16 +75,16 @@ class OpenedFolder:
             source=str(self.folder),
         )
 
-    def encoder(self):
+    def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
-        encoder = BertEncoder(self.config)
+        encoder = BertEncoder(self.config, dtype=dtype)
         rename.assign(encoder, hugging_face.encoder_table(self.config), self.read)
         return encoder
 
     def task_encoder(self):
         """What the task in the folder stands on: the encoder, or a `MixedEncoder` of it."""
         encoder = self.encoder()
-        mix = self._stored().get("scalar_mix")
+        mix = stored(self.values, source=str(self.folder / CONFIG)).get("scalar_mix")
         if mix is None:
             return encoder
         table = hugging_face.SCALAR_MIX
@@ -122,28 +123,27 @@ class OpenedFolder:
                 elif not np.array_equal(self.read(bias), self.read(ours)):
                     raise InputError(f"{self.folder}: {bias} and {ours} differ; they are one bias.")
 
-    def settings(self, architecture):
-        """The task's other arguments, as far as the folder has them."""
-        stored = self._stored()
-        settings = {name: stored[name] for name in architecture.settings if name in stored}
+    def settings(self, task):
+        """The stored settings of a class of task, as far as the folder has them."""
+        source = self.folder / CONFIG
+        held = stored(self.values, source=str(source))
+        settings = {name: held[name] for name in task.stored_settings() if name in held}
         for name, value in settings.items():
-            if type(value) is not int or not 3 <= value <= self.config.max_length:
-                raise InputError(
-                    f"{self.folder / CONFIG}: {name} under {MARK} is {value!r}; it should be a "
-                    f"length from 3 to the {self.config.max_length} positions of the model."
-                )
+            try:
+                settings[name] = checked(task.stored_settings()[name], value)
+            except InputError as error:
+                raise InputError(f"{source}, under {MARK}: {error}") from None
+        length = settings.get("max_length")
+        if length is not None and length > self.config.max_length:
+            raise InputError(
+                f"{source}, under {MARK}: `max_length` is {length}; it should be at most the "
+                f"{self.config.max_length} positions of the model."
+            )
         return settings
 
     def labels(self):
         """The labels of the task in the folder, in order."""
         return labels_format.from_config(self.values, source=str(self.folder / CONFIG))
-
-    def _stored(self):
-        """What our own key in the config holds."""
-        stored = self.values.get(MARK, {})
-        if not isinstance(stored, dict):
-            raise InputError(f"{self.folder / CONFIG}: {MARK} should be an object.")
-        return stored
 
     def _load_tokenizer(self):
         if self.config.model_type == "roberta" and not holds_own_kind(self.folder):

@@ -12,7 +12,7 @@ from keras_bert.cli import flags
 SUMMARY = "convert a model's format"
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     parser.add_argument(
         "--input",
         required=True,

@@ -12,7 +12,7 @@ from keras_bert.cli import flags, labelled_flags
 SUMMARY = "write contextual embeddings of words and texts"
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     from keras_bert.embeddings.choices import LAYERS, TOKENS
 
     parser.add_argument(

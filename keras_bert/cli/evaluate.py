@@ -1,34 +1,30 @@
-"""Measure a fine-tuned model on labelled texts; the result is JSON on standard output."""
+"""Measure a fine-tuned model on labelled examples; the result is JSON on standard output.
 
-from keras_bert.cli import flags, labelled_flags
+How the file is read is told by flags of the model's kind of task.
+"""
 
-SUMMARY = "measure a fine-tuned model on labelled texts"
+from keras_bert.cli import settings_flags
+from keras_bert.cli.kinds import kind_given
+from keras_bert.cli.report import report
+
+SUMMARY = "measure a fine-tuned model on labelled examples"
 
 
-def add_arguments(parser):
-    labelled_flags.model(parser)
-    labelled_flags.file(parser, "--data", "the labelled texts", required=True)
-    labelled_flags.columns(parser)
-    flags.batch_size(parser, default=32)
-    labelled_flags.max_length_of_training(parser)
+def add_arguments(parser, argv):
+    from keras_bert.inference.settings import EvaluateSettings
+    from keras_bert.settings import reading, together
+    from keras_bert.tasks import settings_class
+
+    columns = reading(settings_class(kind_given(argv, flag="--model")))
+    settings_flags.add(parser, together(columns, EvaluateSettings))
 
 
 def run(arguments):
     import json
 
-    from keras_bert.train.evaluate import evaluate
+    settings = settings_flags.read(arguments)
+    from keras_bert.inference.evaluate import evaluate
 
-    measures = evaluate(
-        model=arguments.model,
-        data=arguments.data,
-        max_length=arguments.max_length,
-        batch_size=arguments.batch_size,
-        text_column=arguments.text_column,
-        label_column=arguments.label_column,
-        header=labelled_flags.header(arguments),
-        report=labelled_flags.report,
-    )
+    measures = evaluate(**settings, report=report)
     print(json.dumps(measures, indent=2, ensure_ascii=False))
-    labelled_flags.report(
-        f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME"
-    )
+    report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")

@@ -1,32 +1,26 @@
 """Write a SavedModel that takes strings, as the next version under the output folder.
 
 It loads wherever TensorFlow and TensorFlow Text are; TensorFlow Serving is pointed at the output
-folder. The signature `serving_default` takes `text`, `ids` takes token ids, `examples` takes
+folder. The signature `serving_default` takes strings, `ids` takes token ids, `examples` takes
 serialized tf.Example.
 """
 
-from keras_bert.cli import labelled_flags
+from keras_bert.cli import settings_flags
 
 SUMMARY = "write a SavedModel that takes strings"
 
 
-def add_arguments(parser):
-    labelled_flags.model(parser)
-    parser.add_argument(
-        "--output",
-        required=True,
-        metavar="FOLDER",
-        help="the folder of all versions of this model, such as savedmodels/NAME",
-    )
-    labelled_flags.max_length_of_training(parser)
+def add_arguments(parser, argv):
+    from keras_bert.export.settings import ExportSettings
+
+    settings_flags.add(parser, ExportSettings)
 
 
 def run(arguments):
-    from keras_bert.export import export
+    settings = settings_flags.read(arguments)
+    from keras_bert.export.saved_model import export
 
-    version = export(
-        model=arguments.model, output=arguments.output, max_length=arguments.max_length
-    )
+    version = export(**settings)
     print(f"Wrote {version}.")
     print(
         'Next: python -c "import tensorflow as tf, tensorflow_text; '

@@ -7,7 +7,7 @@ keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top
 SUMMARY = "find the words for [MASK] in a text"
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     parser.add_argument(
         "--model",
         required=True,
@@ -30,7 +30,7 @@ def add_arguments(parser):
 
 
 def run(arguments):
-    from keras_bert.train.fill_mask import fill_mask
+    from keras_bert.inference.fill_mask import fill_mask
 
     found = fill_mask(model=arguments.model, text=arguments.text, top=arguments.top)
     for number, candidates in enumerate(found, start=1):

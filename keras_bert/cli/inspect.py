@@ -11,7 +11,7 @@ _COLOURS = ("cyan", "yellow")
 _FATES = ("masked", "kept", "replaced")
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     parser.add_argument(
         "path",
         metavar="PATH",

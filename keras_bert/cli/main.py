@@ -8,6 +8,7 @@ from importlib import import_module
 
 from keras_bert import __version__
 from keras_bert.cli.quiet import quiet_libraries
+from keras_bert.cli.settings_flags import with_flags
 from keras_bert.errors import InputError
 
 # In the order in which a newcomer meets them; each is a module of this package.
@@ -32,11 +33,12 @@ _DESCRIPTION = "From raw text to a served language model."
 def main(argv=None):
     """Runs one command; returns the exit status (0, or 2 for bad input)."""
     arguments = parse(argv)
+    settings_class = getattr(arguments, "settings_class", None)
     try:
         with contextlib.nullcontext() if arguments.verbose else quiet_libraries():
             arguments.run(arguments)
     except InputError as error:
-        print(f"keras-bert: {error}", file=sys.stderr)
+        print(f"keras-bert: {with_flags(str(error), settings_class)}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader of our output went away (`keras-bert predict … | head`): not an error of ours.
@@ -50,11 +52,12 @@ def main(argv=None):
 
 def parse(argv=None):
     """Returns the parsed arguments, with `run` and, for Beam jobs, `beam_options`."""
+    argv = sys.argv[1:] if argv is None else argv
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--verbose", action="store_true", help="show what TensorFlow and Beam print, too"
     )
-    parser = argparse.ArgumentParser(prog="keras-bert", description=_DESCRIPTION)
+    parser = _Parser(prog="keras-bert", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     takes_beam_options = set()
@@ -70,7 +73,7 @@ def parse(argv=None):
             # swallow options that are Beam's.
             allow_abbrev=False,
         )
-        module.add_arguments(subparser)
+        module.add_arguments(subparser, argv)
         subparser.set_defaults(run=module.run, command=command)
         if getattr(module, "BEAM_OPTIONS", False):
             takes_beam_options.add(command)
@@ -79,6 +82,13 @@ def parse(argv=None):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     arguments.beam_options = rest
     return arguments
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, without a block of usage."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
 
 if __name__ == "__main__":

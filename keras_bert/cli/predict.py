@@ -1,48 +1,32 @@
-"""Say what a fine-tuned model makes of texts: one JSON line a text, in order.
+"""Say what a fine-tuned model makes of examples: one JSON line an example, in order.
 
 keras-bert predict --model runs/spam --data messages.txt
 tail -f messages.log | keras-bert predict --model runs/spam --data - --batch-size 1
 keras-bert predict --model runs/spam --text "Win cash prizes"
 """
 
-from keras_bert.cli import flags, labelled_flags
+from keras_bert.cli import settings_flags
+from keras_bert.cli.kinds import kind_given
+from keras_bert.cli.report import report
 
-SUMMARY = "label texts with a fine-tuned model"
+SUMMARY = "answer with a fine-tuned model"
 
 
-def add_arguments(parser):
-    labelled_flags.model(parser)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--data",
-        metavar="FILE",
-        help="one text a line, TSV or JSON Lines, told by content; - is standard input",
-    )
-    source.add_argument(
-        "--text", action="append", metavar="TEXT", help="a text; may be given several times"
-    )
-    labelled_flags.text_column(parser)
-    flags.batch_size(parser, default=32)
-    labelled_flags.max_length_of_training(parser)
+def add_arguments(parser, argv):
+    from keras_bert.inference.settings import PredictSettings
+    from keras_bert.settings import reading, together
+    from keras_bert.tasks import settings_class
+
+    columns = reading(settings_class(kind_given(argv, flag="--model")))
+    settings_flags.add(parser, together(columns, PredictSettings))
 
 
 def run(arguments):
     import json
 
-    from keras_bert.train.predict import predict
+    settings = settings_flags.read(arguments)
+    from keras_bert.inference.predict import predict
 
-    answers = predict(
-        model=arguments.model,
-        data=arguments.data,
-        text=arguments.text,
-        max_length=arguments.max_length,
-        batch_size=arguments.batch_size,
-        text_column=arguments.text_column,
-        header=labelled_flags.header(arguments),
-        report=labelled_flags.report,
-    )
-    for answer in answers:
+    for answer in predict(**settings, report=report):
         print(json.dumps(answer, ensure_ascii=False), flush=True)
-    labelled_flags.report(
-        f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME"
-    )
+    report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")

@@ -10,7 +10,7 @@ SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     parser.add_argument(
         "--input",
         required=True,

@@ -10,7 +10,7 @@ from keras_bert.cli import flags
 SUMMARY = "go the whole way on the samples that come with the package"
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="a new or empty folder for all that is made"
     )
@@ -21,7 +21,7 @@ def add_arguments(parser):
 def run(arguments):
     from rich.console import Console
 
-    from keras_bert.quickstart import quickstart
+    from keras_bert.samples.quickstart import quickstart
 
     console = Console(highlight=False)
 

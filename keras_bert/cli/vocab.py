@@ -11,7 +11,7 @@ SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
 
 
-def add_arguments(parser):
+def add_arguments(parser, argv):
     parser.add_argument(
         "--input",
         required=True,

@@ -1,10 +1,9 @@
 """The embeddings of texts, one after another or as a file."""
 
-from keras_bert.checkpoints import load
+from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.embeddings.embedder import Embedder
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.classification import open_examples
-from keras_bert.train.inference import find_model_folder
+from keras_bert.examples.labelled_texts import open_labelled_texts
 
 
 def embed(*, model, data=None, text=None, text_column=None, header=None, report=None, **options):
@@ -50,8 +49,9 @@ def open_texts(data, text, *, text_column=None, header=None, report=None):
     if (data is None) == (text is None):
         raise InputError("Give either a file of texts or a text, and not both.")
     if data is None:
-        return open_examples([text] if isinstance(text, str) else list(text))
-    examples = open_examples(data, text_column=text_column, header=header, need_labels=False)
+        texts = [text] if isinstance(text, str) else list(text)
+        return open_labelled_texts(texts, need_labels=False)
+    examples = open_labelled_texts(data, text_column=text_column, header=header, need_labels=False)
     if report is not None:
         report(examples.description)
     return examples

@@ -8,7 +8,7 @@ from keras_bert.embeddings.choices import check_layers, check_tokens, choose_lay
 from keras_bert.embeddings.long_texts import rows_of
 from keras_bert.embeddings.text_embedding import TextEmbedding
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.features import features
+from keras_bert.input_pipeline.framing import frame
 
 # Numbers in the vectors that are held at once (256 MiB): texts are worked on together up to it,
 # counted as if every character were a token.
@@ -77,7 +77,7 @@ class Embedder:
         )
         def inputs_of(ids, lengths):
             rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
-            return features(
+            return frame(
                 [rows], vocabulary=tokenizer.vocabulary, max_length=max_length, multiple_of=_PAD_TO
             )
 

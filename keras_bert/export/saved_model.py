@@ -5,13 +5,12 @@ from pathlib import Path
 
 import keras
 
-from keras_bert.checkpoints import load_task
+from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
-from keras_bert.export.classifier import classifier_signatures
+from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
-from keras_bert.input_pipeline.features import check_max_length
-from keras_bert.tasks.classifier import Classifier
-from keras_bert.train.inference import find_model_folder
+from keras_bert.input_pipeline.framing import check_max_length
+from keras_bert.settings import takes
 
 BATCHING_FILE = "batching_params.pbtxt"
 # Read by TensorFlow Serving with --enable_batching --enable_per_model_batching_parameters. Requests
@@ -22,12 +21,21 @@ batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 256 }
 pad_variable_length_inputs: true
 """
-_SIGNATURES = {Classifier: classifier_signatures}
 
 
-def export(*, model, output, max_length=None):
-    """`export_task` for a model folder, or the output folder of a run that made it."""
-    return export_task(load_task(find_model_folder(model)), output, max_length=max_length)
+@takes(ExportSettings)
+def export(**settings):
+    """`export_task` for a model folder, or the output folder of a run that made it.
+
+    Args:
+        {settings}
+
+    Raises:
+        InputError: see `export_task`.
+    """
+    settings = ExportSettings.of(settings)
+    task = load_task(find_model_folder(settings.model))
+    return export_task(task, settings.output, max_length=settings.max_length)
 
 
 def export_task(task, output, *, max_length=None):
@@ -46,9 +54,12 @@ def export_task(task, output, *, max_length=None):
             over the model's positions, or there is nothing to export for this kind of task.
     """
     output = Path(output)
-    make_signatures = _signatures_of(task)
+    if task.tokenizer is None:
+        raise ValueError("A task without a tokenizer cannot take strings. Received: tokenizer=None")
+    if max_length is not None:
+        check_max_length(max_length, task.config)
+    signatures = task.signatures(max_length=max_length)
     version = output / str(_next_version(output))
-    signatures = make_signatures(task, max_length=check_max_length(max_length, task))
     aside = output / f".{version.name}.part"  # servers look at numbered folders only
     shutil.rmtree(aside, ignore_errors=True)  # left there by an export that was killed
     output.mkdir(parents=True, exist_ok=True)
@@ -64,17 +75,6 @@ def export_task(task, output, *, max_length=None):
     (aside / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
     aside.rename(version)
     return version
-
-
-def _signatures_of(task):
-    """The function that makes the signatures of a task of this kind."""
-    found = [make for kind, make in _SIGNATURES.items() if isinstance(task, kind)]
-    if not found:
-        kinds = ", ".join(kind.__name__ for kind in _SIGNATURES)
-        raise InputError(f"There is no export of a {type(task).__name__}; it must be a {kinds}.")
-    if task.tokenizer is None:
-        raise ValueError("A task without a tokenizer cannot take strings. Received: tokenizer=None")
-    return found[0]
 
 
 def _next_version(output):

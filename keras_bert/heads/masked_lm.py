@@ -77,3 +77,20 @@ class MaskedLMHead(keras.layers.Layer):
     def from_config(cls, config):
         config["token_embedding"] = keras.saving.deserialize_keras_object(config["token_embedding"])
         return cls(**config)
+
+
+def masked_lm_head(encoder):
+    """The head of an encoder, sharing its token embedding."""
+    return MaskedLMHead(
+        token_embedding=encoder.token_embedding,
+        hidden_act=encoder.config.hidden_act,
+        layer_norm_eps=encoder.config.layer_norm_eps,
+        initializer_range=encoder.config.initializer_range,
+        dtype=encoder.token_embedding.dtype_policy,
+        name="masked_lm_head",
+    )
+
+
+def masked_lm_inputs():
+    """The symbolic input of a task with this head, beside its encoder's: the positions (B, P)."""
+    return {"masked_lm_positions": keras.Input((None,), dtype="int32", name="masked_lm_positions")}

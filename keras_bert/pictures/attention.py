@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from keras_bert.embeddings.embed import open_model
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.features import features
+from keras_bert.input_pipeline.framing import frame
 from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 
 # More tokens than this cannot be read on their axes.
@@ -64,7 +64,7 @@ def attention_of(encoder, tokenizer, text):
             f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
             f"{most} at most. Give a shorter text."
         )
-    inputs = features([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
+    inputs = frame([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
     inputs = {name: x.numpy() for name, x in inputs.items()}
     found = encoder.view(attention_probabilities=True)(inputs, training=False)
     probabilities = np.stack(

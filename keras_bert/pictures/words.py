@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert.embeddings.embed import open_embedder
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.given_texts import GivenTexts
+from keras_bert.examples.given_texts import GivenTexts
 
 _CHARACTERS_AROUND = 16
 
@@ -28,7 +28,7 @@ def words_in_context(model, pairs, *, layers):
         raise InputError("A picture of words in context needs two texts or more.")
     embedder = open_embedder(model, layers=layers, tokens="words-mean")
     found = []
-    texts = GivenTexts([text for text, _ in pairs])
+    texts = GivenTexts([text for text, _ in pairs], need_labels=False)
     for (_, word), one in zip(pairs, embedder(texts), strict=True):
         tokens = [token.casefold() for token in one.tokens]
         if word.casefold() not in tokens:

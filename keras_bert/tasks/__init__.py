@@ -1,1 +1,67 @@
-"""Tasks: an encoder with a head, the losses and the metrics that belong to it."""
+"""The kinds of task, each in the folder of its family.
+
+A kind is entered here and nowhere else: whoever trains, loads, exports or lists tasks asks this
+table. Looking at it imports no task, so that the command line answers without Keras.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+from keras_bert.errors import InputError
+
+
+class Kind(NamedTuple):
+    """Where the class of a kind is, and its settings, each as "module:Class".
+
+    A kind without settings is not trained on labelled files.
+    """
+
+    task: str
+    settings: str | None = None
+
+
+_FAMILIES = "keras_bert.tasks"
+
+KINDS = {
+    "pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:Pretrainer"),
+    "fill-mask": Kind(f"{_FAMILIES}.pretraining.fill_mask:FillMask"),
+    "classifier": Kind(
+        f"{_FAMILIES}.classification.classifier:Classifier",
+        settings=f"{_FAMILIES}.classification.settings:ClassifierSettings",
+    ),
+    "tagger": Kind(f"{_FAMILIES}.tagging.tagger:Tagger"),
+    "question-answering": Kind(
+        f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer"
+    ),
+}
+
+
+def finetuned_kinds():
+    """The names of the kinds that are trained on labelled files."""
+    return tuple(name for name, kind in KINDS.items() if kind.settings is not None)
+
+
+def task_class(name):
+    """The class of a kind, imported now; `InputError` where there is no such kind."""
+    if name not in KINDS:
+        raise InputError(f"There is no kind of task {name!r}; known are {', '.join(KINDS)}.")
+    return _imported(KINDS[name].task)
+
+
+def settings_class(name):
+    """The settings of a kind that is trained on labelled files; imports no Keras.
+
+    Raises:
+        InputError: there is no such kind, or it is not trained on labelled files.
+    """
+    if name not in finetuned_kinds():
+        raise InputError(
+            f"There is no task {name!r} to train on labelled files; it is "
+            f"{' or '.join(finetuned_kinds())}."
+        )
+    return _imported(KINDS[name].settings)
+
+
+def _imported(home):
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)

@@ -1,49 +1,83 @@
-"""What every task is: an encoder, a head, and the losses and metrics that belong to the head."""
+"""The contract of a task: an encoder, a head, and what runs, commands and exports ask of them.
+
+Training, inference, export and the command line are each written once over this class, so that none
+of them names a kind of task. docs/decisions.md tells what a new kind has to define.
+"""
+
+import dataclasses
 
 import keras
 
 from keras_bert.encoder import check_names
 from keras_bert.errors import InputError
+from keras_bert.settings import about
 
 
 class Task(keras.Model):
     """A functional Keras model of an encoder and a head, with dictionaries in and out.
 
-    A subclass builds its layers, then calls `super().__init__`, then is an ordinary `keras.Model`
-    that `fit`, `evaluate` and `predict` work on:
+    A subclass takes its encoder, makes its layers, then calls `super().__init__`, which connects
+    them, then is an ordinary `keras.Model` that `fit`, `evaluate` and `predict` work on. (The order
+    of a model's weights is that in which it gets its layers: the encoder first.)
 
         class Classifier(Task):
+            KIND = "classifier"
             ARCHITECTURE = "BertForSequenceClassification"
+            READS = ("pooled_output",)
+            HEADS = ("classifier",)
+            LEAST_LABELS = 2
 
             def __init__(self, encoder, tokenizer=None, *, labels, name="classifier"):
-                inputs = self.feature_inputs()
-                pooled = encoder(inputs)["pooled_output"]  # (B, D)
-                head = keras.layers.Dense(len(labels), name="classifier_head")
-                super().__init__(
-                    inputs=inputs,
-                    outputs={"logits": head(pooled)},
-                    encoder=encoder,
-                    tokenizer=tokenizer,
-                    name=name,
-                )
-                self.classifier_head = head
+                self.encoder = encoder
+                self.labels = tuple(labels)
+                self.classifier = keras.layers.Dense(len(labels), name="classifier")
+                super().__init__(tokenizer, name=name)
 
-    A subclass sets `ARCHITECTURE`, defines `default_losses` and `default_metrics`, and extends
-    `get_config` by its own arguments. Attributes: `encoder`, `tokenizer` (or None: then the task
-    takes token ids only), `config` (the encoder's `BertConfig`).
+            def connect(self, encoded, inputs):
+                return {"logits": self.classifier(encoded["pooled_output"])}  # (B, C)
+
+    Attributes: `encoder`, `tokenizer` (or None: then the task takes token ids only), `config` (the
+    encoder's `BertConfig`).
+
+    Class attributes:
+        KIND: its name in `keras_bert.tasks.KINDS`, which a model folder stores.
+        ARCHITECTURE: the class of `transformers` that reads the folder.
+        READS: what the head reads, by name: outputs of the encoder and inputs of the task.
+        HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What
+            ARCHITECTURE has no name for is kept under `keras_bert.`
+        LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
+        SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
+        FIGURE: the figure on the dev data by which a run keeps the best epoch; more is better. It
+            is one of `default_metrics`, or else of `measure`.
+        SHOWN: {figure: what a person calls it}, shown while the task trains.
+
+    Raises:
+        ValueError: the head reads a pooler that the encoder does not have.
     """
 
-    # The class name that Hugging Face's config.json has under "architectures" for these weights.
+    KIND = None
     ARCHITECTURE = None
+    READS = ("sequence_output",)
+    HEADS = ()
+    LEAST_LABELS = 0
+    SETTINGS = None
+    FIGURE = None
+    SHOWN = {"loss": "loss"}
 
-    def __init__(self, *, inputs, outputs, encoder, tokenizer, name):
+    def __init__(self, tokenizer=None, *, name):
+        encoder = self.encoder
+        if "pooled_output" in self.READS and not encoder.config.add_pooling_layer:
+            raise ValueError(
+                f"`{type(self).__name__}` needs an encoder with a pooler. "
+                f"Received: add_pooling_layer={encoder.config.add_pooling_layer}"
+            )
+        features = self.feature_inputs()
+        inputs = {**features, **self.head_inputs()}
+        outputs = self.connect(encoder(features), inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
-        self.encoder = encoder
         self.tokenizer = tokenizer
 
-    def call(self, inputs, training=None, mask=None):
-        # Keras takes the inputs of a dictionary with a name too many by alphabetical order.
-        return super().call(check_names(inputs, self.input), training=training, mask=mask)
+    # The model.
 
     @staticmethod
     def feature_inputs():
@@ -53,25 +87,91 @@ class Task(keras.Model):
             for name in ("input_ids", "input_mask", "segment_ids")
         }
 
+    @staticmethod
+    def head_inputs():
+        """The symbolic inputs that the head has beside the encoder's, by name."""
+        return {}
+
+    def connect(self, encoded, inputs):
+        """The head: what it READS of the encoder's outputs and the task's inputs -> the outputs.
+
+        All are symbolic, in dictionaries by name. Other names than those of READS may be missing: a
+        frozen encoder's outputs come from a file.
+        """
+        raise NotImplementedError
+
+    def call(self, inputs, training=None, mask=None):
+        # Keras takes the inputs of a dictionary with a name too many by alphabetical order.
+        return super().call(check_names(inputs, self.input), training=training, mask=mask)
+
     @property
     def config(self):
         """The encoder's `BertConfig`."""
         return self.encoder.config
 
+    @property
+    def trainable_variables(self):
+        """As Keras's, without a pooler that the head does not read: nothing would train it."""
+        return self._without_unread_pooler(super().trainable_variables)
+
+    @property
+    def trainable_weights(self):
+        return self._without_unread_pooler(super().trainable_weights)
+
+    @property
+    def non_trainable_variables(self):
+        trained = {id(variable) for variable in self.trainable_variables}
+        return [variable for variable in self.variables if id(variable) not in trained]
+
+    @property
+    def non_trainable_weights(self):
+        trained = {id(variable) for variable in self.trainable_weights}
+        return [variable for variable in self.weights if id(variable) not in trained]
+
+    def _without_unread_pooler(self, variables):
+        pooler = getattr(getattr(self, "encoder", None), "pooler", None)
+        if pooler is None or "pooled_output" in self.READS:
+            return variables
+        unread = {id(variable) for variable in pooler.variables}
+        return [variable for variable in variables if id(variable) not in unread]
+
+    # Training.
+
     def default_losses(self):
         """Returns the loss of each output, by the output's name."""
         return {}
+
+    def default_loss_weights(self):
+        """Returns what each loss counts in their sum, by the output's name; None is 1 each."""
+        return None
 
     def default_metrics(self):
         """Returns the metrics of each output by the output's name; sample weights apply to them."""
         return {}
 
-    def compile_defaults(self, optimizer, **options):
+    def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
         """`compile` with the task's own losses and metrics; `options` go to `compile`.
 
         The optimizer is built for what is trainable now. As after every `compile`, call it again
         where that has changed.
+
+        Args:
+            optimizer: None is that of `keras_bert.finetune`: AdamW without decay on biases and
+                norms, global clipping, warm-up and linear decay.
+            steps: the optimizer steps that are to come, for the decay of that optimizer's rate:
+                `len(dataset)` times the epochs of `fit`. None keeps the rate as it is.
+            learning_rate: its highest rate; None is 5e-5, or 1e-3 where the encoder is frozen.
         """
+        if optimizer is None:
+            from keras_bert.train.finetuning_optimizer import finetuning_optimizer
+
+            optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
+        elif steps is not None or learning_rate is not None:
+            raise ValueError(
+                "`steps` and `learning_rate` are those of the optimizer that is made where none "
+                f"is given. Received: optimizer={optimizer!r}"
+            )
+        options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
             optimizer=optimizer,
             loss=self.default_losses(),
@@ -82,15 +182,114 @@ class Task(keras.Model):
             # Built in the first step, it would have TensorFlow trace that step a second time.
             self.optimizer.build(self.trainable_variables)
 
-    def dataset(self, data, **options):
-        """The training batches of data of the task's own kind, where it can read any.
+    # Labelled files: examples in, batches, answers and figures out.
 
-        Raises InputError: it cannot; `fit` takes batches that are made in another way.
+    @classmethod
+    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+        """The examples of a file (or of a sequence), in order and streaming.
+
+        Args:
+            data: a path, `-` for standard input, or a sequence in place of a file.
+            made_with: what the task is made with (see `made_from`), which helps to tell columns;
+                None where it is not known yet.
+            like: another file read before; where this one has the same form, so are its columns.
+            labelled: whether a file without labels is an error.
+            **columns: the settings of SETTINGS that say how a file is `read`.
+
+        Returns:
+            An iterable of examples, with `name`, `kind` and `description` (a line for the user).
+            An example has `error(message)`, the InputError that names its place.
+
+        Raises:
+            InputError: the file cannot be read; at the latest when the bad line is reached.
         """
         raise InputError(
-            f"A {type(self).__name__} reads no files; give `fit` batches of {', '.join(self.input)}"
-            f" with labels for {', '.join(self.output)}."
+            f"A {cls.__name__} reads no files; give `fit` batches that are made in another way."
         )
+
+    @classmethod
+    def made_from(cls, examples):
+        """What the training examples settle of the task: a dictionary of its arguments.
+
+        Raises InputError where the examples are not enough to train on.
+        """
+        return {}
+
+    @classmethod
+    def summary(cls, train, dev, made_with):
+        """A line for the user on the training and dev examples."""
+        return f"{len(train):,} training examples and {len(dev):,} dev examples."
+
+    @property
+    def made_with(self):
+        """What `made_from` settled for this task."""
+        return {"labels": list(self.labels)} if self.LEAST_LABELS else {}
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        """`TokenizedExamples`: the rows of some examples.
+
+        Args:
+            examples: a list of examples.
+            max_length: tokens in a row; None is the task's own.
+            labelled: with what training compares the outputs with.
+
+        Raises:
+            InputError: an example cannot be used; it is named.
+        """
+        raise NotImplementedError
+
+    def decode(self, outputs, examples):
+        """The answers: one JSON-like dictionary an example.
+
+        Args:
+            outputs: float32 arrays by the name of the output, a row an example.
+            examples: the list of examples.
+        """
+        raise NotImplementedError
+
+    def measure(self, answers, examples):
+        """The official figures over all answers, as JSON can hold them.
+
+        Raises InputError for an example that cannot be measured, which is named.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def describe_measures(measures):
+        """The main figures of `measure`, as a person reads them."""
+        return ", ".join(
+            f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
+        )
+
+    def dataset(self, data, *, batch_size=32, max_length=None, seed=0, epochs=1, **columns):
+        """The shuffled training batches of labelled data, as `fit` takes them.
+
+        Args:
+            data: a labelled file, or a sequence in place of one.
+            batch_size: rows of a batch; some have one less, so that all weigh about the same.
+            max_length: tokens in a row; None is the task's own.
+            seed: the order of the rows depends on it and on the epoch alone.
+            epochs: how many passes over the data the dataset holds.
+            **columns: see `read`.
+
+        Raises InputError: the data cannot be read, or the task reads no files.
+        """
+        from keras_bert.input_pipeline.framing import check_max_length
+
+        if max_length is not None:
+            check_max_length(max_length, self.config)
+        examples = list(self.read(data, made_with=self.made_with, **columns))
+        rows = self.features(examples, max_length=max_length, labelled=True)
+        return rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
+
+    # Saving and serving.
+
+    def signatures(self, *, max_length=None):
+        """The entry points of the exported model, `Signature` by name; the first is the default.
+
+        `max_length`, tokens in a row, is the task's own where it is None.
+        """
+        raise InputError(f"There is no export of a {type(self).__name__} yet.")
 
     def save(self, filepath, overwrite=True, **options):
         """Writes the task as a model folder, or as Keras's own file where the name ends so.
@@ -108,13 +307,21 @@ class Task(keras.Model):
 
     def export(self, filepath, **options):
         """Writes a SavedModel that takes strings under `filepath`, in its next version folder."""
-        from keras_bert.export import export_task
+        from keras_bert.export.saved_model import export_task
 
         return export_task(self, filepath, **options)
 
+    @classmethod
+    def stored_settings(cls):
+        """The fields of SETTINGS that a model folder keeps, by name."""
+        fields = dataclasses.fields(cls.SETTINGS) if cls.SETTINGS is not None else ()
+        return {field.name: field for field in fields if about(field).stored}
+
     def get_config(self):
         # A functional model's own config is its graph, which cannot be given to our constructors.
-        return {"encoder": keras.saving.serialize_keras_object(self.encoder), "name": self.name}
+        stored = {name: getattr(self, name) for name in self.stored_settings()}
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {"encoder": encoder, "name": self.name, **self.made_with, **stored}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

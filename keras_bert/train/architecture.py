@@ -1,4 +1,4 @@
-"""What `--architecture` means: the name of a published size, or the path of a config.json."""
+"""What an `architecture` means: the name of a published size, or the path of a config.json."""
 
 import dataclasses
 import os

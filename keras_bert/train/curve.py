@@ -1,4 +1,4 @@
-"""The curve of a run: one row of figures every few steps, from what Keras reports."""
+"""The curve of a run: one entry of figures every few steps, from what Keras reports."""
 
 import math
 import time
@@ -9,34 +9,37 @@ from keras_bert.errors import InputError
 
 
 class Curve(keras.callbacks.Callback):
-    """Collects the rows of a run in which each Keras epoch is the steps between two rows.
+    """Collects the entries of a run in which each Keras epoch is the steps of an entry.
 
-    `rows` is a list of JSON-like dictionaries, one a row:
+    `entries` is a list of JSON-like dictionaries:
 
     - `step`: optimizer steps done
     - `seconds`: since the run began, evaluations and former sessions counted in
-    - `train`: the figures over the steps since the row before
-    - `eval`: the figures on the eval split, where it was evaluated after this step
+    - `train`: the figures over the steps since the entry before
+    - `eval`: the figures on held-out data, where it was evaluated after this step
     - `learning_rate`: of the next step
     - `tokens_per_second`: of training alone; None where too little was timed (a session's first
       step, which compiles, is left out)
 
-    Args:
-        steps_between: steps of a Keras epoch.
-        last_step: where the run ends (the last epoch may be shorter).
-        tokens_a_step: tokens in a batch, padding not counted (an average will do), or None.
-        rows: the rows of former sessions; the list is added to.
+    The first entry of a run may be one at step 0, with an evaluation alone.
 
-    Raises `InputError` at the end of an epoch whose loss is not a finite number.
+    Args:
+        plan: the `Plan` of the run.
+        tokens_a_step: tokens in a batch, padding not counted (an average will do), or None.
+        entries: those of former sessions; the list is added to.
+        loss_weights: what each output's loss counts in their sum, by the output's name; 1 where
+            it is not said.
+
+    Raises `InputError` at the end of an entry whose loss is not a finite number.
     """
 
-    def __init__(self, *, steps_between, last_step, tokens_a_step, rows):
+    def __init__(self, plan, *, tokens_a_step, entries, loss_weights=None):
         super().__init__()
-        self.steps_between = steps_between
-        self.last_step = last_step
+        self.plan = plan
         self.tokens_a_step = tokens_a_step
-        self.rows = rows
-        self._seconds_before = rows[-1]["seconds"] if rows else 0.0
+        self.entries = entries
+        self.loss_weights = loss_weights or {}
+        self._seconds_before = entries[-1]["seconds"] if entries else 0.0
         self._session_began = time.perf_counter()
         self._warm = False
 
@@ -46,75 +49,74 @@ class Curve(keras.callbacks.Callback):
         return self._seconds_before + time.perf_counter() - self._session_began
 
     def start(self, logs):
-        """Adds the row before the first step, with what an evaluation gave (names `val_…`)."""
-        _, evaluated = split_figures(logs)
-        self.rows.append(
+        """Adds the entry before the first step, with what an evaluation gave."""
+        self.entries.append(
             {
                 "step": 0,
                 "seconds": round(self.seconds, 3),
                 "train": {},
-                "eval": evaluated,
+                "eval": self._figures(logs),
                 "learning_rate": float(self.model.optimizer.learning_rate),
                 "tokens_per_second": None,
             }
         )
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._timed_from = time.perf_counter() if self._warm else None
-        self._timed_steps = 0
+        self._first_step = epoch * self.plan.entry
+        self._steps = self.plan.step_of(epoch) - self._first_step
+        self._timed_from = (0, time.perf_counter()) if self._warm else None
 
     def on_train_batch_end(self, batch, logs=None):
-        now = time.perf_counter()
-        if self._timed_from is None:
-            self._timed_from = now
-            self._warm = True
-        else:
-            self._timed_steps += 1
-            self._timed_until = now
+        done = batch + 1
+        if done >= self._steps:
+            # The one value that is fetched from the device: when it is there, the work is done.
+            keras.ops.convert_to_numpy(self.model.optimizer.iterations)
+        self._timed_until = (done, time.perf_counter())
+        if not self._warm:
+            self._timed_from, self._warm = self._timed_until, True
 
     def on_epoch_end(self, epoch, logs=None):
-        step = min((epoch + 1) * self.steps_between, self.last_step)
-        train, evaluated = split_figures(logs)
+        step = self.plan.step_of(epoch)
+        train = self._figures({k: v for k, v in logs.items() if not k.startswith("val_")})
+        held_out = {k.removeprefix("val_"): v for k, v in logs.items() if k.startswith("val_")}
         if not all(math.isfinite(value) for value in train.values()):
             raise InputError(
-                f"The loss is not a number any more, from a step between "
-                f"{step - self.steps_between} and {step} on; try a lower learning rate or a "
-                "longer warm-up."
+                f"The loss is not a number any more, from a step between {self._first_step} and "
+                f"{step} on; try a lower learning rate or a longer warm-up."
             )
-        row = {"step": step, "seconds": round(self.seconds, 3), "train": train}
-        if evaluated:
-            row["eval"] = evaluated
-        row["learning_rate"] = float(self.model.optimizer.learning_rate)
-        row["tokens_per_second"] = self._tokens_per_second()
-        self.rows.append(row)
+        entry = {"step": step, "seconds": round(self.seconds, 3), "train": train}
+        if held_out:
+            entry["eval"] = self._figures(held_out)
+        entry["learning_rate"] = float(self.model.optimizer.learning_rate)
+        entry["tokens_per_second"] = self._tokens_per_second()
+        self.entries.append(entry)
 
     def _tokens_per_second(self):
-        if not self._timed_steps or self.tokens_a_step is None:
+        (first, begun), (last, ended) = self._timed_from, self._timed_until
+        if last == first or self.tokens_a_step is None:
             return None
-        seconds = self._timed_until - self._timed_from
-        return round(self._timed_steps * self.tokens_a_step / seconds, 1)
+        return round((last - first) * self.tokens_a_step / (ended - begun), 1)
+
+    def _figures(self, logs):
+        penalties = sum(float(penalty) for penalty in self.model.losses)
+        return exact_losses(logs, weights=self.loss_weights, penalties=penalties)
 
 
-def split_figures(logs):
-    """Sorts Keras's logs into those of training and those of evaluation.
+def exact_losses(logs, *, weights, penalties):
+    """Keras's figures, with losses that are exact over all predictions where there are such.
 
-    Where a task measures an output's `cross_entropy`, exact over all predictions, it takes the
-    place of the output's `loss`, which Keras averages over batches; `loss` is then their sum.
+    Keras averages a loss over batches, whatever they hold. Where a task measures an output's
+    `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
+    their sum, each times its weight, and the penalties of the layers.
     """
-    train, evaluated = {}, {}
-    for name, value in logs.items():
-        into = evaluated if name.startswith("val_") else train
-        into[name.removeprefix("val_")] = round(value, 6)
-    return _with_exact_losses(train), _with_exact_losses(evaluated)
-
-
-def _with_exact_losses(figures):
+    figures = {name: round(float(value), 6) for name, value in logs.items()}
     exact = {
-        name.replace("cross_entropy", "loss"): value
+        name.removesuffix("_cross_entropy"): value
         for name, value in figures.items()
         if name.endswith("_cross_entropy")
     }
     if not exact:
         return figures
     kept = {n: v for n, v in figures.items() if not n.endswith("_cross_entropy")}
-    return {**kept, **exact, "loss": round(sum(exact.values()), 6)}
+    total = penalties + sum(weights.get(output, 1.0) * loss for output, loss in exact.items())
+    return {**kept, **{f"{o}_loss": loss for o, loss in exact.items()}, "loss": round(total, 6)}

@@ -15,6 +15,8 @@ _GLOBAL_CLIPNORM = 1.0
 def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
     """Returns the optimizer that trains `model` for `steps` steps.
 
+    `steps` None keeps the rate as it is, from the first step on.
+
     `learning_rate` is the highest rate, reached after the share `warmup` (0 to below 1) of the
     steps; it falls to 0 at the end. Weights decay by `weight_decay` times the rate (decoupled,
     Loshchilov and Hutter 2019) where they are matrices; biases and the scales and offsets of
@@ -23,7 +25,7 @@ def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
 
     Raises `InputError` where a number is out of its range.
     """
-    if steps < 1:
+    if steps is not None and steps < 1:
         raise InputError(f"The number of steps is {steps}; at least 1 is needed.")
     if not learning_rate > 0:
         raise InputError(f"The learning rate is {learning_rate}; it must be above 0.")
@@ -31,8 +33,11 @@ def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
         raise InputError(f"The warm-up is {warmup}; give a share of the steps, from 0 to below 1.")
     if not weight_decay >= 0:
         raise InputError(f"The weight decay is {weight_decay}; it must not be negative.")
+    rate = learning_rate
+    if steps is not None:
+        rate = WarmupLinearDecay(peak=rate, warmup_steps=int(warmup * steps), steps=steps)
     optimizer = keras.optimizers.AdamW(
-        WarmupLinearDecay(peak=learning_rate, warmup_steps=int(warmup * steps), steps=steps),
+        rate,
         weight_decay=weight_decay,
         beta_1=_BETA_1,
         beta_2=_BETA_2,

@@ -3,89 +3,49 @@
 import dataclasses
 import hashlib
 import json
-import math
-import os
 
 import keras
 import tensorflow as tf
 
-from keras_bert.checkpoints import save_folder
+from keras_bert.checkpoints import find_model_folder, load, load_task, save_folder
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.pretraining import evaluation_dataset, training_dataset
 from keras_bert.records import DataFolder
-from keras_bert.tasks.fill_mask import FillMask
-from keras_bert.tasks.pretrainer import Pretrainer
+from keras_bert.settings import takes
+from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.train.architecture import is_path, read_architecture
-from keras_bert.train.checkpoint import Checkpoint
-from keras_bert.train.curve import Curve
+from keras_bert.train.architecture import read_architecture
+from keras_bert.train.loop import Feed, train
 from keras_bert.train.optimizer import make_optimizer
-from keras_bert.train.progress import Progress
+from keras_bert.train.plan import plan_steps
 from keras_bert.train.run_folder import RunFolder
-from keras_bert.train.tensorboard import TensorBoardCurve
+from keras_bert.train.settings import PretrainSettings
+from keras_bert.train.starting_point import fingerprint_of_folder, with_pooler
 
-# A row of the curve stands for at most this many steps, and a run has at least twenty rows.
-_STEPS_OF_A_ROW = 50
-_ROWS_OF_A_RUN = 20
-
-_SHOWN = {
-    "masked_lm_loss": "masked-token loss",
-    "masked_lm_accuracy": "accuracy",
-    "next_sentence_loss": "next-sentence loss",
-    "next_sentence_accuracy": "accuracy",
-}
+# The task that each objective of a data job trains.
+_TASKS = {"mlm-nsp": Pretrainer, "mlm": FillMask}
+_DEFAULT_ARCHITECTURE = "tiny"
 
 
-def pretrain(
-    *,
-    data,
-    vocab,
-    output,
-    steps,
-    architecture="tiny",
-    batch_size=32,
-    learning_rate=5e-4,
-    warmup=0.1,
-    weight_decay=0.01,
-    seed=0,
-    eval_every=None,
-    eval_batches=None,
-    checkpoint_every=500,
-    deterministic=False,
-    force=False,
-):
+@takes(PretrainSettings)
+def pretrain(*, report=None, **settings):
     """Pre-trains an encoder, or goes on where a run stopped.
 
     The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
-    `Pretrainer`, whose folder is a BertForPreTraining), "mlm" masked tokens alone (a `FillMask`
-    without a pooler, whose folder is a BertForMaskedLM; no figure of next sentences is reported).
+    `Pretrainer`, whose folder is a BertForPreTraining), "mlm" masked tokens alone (a `FillMask`,
+    whose folder is a BertForMaskedLM, without a pooler where it starts from random weights; no
+    figure of next sentences is reported).
 
     Calling it again with the same arguments resumes a run that was killed, exactly: with
     `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
     repeated.
 
     Args:
-        data: the folder that `pretraining-data` wrote.
-        vocab: the vocabulary that its rows were made with: a vocab.txt, or a folder.
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (for TensorBoard) and
-            checkpoints/.
-        steps: optimizer steps.
-        architecture: "tiny", "mini", "small", "medium", "base", "large", or the path of a
-            config.json.
-        batch_size: rows in a step.
-        learning_rate: the highest rate, reached at the end of the warm-up.
-        warmup: the share of the steps in which the rate rises from 0.
-        weight_decay: decoupled weight decay of the matrices.
-        seed: the same seed, data and settings give the same run.
-        eval_every: steps between two evaluations (None: at every checkpoint). There is one before
-            the first step and one after the last, too.
-        eval_batches: how many batches of the eval split to evaluate on (None: all of it).
-        checkpoint_every: steps between two checkpoints.
-        deterministic: have TensorFlow compute the same bits in every run (slower). This setting
-            holds for the whole process.
-        force: delete what a former run left in `output`, and begin anew.
+        {settings}
+        report: a function that is told, in lines, what the run starts from.
 
     Returns:
         What metrics.json holds: `steps`, `parameters`, `seconds`, `tokens_per_second` (padding not
@@ -97,195 +57,176 @@ def pretrain(
         InputError: an argument is wrong, the rows are of an objective that cannot be trained yet,
             or the output folder holds something else.
     """
-    for name, value in {
-        "steps": steps,
-        "batch_size": batch_size,
-        "checkpoint_every": checkpoint_every,
-        "eval_every": eval_every,
-        "eval_batches": eval_batches,
-    }.items():
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}; at least 1 is needed.")
-    folder = DataFolder.open(data)
-    _check_objective(folder)
-    vocabulary = Vocabulary.from_file(vocab)  # its case is that of the rows
+    settings = PretrainSettings.of(settings)
+    report = report or (lambda line: None)
+    folder = DataFolder.open(settings.data)
+    task_class = _task_of(folder)
+    vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
     folder.check_vocabulary(vocabulary)
-    config = read_architecture(architecture, vocabulary)
-    if folder.card["max_length"] > config.max_length:
-        raise InputError(
-            f"The rows of {data} have up to {folder.card['max_length']} tokens, and the model has "
-            f"positions for {config.max_length}; make shorter rows, or give an architecture with "
-            "more positions."
-        )
-    settings = {
-        "data": _absolute(data),
-        "vocab": _absolute(vocab),
-        "architecture": _absolute(architecture) if is_path(architecture) else architecture,
-        "steps": steps,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "warmup": warmup,
-        "weight_decay": weight_decay,
-        "seed": seed,
-        "eval_every": eval_every,
-        "eval_batches": eval_batches,
-        "checkpoint_every": checkpoint_every,
-        "deterministic": deterministic,
-    }
-    inputs = {
-        "data": _fingerprint(folder.card),
-        "vocab": vocabulary.sha256,
-        "architecture": _fingerprint(config.to_dict()),
-    }
-
-    keras.utils.set_random_seed(seed)
-    if deterministic:
-        tf.config.experimental.enable_op_determinism()
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card["lowercase"])
-    if folder.card["objective"] == "mlm-nsp":
-        model = Pretrainer(BertEncoder(config), tokenizer)
+    keras.utils.set_random_seed(settings.seed)
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    if settings.model is not None:
+        model, start = _from_folder(settings, folder, tokenizer, task_class)
+        report(f"Starting from the weights in {settings.model}.")
     else:
-        # Nothing would train a pooler.
-        config = dataclasses.replace(config, add_pooling_layer=False)
-        model = FillMask(BertEncoder(config), tokenizer)
+        model, start = _from_random_weights(settings, folder, tokenizer, task_class)
     optimizer = make_optimizer(
-        model, learning_rate=learning_rate, warmup=warmup, weight_decay=weight_decay, steps=steps
-    )
-    run = RunFolder(output, command="pretrain", settings=settings, inputs=inputs, force=force)
-    if run.finished:
-        return run.read_metrics()
-    # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
-    model.compile_defaults(optimizer, jit_compile="auto")
-    rows = _fit(
         model,
-        folder,
+        learning_rate=settings.learning_rate,
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        steps=settings.steps,
+    )
+    inputs = {"data": _fingerprint(folder.card), "vocab": vocabulary.sha256, **start}
+    run = RunFolder.of(settings, command="pretrain", inputs=inputs)
+    if run.finished:
+        report(f"The run in {run.path} is finished already; these are its results.")
+        return run.read_metrics()
+    model.compile_defaults(
+        optimizer,
+        # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
+        jit_compile="auto",
+        steps_per_execution=settings.steps_per_execution,
+    )
+    plan = plan_steps(
+        settings.steps,
+        evaluate_every=settings.eval_every or settings.checkpoint_every,
+        checkpoint_every=settings.checkpoint_every,
+        steps_per_execution=settings.steps_per_execution,
+    )
+    entries = train(
+        model,
         run,
-        steps=steps,
-        batch_size=batch_size,
-        seed=seed,
-        eval_every=eval_every or checkpoint_every,
-        eval_batches=eval_batches,
-        checkpoint_every=checkpoint_every,
+        _RowsOfFolder(folder, vocabulary, settings),
+        plan,
+        task=model,
+        evaluate_first=True,
+        constants={"unigram_entropy": {"masked_lm/loss": folder.card["unigram_entropy"]}},
     )
     save_folder(model, tokenizer, run.model, overwrite=True)
-    metrics = _summary(rows, model, folder)
-    run.write_metrics(metrics)
-    return metrics
+    return run.finish(_summary(entries, model, folder))
 
 
-def _fit(
-    model, folder, run, *, steps, batch_size, seed, eval_every, eval_batches, checkpoint_every
-):
-    """Trains from the latest checkpoint (or from nothing) to the last step; returns the rows."""
-    vocabulary = model.tokenizer.vocabulary
-    checkpoint = Checkpoint(run.checkpoints, model)
-    first_step, rows = 0, []
-    if checkpoint.latest is not None:
-        first_step, rows = checkpoint.restore()
-    has_eval = folder.card["splits"]["eval"]["instances"] > 0
-    evaluation = None
-    if has_eval:
-        evaluation = evaluation_dataset(
-            folder, vocabulary=vocabulary, batch_size=batch_size, batches=eval_batches
+class _RowsOfFolder(Feed):
+    """The rows of a data folder."""
+
+    def __init__(self, folder, vocabulary, settings):
+        self.folder = folder
+        self.vocabulary = vocabulary
+        self.settings = settings
+        split = folder.card["splits"]["train"]
+        if split["instances"]:
+            self.tokens_a_step = settings.batch_size * split["tokens"] / split["instances"]
+
+    def training(self, first_step):
+        return training_dataset(
+            self.folder,
+            vocabulary=self.vocabulary,
+            batch_size=self.settings.batch_size,
+            seed=self.settings.seed,
+            first_step=first_step,
         )
-    if first_step == steps:
-        return rows  # killed after the last checkpoint
 
-    between = _steps_of_a_row(steps, eval_every, checkpoint_every)
-    split = folder.card["splits"]["train"]
-    curve = Curve(
-        steps_between=between,
-        last_step=steps,
-        tokens_a_step=batch_size * split["tokens"] / split["instances"],
-        rows=rows,
-    )
-    epochs = math.ceil(steps / between)
+    def evaluation(self):
+        if not self.folder.card["splits"]["eval"]["instances"]:
+            return None
+        return evaluation_dataset(
+            self.folder,
+            vocabulary=self.vocabulary,
+            batch_size=self.settings.batch_size,
+            batches=self.settings.eval_batches,
+        )
 
-    def after_epoch(epoch, logs):
-        step = rows[-1]["step"]
-        if step % checkpoint_every == 0 or step == steps:
-            checkpoint.save(step, rows)
 
-    def after_batch(batch, logs):
-        # Batches are numbered from 0 within an epoch. The last epoch may be a short one.
-        if int(model.optimizer.iterations) >= steps:
-            model.stop_training = True
+def _task_of(folder):
+    objective = folder.card["objective"]
+    if objective not in _TASKS:
+        # Trained without their boundaries such rows would give a model that is not SpanBERT's, and
+        # the same command would give another one once there is the head.
+        raise InputError(
+            f"The rows of {folder.path} were made for the objective {objective}, whose "
+            'span-boundary head is still to come; make rows with `objective="mlm"` or '
+            '`objective="mlm-nsp"` to pre-train today.'
+        )
+    return _TASKS[objective]
 
-    progress = Progress(curve, first_step=first_step, names=_SHOWN)
-    entropy = {"unigram_entropy": {"masked_lm/loss": folder.card["unigram_entropy"]}}
-    callbacks = [
-        curve,
-        progress,
-        TensorBoardCurve(run.logs, curve, entropy),
-        keras.callbacks.LambdaCallback(on_epoch_end=after_epoch, on_train_batch_end=after_batch),
-    ]
-    if not rows and has_eval:
-        curve.set_model(model)
-        results = model.evaluate(evaluation, return_dict=True, verbose=0)
-        curve.start({f"val_{name}": value for name, value in results.items()})
+
+def _from_random_weights(settings, folder, tokenizer, task_class):
+    """-> (the task, fingerprints of what its weights depend on)."""
+    architecture = settings.architecture or _DEFAULT_ARCHITECTURE
+    config = read_architecture(architecture, tokenizer.vocabulary)
+    _check_fits(config, folder, architecture)
+    start = {"architecture": _fingerprint(config.to_dict())}
+    if "pooled_output" not in task_class.READS:
+        # Nothing would train a pooler.
+        config = dataclasses.replace(config, add_pooling_layer=False)
+    return task_class(BertEncoder(config, dtype=settings.dtype), tokenizer), start
+
+
+def _from_folder(settings, folder, tokenizer, task_class):
+    """The same from a model folder; heads that it has not are new."""
+    path = find_model_folder(settings.model)
+    encoder, its_tokenizer = load(path, dtype=settings.dtype)
+    if its_tokenizer is not None and (
+        its_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
+        or its_tokenizer.lowercase != tokenizer.lowercase
+    ):
+        raise InputError(
+            f"The rows of {folder.path} were made with another vocabulary, or another case of it, "
+            f"than the model in {path} has; make rows with the model's own."
+        )
+    _check_fits(encoder.config, folder, path)
+    if "pooled_output" in task_class.READS:
+        encoder = with_pooler(encoder, dtype=settings.dtype)
+    task = task_class(encoder, tokenizer)
+    _take_heads(task, path)
+    return task, {"model": fingerprint_of_folder(path)}
+
+
+def _take_heads(task, path):
+    """Gives a task the heads that the folder at `path` has of it."""
     try:
-        model.fit(
-            training_dataset(
-                folder,
-                vocabulary=vocabulary,
-                batch_size=batch_size,
-                seed=seed,
-                first_step=first_step,
-            ),
-            steps_per_epoch=between,
-            initial_epoch=first_step // between,
-            epochs=epochs,
-            validation_data=evaluation,
-            validation_freq=[
-                epoch
-                for epoch in range(1, epochs + 1)
-                if epoch * between % eval_every == 0 or epoch == epochs
-            ],
-            callbacks=callbacks,
-            shuffle=False,
-            verbose=0,
+        source = load_task(path)
+    except InputError:
+        return  # a bare encoder
+    for head in task.HEADS:
+        if head in source.HEADS:
+            getattr(task, head).set_weights(getattr(source, head).get_weights())
+
+
+def _check_fits(config, folder, source):
+    """Raises `InputError` where a model of this config cannot take the rows."""
+    longest = folder.card["max_length"]
+    if longest > config.max_length:
+        raise InputError(
+            f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
+            f"for {config.max_length}; make shorter rows, or give an architecture with more "
+            "positions."
         )
-    finally:
-        progress.close()
-    return rows
+    if folder.card["objective"] == "mlm-nsp" and config.type_vocab_size < 2:
+        raise InputError(
+            f"The rows of {folder.path} have two segments, and {source} has type_vocab_size "
+            f'{config.type_vocab_size}; make rows with `objective="mlm"`, or give an architecture '
+            "with two types."
+        )
 
 
-def _steps_of_a_row(steps, eval_every, checkpoint_every):
-    """The longest stretch that evaluations and checkpoints are both whole numbers of."""
-    common = math.gcd(eval_every, checkpoint_every)
-    longest = max(1, min(_STEPS_OF_A_ROW, steps // _ROWS_OF_A_RUN))
-    return max(n for n in range(1, longest + 1) if common % n == 0)
-
-
-def _summary(rows, model, folder):
-    speeds = sorted(row["tokens_per_second"] for row in rows if row.get("tokens_per_second"))
-    evaluated = [row["eval"] for row in rows if "eval" in row]
+def _summary(entries, model, folder):
+    speeds = sorted(e["tokens_per_second"] for e in entries if e.get("tokens_per_second"))
+    evaluated = [entry["eval"] for entry in entries if "eval" in entry]
     return {
-        "steps": rows[-1]["step"],
+        "steps": entries[-1]["step"],
         "parameters": model.count_params(),
-        "seconds": rows[-1]["seconds"],
+        "seconds": entries[-1]["seconds"],
         "tokens_per_second": speeds[len(speeds) // 2] if speeds else None,
         "unigram_entropy": folder.card["unigram_entropy"],
         "eval_at_start": evaluated[0] if evaluated else None,
         "eval": evaluated[-1] if evaluated else None,
-        "train": rows[-1]["train"],
-        "curve": rows,
+        "train": entries[-1]["train"],
+        "curve": entries,
     }
-
-
-def _check_objective(folder):
-    # Trained without their boundaries such rows would give a model that is not SpanBERT's, and the
-    # same command would give another one once there is the head.
-    if folder.card["objective"] == "span":
-        raise InputError(
-            f"The rows of {folder.path} were made for the objective span, whose span-boundary head "
-            "is still to come; make rows with --objective mlm or mlm-nsp to pre-train today."
-        )
-
-
-def _absolute(path):
-    path = os.fspath(path)
-    return path if "://" in path else os.path.abspath(path)
 
 
 def _fingerprint(value):

@@ -28,13 +28,13 @@ class Progress(keras.callbacks.Callback):
         self.first_step = first_step
         self.names = names
         self._bar = None
-        self._first_row = None
+        self._first_entry = None
         self._said_at = -math.inf
 
     def on_train_begin(self, logs=None):
         if sys.stderr.isatty():
             self._bar = tqdm(
-                total=self.curve.last_step,
+                total=self.curve.plan.steps,
                 initial=self.first_step,
                 desc="training",
                 unit=" steps",
@@ -42,27 +42,31 @@ class Progress(keras.callbacks.Callback):
                 file=sys.stderr,
             )
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self._done = 0
+
     def on_train_batch_end(self, batch, logs=None):
         if self._bar is not None:
-            self._bar.update(1)
+            self._bar.update(batch + 1 - self._done)
+        self._done = batch + 1
 
     def on_epoch_end(self, epoch, logs=None):
-        row = self.curve.rows[-1]
+        entry = self.curve.entries[-1]
         # Not from the start: the first step compiles, and would make the rest look long.
-        self._first_row = self._first_row or row
+        self._first_entry = self._first_entry or entry
         if self._bar is None:
-            due = row["seconds"] - self._said_at >= _SECONDS_BETWEEN_LINES
-            if due or "eval" in row or row["step"] == self.curve.last_step:
-                self._said_at = row["seconds"]
-                print(self._line(row), file=sys.stderr, flush=True)
+            due = entry["seconds"] - self._said_at >= _SECONDS_BETWEEN_LINES
+            if due or "eval" in entry or entry["step"] == self.curve.plan.steps:
+                self._said_at = entry["seconds"]
+                print(self._line(entry), file=sys.stderr, flush=True)
             return
-        shown = describe(row["train"], self.names)
-        if row["tokens_per_second"]:
-            shown += f", {row['tokens_per_second']:,.0f} tokens/s"
+        shown = describe(entry["train"], self.names)
+        if entry["tokens_per_second"]:
+            shown += f", {entry['tokens_per_second']:,.0f} tokens/s"
         self._bar.set_postfix_str(shown, refresh=False)
-        if "eval" in row:
+        if "eval" in entry:
             # A line of its own, which stays when the bar moves on.
-            line = f"{_at(row, self.curve.last_step)} eval: {self._eval(row)}"
+            line = f"{_at(entry, self.curve.plan.steps)} eval: {self._eval(entry)}"
             self._bar.write(line, file=sys.stderr)
 
     def on_train_end(self, logs=None):
@@ -73,20 +77,23 @@ class Progress(keras.callbacks.Callback):
         if self._bar is not None:
             self._bar.close()
 
-    def _line(self, row):
-        line = f"{_at(row, self.curve.last_step)} {describe(row['train'], self.names)}"
-        if row["tokens_per_second"]:
-            line += f", {row['tokens_per_second']:,.0f} tokens/s"
-        timed, left = row["step"] - self._first_row["step"], self.curve.last_step - row["step"]
+    def _line(self, entry):
+        line = f"{_at(entry, self.curve.plan.steps)} {describe(entry['train'], self.names)}"
+        if entry["tokens_per_second"]:
+            line += f", {entry['tokens_per_second']:,.0f} tokens/s"
+        timed, left = (
+            entry["step"] - self._first_entry["step"],
+            self.curve.plan.steps - entry["step"],
+        )
         if timed and left:
-            seconds = (row["seconds"] - self._first_row["seconds"]) / timed * left
+            seconds = (entry["seconds"] - self._first_entry["seconds"]) / timed * left
             line += f", {_duration(seconds)} left"
-        if "eval" in row:
-            line += f"; eval: {self._eval(row)}"
+        if "eval" in entry:
+            line += f"; eval: {self._eval(entry)}"
         return line
 
-    def _eval(self, row):
-        return describe(row["eval"], self.names)
+    def _eval(self, entry):
+        return describe(entry["eval"], self.names)
 
 
 def describe(figures, names):
@@ -103,8 +110,8 @@ def describe(figures, names):
     )
 
 
-def _at(row, last_step):
-    return f"step {row['step']}/{last_step}:"
+def _at(entry, last_step):
+    return f"step {entry['step']}/{last_step}:"
 
 
 def _duration(seconds):

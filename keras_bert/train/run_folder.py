@@ -59,6 +59,17 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
 
+    @classmethod
+    def of(cls, settings, *, command, inputs):
+        """The folder of a run with these `RunSettings`."""
+        return cls(
+            settings.output,
+            command=command,
+            settings=settings.recorded(),
+            inputs=inputs,
+            force=settings.force,
+        )
+
     @property
     def finished(self):
         """Whether the run came to its end."""
@@ -68,9 +79,10 @@ class RunFolder:
         """Returns the results of a finished run."""
         return json.loads(self._metrics.read_text(encoding="utf-8"))
 
-    def write_metrics(self, metrics):
-        """Writes the results (the last thing that a run writes)."""
+    def finish(self, metrics):
+        """Writes the results, the last thing that a run writes, and returns them."""
         write_json(self._metrics, metrics)
+        return metrics
 
     def _read_run(self):
         """Returns run.json where this command wrote it, else None."""

@@ -4,13 +4,12 @@ import dataclasses
 import hashlib
 import json
 
-from keras_bert.checkpoints import load
+from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.tokenizer_folder import open_vocabulary
 from keras_bert.train.architecture import read_architecture
-from keras_bert.train.inference import find_model_folder
 
 
 class StartingPoint:
@@ -22,6 +21,7 @@ class StartingPoint:
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
         cased: the vocabulary of an architecture keeps capitals and accents; a folder may say so
             itself.
+        dtype: a dtype policy's name, such as "mixed_bfloat16".
 
     Attributes: `fingerprint`, a hash of everything that the weights and ids depend on but the seed;
     `description`, a line for the user.
@@ -29,7 +29,8 @@ class StartingPoint:
     Raises InputError where the arguments do not go together or a file is missing or broken.
     """
 
-    def __init__(self, *, model=None, architecture=None, vocab=None, cased=False):
+    def __init__(self, *, model=None, architecture=None, vocab=None, cased=False, dtype="float32"):
+        self._dtype = dtype
         if (model is None) == (architecture is None):
             raise InputError(
                 "Give either a model folder to start from, or an architecture (with a vocabulary) "
@@ -44,7 +45,7 @@ class StartingPoint:
         if model is not None:
             self._folder = find_model_folder(model)
             self.description = f"Starting from the weights in {self._folder}."
-            self.fingerprint = _hash_of_folder(self._folder)
+            self.fingerprint = fingerprint_of_folder(self._folder)
             return
         self._folder = None
         self._vocabulary, self._lowercase = open_vocabulary(
@@ -59,28 +60,30 @@ class StartingPoint:
         """Returns (`BertEncoder`, `Tokenizer`); random weights draw on Keras's global seed."""
         if self._folder is None:
             tokenizer = Tokenizer.from_vocab(self._vocabulary, lowercase=self._lowercase)
-            return BertEncoder(self._config), tokenizer
-        encoder, tokenizer = load(self._folder)
+            return BertEncoder(self._config, dtype=self._dtype), tokenizer
+        encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
                 f"{self._folder} has RoBERTa's byte-level tokenizer, which is not part of "
                 "keras-bert, so it cannot be fine-tuned on text."
             )
-        return _with_pooler(encoder), tokenizer
+        return with_pooler(encoder, dtype=self._dtype), tokenizer
 
 
-def _with_pooler(encoder):
+def with_pooler(encoder, *, dtype):
     """The encoder, with a new pooler where its weights came without one (as a masked LM's do)."""
     if encoder.config.add_pooling_layer:
         return encoder
-    pooled = BertEncoder(dataclasses.replace(encoder.config, add_pooling_layer=True))
+    config = dataclasses.replace(encoder.config, add_pooling_layer=True)
+    pooled = BertEncoder(config, dtype=dtype)
     pooled.embeddings.set_weights(encoder.embeddings.get_weights())
     for new, old in zip(pooled.blocks, encoder.blocks, strict=True):
         new.set_weights(old.get_weights())
     return pooled
 
 
-def _hash_of_folder(folder):
+def fingerprint_of_folder(folder):
+    """A hash of all files of a model folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.suffix in (".json", ".safetensors", ".txt"):

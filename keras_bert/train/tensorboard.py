@@ -8,22 +8,24 @@ import tensorflow as tf
 
 
 class TensorBoardCurve(keras.callbacks.Callback):
-    """Writes a `Curve`'s rows under `folder`, in runs that TensorBoard lays over one another.
+    """Writes a `Curve`'s entries under `folder`, in runs that TensorBoard lays over one another.
 
     `folder/train` and `folder/eval` hold each figure under the same tag (`masked_lm/loss`), so that
     both are lines of one chart; `constants` maps the name of a further run to one {tag: value},
     drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`).
 
-    What lies there is a function of the rows: at the start of a session the runs are written anew
-    from the rows so far, so that steps that a killed session did and this one does again stand
-    there once. `curve` must stand before this callback in `fit`'s list.
+    What lies there is a function of the entries: at the start of a session the runs are written
+    anew from those so far, so that steps that a killed session did and this one does again stand
+    there once. `curve` must stand before this callback in `fit`'s list. `outputs` are the names of
+    the model's outputs, whose figures are grouped.
     """
 
-    def __init__(self, folder, curve, constants):
+    def __init__(self, folder, curve, constants, *, outputs):
         super().__init__()
         self.folder = Path(folder)
         self.curve = curve
         self.constants = constants
+        self.outputs = outputs
         self._writers = {}
         self._written = 0
 
@@ -42,24 +44,30 @@ class TensorBoardCurve(keras.callbacks.Callback):
             writer.close()
 
     def _write(self):
-        for row in self.curve.rows[self._written :]:
-            scalars = {run: _by_tag(row.get(run, {})) for run in ("train", "eval")}
+        for entry in self.curve.entries[self._written :]:
+            scalars = {
+                run: by_tag(entry.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
+            }
             for name in ("learning_rate", "tokens_per_second"):
-                if row.get(name) is not None:
-                    scalars["train"][f"run/{name}"] = row[name]
+                if entry.get(name) is not None:
+                    scalars["train"][f"run/{name}"] = entry[name]
             for run, tagged in {**scalars, **self.constants}.items():
-                with self._writers[run].as_default(step=row["step"]):
+                with self._writers[run].as_default(step=entry["step"]):
                     for tag, value in tagged.items():
                         tf.summary.scalar(tag, value)
-        self._written = len(self.curve.rows)
+        self._written = len(self.curve.entries)
         for writer in self._writers.values():
             writer.flush()
 
 
-def _by_tag(figures):
-    """`masked_lm_loss` -> `masked_lm/loss`, so that charts stand in a group for each output."""
+def by_tag(figures, *, outputs):
+    """`masked_lm_loss` -> `masked_lm/loss`, so that charts stand in a group for each output.
+
+    What is not one output's stands in the group `total`.
+    """
     tagged = {}
     for name, value in figures.items():
-        output, _, figure = name.rpartition("_")
+        output = next((output for output in outputs if name.startswith(f"{output}_")), None)
+        figure = name if output is None else name.removeprefix(f"{output}_")
         tagged[f"{output or 'total'}/{figure}"] = value
     return tagged

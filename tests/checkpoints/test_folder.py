@@ -12,7 +12,7 @@ from keras_bert.checkpoints.folder import to_hugging_face
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.tasks.fill_mask import FillMask
+from keras_bert.tasks.pretraining.fill_mask import FillMask
 from tests.checkpoints.conftest import change_config
 
 RNG = np.random.default_rng(21)

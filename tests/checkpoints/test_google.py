@@ -10,7 +10,7 @@ from keras_bert import Classifier, Pretrainer, QuestionAnswerer, Tagger
 from keras_bert.checkpoints.google import load_google, save_google
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.tasks.fill_mask import FillMask
+from keras_bert.tasks.pretraining.fill_mask import FillMask
 from tests.reference.google_bert import google_bert
 
 # The names that google-research/bert's modeling.py and run_pretraining.py give a model of one

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.classification import TokenizedTexts
-from keras_bert.input_pipeline.given_texts import GivenTexts
+from keras_bert.examples.given_texts import GivenTexts
+from keras_bert.tasks.classification.classifier import Classifier
 
 LABELS = ("a", "b", "c")
 
@@ -16,8 +17,13 @@ def examples(texts):
 
 
 @pytest.fixture(scope="module")
-def tokenized(examples, tokenizer):
-    return TokenizedTexts.from_examples(examples, tokenizer=tokenizer, labels=LABELS, max_length=24)
+def labelling(tokenizer, config):
+    return Classifier(BertEncoder(config), tokenizer, labels=LABELS, max_length=24)
+
+
+@pytest.fixture(scope="module")
+def tokenized(examples, labelling):
+    return labelling.features(list(examples), labelled=True)
 
 
 def rows_of(dataset):
@@ -71,18 +77,11 @@ def test_short_texts_do_not_pay_for_long_ones(tokenized):
     assert widths == sorted(widths) and widths[0] == 8 and widths[-1] == 24
 
 
-def test_an_unknown_label_is_named_with_its_place(tokenizer):
+def test_an_unknown_label_is_named_with_its_place(labelling):
     with pytest.raises(InputError, match='Text 2 of those given: the label "d" is none of'):
-        TokenizedTexts.from_examples(
-            GivenTexts([("x", "a"), ("y", "d")]),
-            tokenizer=tokenizer,
-            labels=LABELS,
-            max_length=24,
-        )
-    with pytest.raises(InputError, match="no examples"):
-        TokenizedTexts.from_examples(
-            GivenTexts([]), tokenizer=tokenizer, labels=LABELS, max_length=24
-        )
+        labelling.features(list(GivenTexts([("x", "a"), ("y", "d")])), labelled=True)
+    with pytest.raises(InputError, match="Text 2 of those given: no label; give a pair"):
+        labelling.dataset([("x", "a"), "y"])
 
 
 def test_the_task_makes_its_own_dataset(make_task):
@@ -91,7 +90,7 @@ def test_the_task_makes_its_own_dataset(make_task):
     task.compile_defaults("adam")
     history = task.fit(task.dataset(pairs, batch_size=4, epochs=2), shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    with pytest.raises(InputError, match="65 tokens is over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` is 65, over the 64 positions"):
         task.dataset(pairs, batch_size=4, max_length=65)
-    with pytest.raises(InputError, match="2 tokens leaves no room"):
+    with pytest.raises(InputError, match="`max_length` is 2, which leaves no room"):
         task.dataset(pairs, batch_size=4, max_length=2)

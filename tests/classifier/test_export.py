@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.export import export_task
+from keras_bert.export.saved_model import export_task
 from keras_bert.export.warmup import WARMUP_FILE, prediction_log
 
 # Only TensorFlow and TensorFlow Text; run where keras_bert cannot be found.
@@ -165,6 +165,6 @@ def test_bad_output(task, tmp_path):
         export_task(task, tmp_path / "file")
     with pytest.raises(InputError, match=r"holds something else \(file\)"):
         export_task(task, tmp_path)
-    with pytest.raises(InputError, match="65 tokens is over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` is 65, over the 64 positions"):
         export_task(task, tmp_path / "new", max_length=65)
     assert not (tmp_path / "new").exists()

@@ -9,7 +9,7 @@ import pytest
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.train.evaluate import evaluate
+from keras_bert.inference.evaluate import evaluate
 from keras_bert.train.finetune import finetune
 from keras_bert.train.starting_point import StartingPoint
 from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
@@ -107,17 +107,17 @@ def test_an_encoder_without_a_pooler_gets_a_new_one(tokenizer, config, tmp_path)
     "changes, message",
     [
         ({"train": "none.tsv"}, "none.tsv does not exist"),
-        ({"max_length": 65}, "65 tokens is over the 64 positions"),
+        ({"max_length": 65}, "`max_length` is 65, over the 64 positions"),
         ({"model": "somewhere"}, "Give either a model folder"),
         ({"architecture": None}, "Give either a model folder"),
         ({"architecture": "huge"}, "no architecture 'huge'"),
         ({"vocab": None}, "An architecture needs a vocabulary"),
         ({"architecture": None, "vocab": None, "model": "nowhere"}, "no model folder nowhere"),
-        ({"task": "poetry"}, "no task 'poetry'; it is classifier"),
-        ({"keep": "worst"}, "best or last, not 'worst'"),
-        ({"epochs": 0}, "epochs is 0"),
-        ({"dropout": 1.0}, "dropout is 1.0"),
-        ({"learning_rate": -1.0}, "learning rate is -1.0"),
+        ({"task": "poetry"}, "no task 'poetry' to train on labelled files; it is classifier"),
+        ({"keep": "worst"}, "`keep` is 'worst'; it should be best or last"),
+        ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
+        ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),
+        ({"learning_rate": -1.0}, "`learning_rate` is -1.0; it must be above 0"),
     ],
 )
 def test_bad_arguments(arguments, tmp_path, changes, message):

@@ -13,16 +13,14 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.export import export
-from keras_bert.input_pipeline.classification import TokenizedTexts
-from keras_bert.input_pipeline.labelled_files import LabelledTexts
-from keras_bert.tasks.classifier import Classifier
-from keras_bert.tasks.mixed_encoder import MixedEncoder
-from keras_bert.train.evaluate import evaluate
+from keras_bert.export.saved_model import export
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train.finetune import finetune
-from keras_bert.train.fit_texts import steps_of
 from keras_bert.train.optimizer import make_optimizer
-from keras_bert.train.predict import predict
+from keras_bert.train.plan import plan_epochs
 from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
 
 MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
@@ -152,10 +150,14 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
     task = Classifier(mixed, tokenizer, labels=["bad", "good"], max_length=given["max_length"])
     for layer in (encoder.embeddings, *encoder.blocks):
         layer.trainable = False
-    rows = TokenizedTexts.from_examples(
-        LabelledTexts(given["train"]), tokenizer=tokenizer, labels=task.labels, max_length=16
+    rows = task.features(list(task.read(given["train"])), labelled=True)
+    plan = plan_epochs(
+        2,
+        examples=len(rows),
+        batch_size=given["batch_size"],
+        checkpoint_every=given["checkpoint_every"],
     )
-    _, an_epoch = steps_of(len(rows), given["batch_size"], given["checkpoint_every"])
+    an_epoch = plan.evaluate_every
     optimizer = make_optimizer(
         task, learning_rate=0.02, warmup=0.1, weight_decay=0.01, steps=2 * an_epoch
     )
@@ -193,10 +195,10 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"scalar_mix": True, "scalar_mix_l2": -0.1}, "scalar_mix_l2 is -0.1"),
-        ({"scalar_mix_l2": 0.1}, "scalar_mix_l2 is a setting of the mix .* give scalar_mix"),
-        ({"scalar_mix_layer_norm": True}, "scalar_mix_layer_norm is a setting of the mix"),
-        ({"frozen": True, "learning_rate": 0.0}, "learning rate is 0.0"),
+        ({"scalar_mix": True, "scalar_mix_l2": -0.1}, "`scalar_mix_l2` is -0.1"),
+        ({"scalar_mix_l2": 0.1}, "`scalar_mix_l2` is a setting of the mix .* give `scalar_mix`"),
+        ({"scalar_mix_layer_norm": True}, "`scalar_mix_layer_norm` is a setting of the mix"),
+        ({"frozen": True, "learning_rate": 0.0}, "`learning_rate` is 0.0"),
     ],
 )
 def test_bad_arguments(given, tmp_path, changes, message):

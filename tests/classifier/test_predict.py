@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
+from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
-from keras_bert.train.classification_metrics import classification_metrics
-from keras_bert.train.evaluate import evaluate
-from keras_bert.train.inference import load_classifier
-from keras_bert.train.predict import predict
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.tasks.classification.metrics import classification_metrics
 
 
 def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, answers):
@@ -25,7 +25,7 @@ def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, answers)
 
 def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, texts):
     for folder in (model_folder, model_folder.parent):
-        found = load_classifier(folder)
+        found = load_task(find_model_folder(folder))
         assert (found.labels, found.max_length) == (task.labels, task.max_length)
         for ours, theirs in zip(found.weights, task.weights, strict=True):
             np.testing.assert_array_equal(ours, theirs)
@@ -89,9 +89,9 @@ def test_bad_input(task, model_folder, tmp_path):
     file.write_text("good film\tham\nbad film\tspam\n\ndull film\tboring\n")
     with pytest.raises(InputError, match=r'data.tsv, line 4: the label "boring" is none of'):
         evaluate(model=task, data=file)
-    with pytest.raises(InputError, match="100 tokens is over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` is 100, over the 64 positions"):
         evaluate(model=task, data=file, max_length=100)
-    with pytest.raises(InputError, match="100 tokens is over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` is 100, over the 64 positions"):
         predict(model=task, text="x", max_length=100)
     with pytest.raises(InputError, match="does not exist"):
         predict(model=task, data=tmp_path / "none.tsv")

@@ -443,7 +443,7 @@ def test_unigram_replacements_follow_the_text(corpus, tmp_path):
 
 def replaced(folder):
     """The pieces that stand where others stood, of all rows that training gets in two epochs."""
-    from keras_bert.input_pipeline.pretraining import training_dataset
+    from keras_bert.tasks.pretraining.features import training_dataset
 
     put = set()
     batches = 2 * folder.card["splits"]["train"]["instances"] // 16

@@ -10,7 +10,7 @@ from keras_bert.embeddings.embed import embed
 from keras_bert.embeddings.embedder import Embedder
 from keras_bert.embeddings.long_texts import rows_of
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.given_texts import GivenTexts
+from keras_bert.examples.given_texts import GivenTexts
 from tests.small_model import make_encoder
 
 

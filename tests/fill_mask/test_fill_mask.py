@@ -7,9 +7,9 @@ import pytest
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
-from keras_bert.tasks.fill_mask import FillMask
-from keras_bert.tasks.pretrainer import Pretrainer
-from keras_bert.train.fill_mask import fill_mask
+from keras_bert.inference.fill_mask import fill_mask
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "mask the cat dog sat on mat red paris is capital of france bank river money"
@@ -149,7 +149,7 @@ def test_refuses_texts_that_cannot_be(text, options, sentence, task):
 
 
 def test_refuses_a_model_without_the_head(tokenizer, tmp_path):
-    from keras_bert.tasks.classifier import Classifier
+    from keras_bert.tasks.classification.classifier import Classifier
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")

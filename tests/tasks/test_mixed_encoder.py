@@ -9,9 +9,9 @@ import pytest
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.errors import InputError
-from keras_bert.tasks.classifier import Classifier
-from keras_bert.tasks.fill_mask import FillMask
-from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.pretraining.fill_mask import FillMask
 from tests.small_model import make_encoder, make_tokenizer
 
 IDS = np.random.default_rng(0).integers(5, 30, (6, 7)).astype("int32")

@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
-from keras_bert.tasks.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 
 BATCH, LENGTH, PREDICTIONS, VOCABULARY = 6, 12, 4, 40
 

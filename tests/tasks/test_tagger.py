@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert import Tagger
 from keras_bert.errors import InputError
-from keras_bert.tasks.mixed_encoder import MixedEncoder
+from keras_bert.mixed_encoder import MixedEncoder
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["O", "B", "I"]

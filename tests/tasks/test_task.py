@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.tasks.tagger import Tagger
+from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer
 
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.classification import TokenizedTexts
-from keras_bert.input_pipeline.given_texts import GivenTexts
-from keras_bert.tasks.classifier import Classifier
-from keras_bert.tasks.fill_mask import FillMask
-from keras_bert.tasks.mixed_encoder import MixedEncoder
-from keras_bert.train.frozen import FrozenTexts, freeze
+from keras_bert.examples.given_texts import GivenTexts
+from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.train.frozen import FrozenRows, freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 RNG = np.random.default_rng(8)
@@ -27,9 +27,8 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def texts(tokenizer):
-    return TokenizedTexts.from_examples(
-        GivenTexts(EXAMPLES), tokenizer=tokenizer, labels=["a", "b"], max_length=12
-    )
+    task = make(tokenizer, mixed=False)
+    return task.features(list(GivenTexts(EXAMPLES)), labelled=True)
 
 
 def make(tokenizer, *, mixed):
@@ -52,7 +51,7 @@ def test_trains_the_same_weights_to_the_same_values(mixed, tokenizer, texts, tmp
 
     features, head = freeze(trained)
     rows = []
-    frozen = FrozenTexts(texts, features, batch_size=5, folder=tmp_path, on_batch=rows.append)
+    frozen = FrozenRows(texts, features, head, batch_size=5, folder=tmp_path, on_batch=rows.append)
     assert sum(rows) == len(texts) and max(rows) == 5
     assert list(tmp_path.iterdir()) == []
     before = {w.path: np.array(w) for w in trained.weights}
@@ -71,7 +70,7 @@ def test_trains_the_same_weights_to_the_same_values(mixed, tokenizer, texts, tmp
 def test_the_head_gives_the_tasks_own_answers(mixed, tokenizer, texts):
     task = make(tokenizer, mixed=mixed)
     features, head = freeze(task)
-    frozen = FrozenTexts(texts, features, batch_size=4)
+    frozen = FrozenRows(texts, features, head, batch_size=4)
     sizes = [state.shape[1] for state in features.output.values()]
     assert sizes == ([1, 1, 1] if mixed else [1])  # [CLS] alone is kept
     for (x, y), (kept, also_y) in zip(
@@ -81,32 +80,31 @@ def test_the_head_gives_the_tasks_own_answers(mixed, tokenizer, texts):
         np.testing.assert_allclose(
             np.asarray(head(kept)["logits"]), np.asarray(task(x)["logits"]), atol=1e-5
         )
-    assert frozen.fingerprint == texts.fingerprint
 
 
-def test_a_head_over_all_tokens_has_the_features_of_all_tokens(tokenizer, texts):
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("kind", ["tagger", "question-answerer"])
+def test_a_head_over_all_tokens_gives_the_tasks_own_answers(kind, mixed, tokenizer, texts):
+    """One of them reads the mask of the tokens, too, beside the encoder's outputs."""
     encoder = make_encoder(tokenizer)
-    task = make(tokenizer, mixed=False)
-    inputs = task.feature_inputs()
-    hidden = encoder(inputs)["sequence_output"]
-    output = keras.layers.GlobalMaxPooling1D()(keras.layers.Dense(2)(hidden))
-    tokens = keras.Model(inputs, {"logits": output})
-    tokens.encoder = encoder
-    features, head = freeze(tokens)
-    frozen = FrozenTexts(texts, features, batch_size=4)
-    (kept, _), (x, _) = (
-        next(iter(rows.training_batches(steps=5, seed=1))) for rows in (frozen, texts)
-    )
-    expected = np.asarray(encoder(x)["sequence_output"])
-    mask = np.asarray(x["input_mask"], bool)
-    (states,) = (np.asarray(state) for state in kept.values())
-    np.testing.assert_allclose(states[mask[:, : states.shape[1]]], expected[mask], atol=1e-5)
-    assert head(kept)["logits"].shape == (len(states), 2)
-
-
-def test_refuses_a_head_that_reads_more_than_the_encoder(tokenizer):
-    with pytest.raises(ValueError, match="Received: FillMask"):
-        freeze(FillMask(make_encoder(tokenizer), tokenizer))
+    if mixed:
+        encoder = MixedEncoder(encoder, layer_norm_eps=1e-6)
+    labels = {"labels": ["a", "b", "c"]} if kind == "tagger" else {}
+    task = (Tagger if labels else QuestionAnswerer)(encoder, tokenizer, **labels)
+    features, head = freeze(task)
+    frozen = FrozenRows(texts, features, head, batch_size=4)
+    for (x, _), (kept, _) in zip(
+        texts.training_batches(steps=5, seed=1),
+        frozen.training_batches(steps=5, seed=1),
+        strict=True,
+    ):
+        assert ("input_mask" in kept) == (kind == "question-answerer")
+        mask = np.asarray(x["input_mask"], bool)
+        expected, found = task(x), head(kept)
+        for name in expected:
+            np.testing.assert_allclose(
+                np.asarray(found[name])[mask], np.asarray(expected[name])[mask], atol=1e-5
+            )
 
 
 def test_a_full_disk_is_said_before_the_encoder_runs(tokenizer, texts, monkeypatch):
@@ -114,6 +112,6 @@ def test_a_full_disk_is_said_before_the_encoder_runs(tokenizer, texts, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", full)
-    features, _ = freeze(make(tokenizer, mixed=False))
+    features, head = freeze(make(tokenizer, mixed=False))
     with pytest.raises(InputError, match="no room for 0 MiB .* No space left on device"):
-        FrozenTexts(texts, features, batch_size=4)
+        FrozenRows(texts, features, head, batch_size=4)

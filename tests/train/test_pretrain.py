@@ -291,13 +291,13 @@ def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_no_checkpoin
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"steps": 0}, "steps is 0; at least 1"),
-        ({"batch_size": 0}, "batch_size is 0; at least 1"),
-        ({"eval_batches": 0}, "eval_batches is 0; at least 1"),
+        ({"steps": 0}, "`steps` is 0; at least 1"),
+        ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
+        ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
         ({"architecture": "huge"}, "There is no architecture 'huge'"),
         ({"architecture": "./nowhere.json"}, "There is no file"),
         ({"vocab": "nowhere.txt"}, "nowhere.txt could not be read"),
-        ({"learning_rate": -1.0}, "learning rate is -1.0"),
+        ({"learning_rate": -1.0}, "`learning_rate` is -1.0"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_written(run, tmp_path, settings, message):

@@ -1,5 +1,6 @@
 """The command: the same settings as the call, settings from a file, bad input in one sentence."""
 
+import dataclasses
 import inspect
 import json
 
@@ -7,7 +8,9 @@ import pytest
 
 import keras_bert.train.pretrain as module
 from keras_bert.cli import main
+from keras_bert.settings import about
 from keras_bert.train.run_folder import RunFolder
+from keras_bert.train.settings import PretrainSettings
 
 METRICS = {
     "steps": 10,
@@ -32,14 +35,17 @@ def called(monkeypatch):
     return arguments
 
 
-def test_every_setting_of_the_call_is_a_flag_with_the_same_default(called):
+def test_what_is_given_is_passed_on_and_defaults_stand_in_the_settings(called):
     assert main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "o", "--steps=7"]) == 0
-    given = {"data": "d", "vocab": "v", "output": "o", "steps": 7}
-    parameters = inspect.signature(inspect.unwrap(ORIGINAL)).parameters
-    assert called == {
-        name: given[name] if name in given else parameter.default
-        for name, parameter in parameters.items()
-    }
+    assert called.pop("report") is not None
+    assert called == {"data": "d", "vocab": "v", "output": "o", "steps": 7}
+    parameters = inspect.signature(ORIGINAL).parameters
+    for field in dataclasses.fields(PretrainSettings):
+        default = parameters[field.name].default
+        assert default == (
+            inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+        )
+        assert f"{field.name}: {about(field).help.split()[0]}" in ORIGINAL.__doc__
 
 
 ORIGINAL = module.pretrain
@@ -68,14 +74,22 @@ def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
     assert {name: called[name] for name in settings} == {**settings, "seed": 4}
     assert main.main(["pretrain", "--settings", file, "--steps", "71", "--output", "o"]) == 0
     assert {name: called[name] for name in settings} == {**settings, "steps": 71}
+    # In either order, and also where the flag is what the setting is by itself.
+    for flags in (["--seed", "0", "--settings", file], ["--settings", file, "--seed", "0"]):
+        assert main.main(["pretrain", *flags, "--output", "o"]) == 0
+        assert {name: called[name] for name in settings} == {**settings, "seed": 0}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--output", "o"], "pretrain needs --data, or --settings with the run.json of a run"),
+        (["--output", "o"], "--data is needed: the folder that keras-bert pretraining-data wrote"),
         (["--output", "o", "--settings", "nowhere.json"], "There is no settings file nowhere.json"),
-        (["--output", "o", "--steps", "0"], "argument --steps: invalid positive whole number"),
+        (
+            ["--output", "o", "--steps", "0", "--data", "d", "--vocab", "v"],
+            "keras-bert: --steps is 0; at least 1 is needed.",
+        ),
+        (["--steps", "x"], "argument --steps: 'x' is not a whole number; see keras-bert pretrain"),
         (
             ["--output", "o", "--steps", "1", "--vocab", "v", "--data", "nowhere"],
             "there is no data folder nowhere",
@@ -95,8 +109,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2(arguments, message, capsys, tmp
 
 def test_settings_of_a_later_version_are_refused_by_name(capsys, tmp_path):
     RunFolder(tmp_path, command="pretrain", settings={"layers_dropped": 2}, inputs={})
-    with pytest.raises(SystemExit) as error:
-        main.main(["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"])
-    assert error.value.code == 2
+    code = main.main(["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"])
+    assert code == 2
     assert "has the setting layers_dropped, which pretrain does not know" in capsys.readouterr().err
     assert json.loads((tmp_path / "run.json").read_text())["command"] == "pretrain"

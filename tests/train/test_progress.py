@@ -5,21 +5,22 @@ import sys
 
 import pytest
 
+from keras_bert.train.plan import plan_steps
 from keras_bert.train.progress import Progress, describe
 
 NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}
 
 
-class Rows:
+class Entries:
     """Stands in for a `Curve`."""
 
     def __init__(self):
-        self.rows = []
-        self.last_step = 6000
+        self.entries = []
+        self.plan = plan_steps(6000, evaluate_every=6000, checkpoint_every=6000)
 
     def add(self, step, seconds, **more):
         figures = {"masked_lm_loss": 9.5, "masked_lm_accuracy": 0.125}
-        self.rows.append(
+        self.entries.append(
             {
                 "step": step,
                 "seconds": seconds,
@@ -37,7 +38,7 @@ class Terminal(io.StringIO):
 
 def show(stream, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
-    curve = Rows()
+    curve = Entries()
     progress = Progress(curve, first_step=1000, names=NAMES)
     progress.on_train_begin()
     for step, seconds, more in [
@@ -46,6 +47,7 @@ def show(stream, monkeypatch):
         (1150, 110.0, {"eval": {"masked_lm_loss": 7.25}}),
         (6000, 112.0, {}),
     ]:
+        progress.on_epoch_begin(0)
         progress.on_train_batch_end(0)
         curve.add(step, seconds, **more)
         progress.on_epoch_end(0)
@@ -73,7 +75,7 @@ def test_a_terminal_gets_a_bar_and_lines_of_evaluations_that_stay(monkeypatch):
 def test_a_run_that_fails_leaves_the_terminal_on_a_new_line(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    progress = Progress(Rows(), first_step=0, names=NAMES)
+    progress = Progress(Entries(), first_step=0, names=NAMES)
     progress.close()
     progress.on_train_begin()
     progress.close()

@@ -1,0 +1,55 @@
+"""Which kind of task a command line is about, found without loading anything heavy."""
+
+import json
+from pathlib import Path
+
+from keras_bert.tasks import finetuned_kinds
+
+_DEFAULT = "classifier"
+
+
+def kind_given(argv, *, flag):
+    """The kind of task that `--task KIND`, or the folder of `--model FOLDER`, says.
+
+    It settles which flags the command has; what is wrong with the folder or the name is told when
+    the command runs, so that here the default stands in for what is not found.
+    """
+    value = _value_of(argv, flag)
+    if value is None:
+        value = _value_of(argv, "--settings")
+        kind = _at(_json(value), "settings", "task") if value else None
+    elif flag == "--task":
+        kind = value
+    else:
+        kind = _kind_of_folder(Path(value))
+    return kind if kind in finetuned_kinds() else _DEFAULT
+
+
+def _value_of(argv, flag):
+    for place, word in enumerate(argv):
+        if word == flag and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _kind_of_folder(path):
+    for config in (path / "config.json", path / "model" / "config.json"):
+        found = _json(config)
+        if found is not None:
+            return _at(found, "keras_bert", "task")
+    return None
+
+
+def _json(path):
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _at(value, *keys):
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

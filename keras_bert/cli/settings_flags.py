@@ -1,0 +1,130 @@
+"""Flags from the fields of a `Settings` class, and settings from what was given."""
+
+import argparse
+import dataclasses
+import re
+import typing
+
+from keras_bert.errors import InputError
+from keras_bert.settings import about, value_type
+
+_YES_OR_NO = {"yes": True, "no": False}
+
+
+def add(parser, cls, *, command=None):
+    """Adds a flag for each setting; with `command`, also `--settings` with a run.json of it.
+
+    What is not given is not in the parsed arguments, so that a settings file can stand below the
+    flags, wherever it is given, and the defaults below both. Required settings are checked by
+    `read`, since the file may have them.
+    """
+    for field in dataclasses.fields(cls):
+        parser.add_argument(_flag(field.name), **_options(field), default=argparse.SUPPRESS)
+    if command is not None:
+        parser.add_argument(
+            "--settings",
+            dest="settings_file",
+            metavar="run.json",
+            help="take the settings of a former run from its run.json; flags win over the file",
+        )
+    parser.set_defaults(settings_class=cls, settings_of=command)
+
+
+def read(arguments):
+    """A dictionary of what the flags and the settings file say.
+
+    Raises:
+        InputError: the file is not one of this command, or holds a setting that it does not know; a
+            setting is missing or cannot be.
+    """
+    cls = arguments.settings_class
+    names = {field.name for field in dataclasses.fields(cls)}
+    values = {}
+    path = getattr(arguments, "settings_file", None)
+    if path is not None:
+        from keras_bert.train.run_folder import read_settings
+
+        values = read_settings(path, command=arguments.settings_of)
+        for name in values:
+            if name not in names:
+                raise InputError(
+                    f"{path} has the setting {name}, which {arguments.settings_of} does not know."
+                )
+    values |= {name: value for name, value in vars(arguments).items() if name in names}
+    cls.of(values)  # now, before anything heavy is loaded
+    return values
+
+
+def with_flags(message, cls):
+    """A message of the library, with the arguments that it names as flags.
+
+    `` `max_length` `` becomes --max-length, and `` `objective="mlm"` `` --objective mlm.
+    """
+    names = {field.name for field in dataclasses.fields(cls)} if cls is not None else set()
+
+    def flag(found):
+        name, value = found[1], found[2]
+        if name not in names:
+            return found[0]
+        if value is None or value == "True":
+            return _flag(name)
+        return f"{_flag(name)} {value.strip(chr(34))}"
+
+    return re.sub(r'`(\w+)(?:=(True|"[^"`]*"|[\w.]+))?`', flag, message)
+
+
+def _flag(name):
+    return f"--{name.replace('_', '-')}"
+
+
+def _options(field):
+    known = about(field)
+    kind, optional = value_type(field)
+    options = {"dest": field.name, "help": _help(field)}
+    if kind is bool and not optional:
+        return {**options, "action": "store_true"}
+    if kind is bool:
+        return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
+    if typing.get_origin(kind) is list:
+        action = "append" if optional else None
+        more = {"action": action} if action else {"nargs": "+"}
+        return {**options, **more, "metavar": known.unit}
+    unit = "{" + ",".join(map(str, known.choices)) + "}" if known.choices else known.unit
+    return {**options, "type": _reader(kind), "metavar": unit or field.name.upper()}
+
+
+def _help(field):
+    known = about(field)
+    text = known.help.replace("%", "%%")
+    if field.default is dataclasses.MISSING:
+        return text
+    default = known.default_help if field.default is None else field.default
+    if value_type(field)[0] is bool and field.default is False:
+        return text
+    return f"{text} (default: {str(default).replace('%', '%%')})"
+
+
+def _reader(kind):
+    if kind is int:
+        return _whole_number
+    return _number if kind is float else str
+
+
+def _whole_number(text):
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _yes_or_no(text):
+    if text not in _YES_OR_NO:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
+    return _YES_OR_NO[text]

@@ -1,0 +1,1 @@
+"""Readers of labelled files: each yields examples, what a person labelled."""

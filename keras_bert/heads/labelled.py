@@ -1,0 +1,38 @@
+"""What every head that gives labels is made of."""
+
+import keras
+
+from keras_bert.layers.dense import dense
+
+
+def check_labels(labels, *, least):
+    """The labels as a tuple; ValueError unless they are at least so many, and each once."""
+    labels = tuple(labels)
+    if len(labels) < least or len(set(labels)) < len(labels):
+        count = {1: "one", 2: "two"}[least]
+        raise ValueError(f"`labels` must be {count} or more different ones. Received: {labels}")
+    return labels
+
+
+def labelled_head(encoder, units, *, dropout):
+    """The dropout and the linear layer, one logit a label, that Hugging Face's classes have.
+
+    Args:
+        encoder: the encoder that the head stands on.
+        units: number of logits.
+        dropout: share of what the head reads that is dropped in training. None is the config's
+            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+
+    Returns:
+        The `Dropout` and the `Dense`.
+    """
+    config = encoder.config
+    if dropout is None:
+        dropout = config.classifier_dropout
+    if dropout is None:
+        dropout = config.hidden_dropout_prob
+    policy = encoder.token_embedding.dtype_policy
+    classifier = dense(
+        units, initializer_range=config.initializer_range, name="classifier", dtype=policy
+    )
+    return keras.layers.Dropout(dropout, dtype=policy, name="dropout"), classifier

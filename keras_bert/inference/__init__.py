@@ -1,0 +1,1 @@
+"""What a trained model says about new examples, and how good it is."""

@@ -1,0 +1,97 @@
+"""Which words a masked language model would put in the place of [MASK]."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.errors import InputError
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.text.vocabulary import MASK
+
+
+class Candidate(NamedTuple):
+    """A piece that may stand at a [MASK] (its `Vocabulary.piece_name`), and its probability."""
+
+    piece: str
+    probability: float
+
+
+def fill_mask(*, model, text, top=5):
+    """The likeliest pieces at each [MASK] of a text.
+
+    Each place is predicted for itself: with several, the candidates of one do not know which was
+    taken at another. A piece that begins with ## continues the word before it; of byte-pair
+    encoding, one that ends in @@ is continued by the next.
+
+    Args:
+        model: a `FillMask` or a `Pretrainer`, or the folder of one (or of the run that made it).
+        text: a text with [MASK] at least once. Nothing else in it is special: only here is a
+            literal [MASK] more than seven characters of text.
+        top: how many candidates each place has.
+
+    Returns:
+        A list with a list of `Candidate` for each [MASK], in the order of the text; the likeliest
+        candidate first.
+
+    Raises:
+        InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
+    """
+    if top < 1:
+        raise InputError(f"The number of candidates is {top}; at least 1 is needed.")
+    task = load_masked_lm(model)
+    vocabulary = task.tokenizer.vocabulary
+    ids = _ids(text, task.tokenizer)
+    room = task.config.max_length - 2
+    if len(ids) > room:
+        raise InputError(
+            f"The text has {len(ids)} tokens, more than the {room} that the model has room for; "
+            f"give a shorter part of it around {MASK}."
+        )
+    row = tf.RaggedTensor.from_row_lengths(ids, [len(ids)])
+    inputs = frame([row], vocabulary=vocabulary, max_length=room + 2)
+    positions = 1 + np.flatnonzero(ids == vocabulary.mask_id)[None]  # (1, P)
+    if not positions.size:
+        raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
+    inputs = {name: x.numpy() for name, x in inputs.items()}
+    outputs = task({**inputs, "masked_lm_positions": positions.astype(np.int32)}, training=False)
+    return [_best(logits, vocabulary, top) for logits in np.asarray(outputs["masked_lm"])[0]]
+
+
+def load_masked_lm(model):
+    """The `FillMask` or `Pretrainer` of a folder, which must have its tokenizer; or the given one.
+
+    Raises InputError where the folder holds something else.
+    """
+    task = model
+    if not isinstance(model, FillMask | Pretrainer):
+        task = load_task(find_model_folder(model))
+    if not isinstance(task, FillMask | Pretrainer):
+        raise InputError(
+            f"{model} holds a {type(task).__name__}, whose head for {MASK} is gone; give a model "
+            "that was pre-trained and not fine-tuned since."
+        )
+    if task.tokenizer is None:
+        raise InputError(f"{model} has no tokenizer of ours, so no text can be given to it.")
+    return task
+
+
+def _ids(text, tokenizer):
+    """The ids of a text in which a literal [MASK] is the special piece, int32 (T,)."""
+    parts = [row.numpy() for row in tokenizer.tokenize(text.split(MASK))]
+    mask = np.array([tokenizer.vocabulary.mask_id], np.int32)
+    between = [piece for part in parts[1:] for piece in (mask, part)]
+    return np.concatenate([parts[0], *between])
+
+
+def _best(logits, vocabulary, top):
+    """Logits (V,) -> the `top` candidates."""
+    # An embedding may have more rows than the vocabulary has pieces.
+    logits = logits.astype(np.float64)
+    probabilities = np.exp(logits - logits.max())
+    probabilities /= probabilities.sum()
+    order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top]
+    return [Candidate(vocabulary.piece_name(int(id)), float(probabilities[id])) for id in order]

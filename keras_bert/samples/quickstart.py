@@ -1,0 +1,364 @@
+"""The whole way in one call: raw text, vocabulary, records, pre-training, fine-tuning, SavedModel.
+
+Every step calls the Python function of the command that it names, on the samples that come with
+the package.
+"""
+
+import contextlib
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from keras_bert import samples
+from keras_bert.errors import InputError
+from keras_bert.samples.manual import write_manual
+from keras_bert.train.run_folder import write_json
+
+SENTENCES = (
+    "Buy these pills",
+    "Win cash prizes",
+    "Please find attached the minutes of our meeting",
+)
+# The names in the output folder; `settings.json` is written first and marks the folder as ours,
+# `results.json` last. With `force` these are deleted, and nothing else.
+_ENTRIES = (
+    "results.json",
+    "ask.py",
+    "manual",
+    "messages",
+    "vocab.txt",
+    "vocab.counts.tsv",
+    "pretraining-data",
+    "pretrained",
+    "finetuned",
+    "finetuned-from-random",
+    "savedmodels",
+    "settings.json",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickstartSizes:
+    """How large the quickstart is. The defaults take under five minutes on two cores.
+
+    Attributes:
+        vocabulary: pieces, the special ones counted in.
+        architecture: a preset's name, or the path of a config.json.
+        max_length: tokens in a row of pre-training data and in a message, special ones counted in.
+        max_predictions: masked tokens in a row at most.
+        dupe_factor: how often each document is masked, each time anew.
+        eval_fraction: share of the documents that is held out.
+        steps, batch_size, learning_rate: of pre-training.
+        epochs, finetune_batch_size, finetune_learning_rate: of both fine-tunings.
+    """
+
+    vocabulary: int = 3000
+    architecture: str = "tiny"
+    max_length: int = 64
+    max_predictions: int = 10
+    dupe_factor: int = 10
+    eval_fraction: float = 0.1
+    steps: int = 1200
+    batch_size: int = 32
+    learning_rate: float = 2e-3
+    epochs: int = 8
+    finetune_batch_size: int = 16
+    finetune_learning_rate: float = 5e-4
+
+
+def quickstart(output, *, seed=0, force=False, sizes=None, report=None):
+    """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
+
+    Args:
+        output: a new or empty folder.
+        seed: the same seed and sizes give the same run.
+        force: begin anew in a folder that a quickstart wrote: what it wrote is deleted first.
+        sizes: `QuickstartSizes`; None is the defaults.
+        report: a function that is told, line by line, what is done, by which command, and how long
+            it took.
+
+    Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
+    in nats a masked token, on held-out text before and after pre-training and on the text trained
+    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `accuracy`
+    (`pretrained`, `random`: on the test messages; `examples`), `answers` (`text`, `label`, `score`
+    of each of SENTENCES), `savedmodel` (its folder), `seconds` (by step) and `total_seconds`.
+
+    Raises InputError for an output folder that holds something.
+    """
+    sizes = sizes or QuickstartSizes()
+    output = Path(output)
+    _begin(output, {"seed": seed, **asdict(sizes)}, force=force)
+    run = _Run(output, sizes=sizes, seed=seed, report=report or (lambda line: None))
+    started = time.perf_counter()
+    run.write_samples()
+    run.learn_vocabulary()
+    run.make_records()
+    pretrained = run.pretrain()
+    run.finetune("finetuned", "from the pre-trained weights", model=run.path("pretrained", "model"))
+    run.finetune(
+        "finetuned-from-random",
+        "the same from random weights, to compare",
+        architecture=sizes.architecture,
+        vocab=run.path("vocab.txt"),
+    )
+    with_pretraining = run.evaluate("finetuned")
+    without = run.evaluate("finetuned-from-random")
+    version = run.export()
+    answers = run.ask(version)
+    results = {
+        "sizes": asdict(sizes),
+        "seed": seed,
+        "masked_lm": {
+            "start": pretrained["eval_at_start"]["masked_lm_loss"],
+            "end": pretrained["eval"]["masked_lm_loss"],
+            "end_on_train": pretrained["train"]["masked_lm_loss"],
+            "unigram_entropy": pretrained["unigram_entropy"],
+        },
+        "accuracy": {
+            "pretrained": with_pretraining["accuracy"],
+            "random": without["accuracy"],
+            "examples": without["examples"],
+        },
+        "answers": answers,
+        "savedmodel": str(version),
+        "seconds": run.seconds,
+        "total_seconds": time.perf_counter() - started,
+    }
+    write_json(output / "results.json", results)
+    return results
+
+
+class _Run:
+    """One quickstart: each method is a step, and tells what it does, how, and how long it took."""
+
+    def __init__(self, output, *, sizes, seed, report):
+        self.output = output
+        self.sizes = sizes
+        self.seed = seed
+        self.report = report
+        self.seconds = {}
+
+    def path(self, *names):
+        return self.output.joinpath(*names)
+
+    @contextlib.contextmanager
+    def _step(self, name, title, *command):
+        """Reports a step; yields a function that takes its summary in a line."""
+        self.report(f"{len(self.seconds) + 1}. {title}")
+        if command:
+            self.report(f"   $ {shlex.join(str(word) for word in command)}")
+        started = time.perf_counter()
+        summaries = []
+        yield summaries.append
+        self.seconds[name] = time.perf_counter() - started
+        self.report(f"   {'; '.join(summaries)} ({self.seconds[name]:.1f} s)")
+
+    def write_samples(self):
+        with self._step("samples", "Write the samples: raw text and labelled messages") as done:
+            paths = write_manual(self.path("manual"))
+            characters = sum(len(path.read_text(encoding="utf-8")) for path in paths)
+            done(f"Python's manual, {len(paths)} documents with {characters:,} characters")
+            self.path("messages").mkdir()
+            counts = {}
+            for split, source in samples.MESSAGES.items():
+                text = source.read_text(encoding="utf-8")
+                self.path("messages", f"{split}.tsv").write_text(text, encoding="utf-8")
+                counts[split] = text.count("\n") - 1
+            done(f"messages: {', '.join(f'{count} {split}' for split, count in counts.items())}")
+            # The training texts without their labels: what a vocabulary may be learned from.
+            rows = self.path("messages", "train.tsv").read_text(encoding="utf-8").splitlines()[1:]
+            texts = "".join(f"{row.split(chr(9))[0]}\n" for row in rows)
+            self.path("messages", "train.txt").write_text(texts, encoding="utf-8")
+
+    def learn_vocabulary(self):
+        from data_gen.vocabulary import learn_vocabulary
+
+        inputs = [str(self.path("manual", "*.txt")), str(self.path("messages", "train.txt"))]
+        vocab = self.path("vocab.txt")
+        with self._step(
+            "vocabulary",
+            "Learn a vocabulary",
+            *("keras-bert", "vocab", "--input", *inputs),
+            *("--output", vocab, "--size", self.sizes.vocabulary),
+        ) as done:
+            learned = learn_vocabulary(input=inputs, output=vocab, size=self.sizes.vocabulary)
+            done(f"{len(learned.vocabulary):,} pieces from {learned.words:,} words")
+
+    def make_records(self):
+        from data_gen.pretraining_data import make_pretraining_data
+
+        sizes = self.sizes
+        manual, vocab, data = (
+            self.path(name) for name in ("manual/*.txt", "vocab.txt", "pretraining-data")
+        )
+        with self._step(
+            "records",
+            "Turn the manual into records for pre-training, with a Beam job",
+            *("keras-bert", "pretraining-data", "--input", manual, "--vocab", vocab),
+            *("--output", data, "--max-length", sizes.max_length),
+            *("--max-predictions", sizes.max_predictions, "--dupe-factor", sizes.dupe_factor),
+            *("--eval-fraction", sizes.eval_fraction, "--seed", self.seed),
+        ) as done:
+            card = make_pretraining_data(
+                input=str(manual),
+                vocab=vocab,
+                output=data,
+                max_length=sizes.max_length,
+                max_predictions=sizes.max_predictions,
+                dupe_factor=sizes.dupe_factor,
+                eval_fraction=sizes.eval_fraction,
+                seed=self.seed,
+            )
+            train, held_out = (card["splits"][split] for split in ("train", "eval"))
+            done(
+                f"{train['instances']:,} rows to train on and {held_out['instances']:,} held out; "
+                f"look at them with: keras-bert inspect {shlex.quote(str(data))}"
+            )
+
+    def pretrain(self):
+        from keras_bert.train.pretrain import pretrain
+
+        sizes = self.sizes
+        data, vocab, run = (
+            self.path(name) for name in ("pretraining-data", "vocab.txt", "pretrained")
+        )
+        with self._step(
+            "pre-training",
+            "Pre-train an encoder on masked tokens and next sentences",
+            *("keras-bert", "pretrain", "--data", data, "--vocab", vocab, "--output", run),
+            *("--architecture", sizes.architecture, "--steps", sizes.steps),
+            *("--batch-size", sizes.batch_size, "--learning-rate", sizes.learning_rate),
+            *("--seed", self.seed),
+        ) as done:
+            metrics = pretrain(
+                data=data,
+                vocab=vocab,
+                output=run,
+                architecture=sizes.architecture,
+                steps=sizes.steps,
+                batch_size=sizes.batch_size,
+                learning_rate=sizes.learning_rate,
+                seed=self.seed,
+            )
+            done(
+                f"{metrics['parameters']:,} parameters, "
+                f"{metrics['tokens_per_second'] or 0:,.0f} tokens/s; curves: "
+                f"tensorboard --logdir {shlex.quote(str(run / 'logs'))}"
+            )
+        return metrics
+
+    def finetune(self, name, title, **start):
+        from keras_bert.train.finetune import finetune
+
+        sizes = self.sizes
+        train, dev = (self.path("messages", f"{split}.tsv") for split in ("train", "dev"))
+        flags = [word for flag, value in start.items() for word in (f"--{flag}", value)]
+        with self._step(
+            name,
+            f"Fine-tune a spam filter, {title}",
+            *("keras-bert", "finetune", "--task", "classifier", *flags),
+            *("--train", train, "--dev", dev, "--output", self.path(name)),
+            *("--epochs", sizes.epochs, "--batch-size", sizes.finetune_batch_size),
+            *("--learning-rate", sizes.finetune_learning_rate),
+            *("--max-length", sizes.max_length, "--seed", self.seed),
+        ) as done:
+            metrics = finetune(
+                task="classifier",
+                train=train,
+                dev=dev,
+                output=self.path(name),
+                epochs=sizes.epochs,
+                batch_size=sizes.finetune_batch_size,
+                learning_rate=sizes.finetune_learning_rate,
+                max_length=sizes.max_length,
+                seed=self.seed,
+                **start,
+            )
+            done(
+                f"kept epoch {metrics['kept']['epoch']} of {sizes.epochs}, the best on the dev "
+                f"messages: {metrics['dev']['accuracy']:.1%} of them right"
+            )
+
+    def evaluate(self, name):
+        from keras_bert.inference.evaluate import evaluate
+
+        test = self.path("messages", "test.tsv")
+        with self._step(
+            f"test {name}",
+            f"Test {name} on messages that it has not seen",
+            *("keras-bert", "evaluate", "--model", self.path(name, "model"), "--data", test),
+        ) as done:
+            metrics = evaluate(model=self.path(name, "model"), data=test)
+            done(f"{metrics['accuracy']:.1%} of {metrics['examples']} right")
+        return metrics
+
+    def export(self):
+        from keras_bert.export.saved_model import export
+
+        model, models = self.path("finetuned", "model"), self.path("savedmodels", "spam")
+        with self._step(
+            "export",
+            "Export a SavedModel that takes strings",
+            *("keras-bert", "export", "--model", model, "--output", models),
+        ) as done:
+            version = export(model=model, output=models)
+            done(str(version))
+        return version
+
+    def ask(self, version):
+        """The answers of the SavedModel in a process that imports nothing of ours."""
+        script = self.path("ask.py")
+        shutil.copyfile(Path(samples.__file__).with_name("ask.py"), script)
+        command = [str(script), str(version), *SENTENCES]
+        with self._step(
+            "answers",
+            "Ask it in a fresh process that has only TensorFlow and TensorFlow Text",
+            *("python", *command),
+        ) as done:
+            answered = subprocess.run(
+                [sys.executable, "-I", *command], capture_output=True, encoding="utf-8", check=False
+            )
+            if answered.returncode:
+                raise RuntimeError(f"{script} failed:\n{answered.stderr}")
+            answers = [json.loads(line) for line in answered.stdout.splitlines()]
+            done(", ".join(answer["label"] for answer in answers))
+        return answers
+
+
+def _begin(output, settings, *, force):
+    """Makes an empty `output` that is marked as a quickstart's, or refuses."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"The output {output} is a file; give a folder.")
+    held = sorted(entry.name for entry in output.iterdir()) if output.exists() else []
+    ours = "settings.json" in held and _is_ours(output / "settings.json")
+    if held and not ours:
+        raise InputError(
+            f"The output folder {output} holds something else ({', '.join(held[:3])}"
+            f"{', …' if len(held) > 3 else ''}); give a new or an empty folder."
+        )
+    if held and not force:
+        raise InputError(
+            f"The output folder {output} holds a quickstart already; give another folder, or "
+            "--force to begin anew."
+        )
+    for name in _ENTRIES if held else ():
+        entry = output / name
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink(missing_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+    write_json(output / "settings.json", {"command": "quickstart", **settings})
+
+
+def _is_ours(path):
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(settings, dict) and settings.get("command") == "quickstart"

@@ -1,0 +1,1 @@
+"""One label for a text."""

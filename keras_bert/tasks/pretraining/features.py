@@ -1,0 +1,197 @@
+"""The rows of a data folder as the batches that a pre-training task trains on.
+
+B rows, S length, P predictions; a batch is (x, y, sample_weight), dictionaries by name:
+
+- x: `input_ids`, `input_mask`, `segment_ids` (B, S), `masked_lm_positions` (B, P), and for the
+  objective "span" `span_left`, `span_right`, `span_offset` (B, P), all int32; padding is 0
+- y: `masked_lm` (B, P), and for "mlm-nsp" `next_sentence` (B,), int32
+- sample_weight: for each of y a float32 of its shape, 1 where it counts and 0 at padding
+
+The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
+(k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
+data is a function of the step, and a run that starts at step k skips to it without parsing what it
+skips.
+
+Rows that were stored without masks (dynamic) are masked here, in whole batches: a row's masks in
+training are a function of its tokens, the seed and the epoch; in evaluation they are always those
+of epoch 0 and of the seed that made the data.
+"""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.input_pipeline.datasets import PARALLEL_CALLS, PREFETCHED, settled
+from keras_bert.masking import Masker, row_keys
+from keras_bert.records import pad
+from keras_bert.records.specs import SPAN_FEATURES
+
+# Rows are shuffled in windows of this many, taken from several shards at once: whole epochs of
+# small data, and some tens of MiB at a time of any other.
+_WINDOW = 1 << 15
+_SHARDS_AT_ONCE = 16
+_ROWS_OF_A_SHARD = 64  # at a time: single strings cost more to pass on than to read
+
+
+def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
+    """Returns the endless batches of the train split, from that of step `first_step` (from 0) on.
+
+    Args:
+        folder: a `DataFolder`.
+        vocabulary: the `Vocabulary` of its rows.
+        batch_size: B, rows in a batch.
+        seed: the order of the rows, and dynamic masks, depend on it and on the epoch, and on
+            nothing else.
+        first_step: how many batches to skip.
+
+    Returns:
+        A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes.
+
+    Raises:
+        InputError: the split has no rows.
+    """
+    rows = folder.card["splits"]["train"]["instances"]
+    if not rows:
+        raise InputError(f"{folder.path} has no training rows; make the data from more text.")
+    first_epoch, first_row = divmod(first_step * batch_size, rows)
+
+    def rows_of_epoch(epoch):
+        skipped = tf.where(epoch == first_epoch, tf.constant(first_row, tf.int64), 0)
+        windows = _shuffled_windows(folder, seed=seed, epoch=epoch, skipped=skipped)
+        return windows.map(lambda window: (window, tf.fill(tf.shape(window), epoch)))
+
+    dataset = tf.data.Dataset.counter(first_epoch).flat_map(rows_of_epoch)
+    dataset = dataset.rebatch(batch_size, drop_remainder=True)
+    read = _Reader(folder, vocabulary, seed=seed)
+    dataset = dataset.map(
+        lambda serialized, epochs: read(serialized, epochs, tf.ones([batch_size])),
+        num_parallel_calls=PARALLEL_CALLS,
+    )
+    return settled(dataset).prefetch(PREFETCHED)
+
+
+def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None):
+    """Returns the batches of the eval split, every row once and always in the same order.
+
+    The last batch is filled up with rows of weight 0, so that shapes are static. `batches` bounds
+    their number (None: the whole split). An empty split gives an empty dataset.
+    """
+
+    def fill_up(serialized):
+        count = tf.size(serialized)
+        filling = tf.repeat(serialized[:1], batch_size - count)
+        serialized = tf.ensure_shape(tf.concat([serialized, filling], axis=0), [batch_size])
+        return serialized, tf.cast(tf.range(batch_size) < count, tf.float32)
+
+    count = math.ceil(folder.card["splits"]["eval"]["instances"] / batch_size)
+    if batches is not None:
+        count = min(count, batches)
+    dataset = tf.data.TFRecordDataset(folder.shards("eval"), folder.compression)
+    dataset = dataset.batch(batch_size).take(count).map(fill_up)
+    read = _Reader(folder, vocabulary, seed=folder.card["seed"])
+    dataset = dataset.map(
+        lambda serialized, weights: read(serialized, tf.zeros([batch_size], tf.int64), weights),
+        num_parallel_calls=PARALLEL_CALLS,
+    )
+    # Else Keras does not know the end, and warns when it comes.
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
+    return settled(dataset).prefetch(PREFETCHED)
+
+
+def pretraining_dataset(folder, *, split, **options):
+    """`training_dataset` or `evaluation_dataset`, by the name of the split."""
+    if split not in ("train", "eval"):
+        raise ValueError(f"`split` must be 'train' or 'eval'. Received: {split!r}")
+    make = training_dataset if split == "train" else evaluation_dataset
+    return make(folder, **options)
+
+
+def _shuffled_windows(folder, *, seed, epoch, skipped):
+    """The serialized rows of an epoch, in vectors (≤ window,), without the first `skipped` ones."""
+    # Not Dataset.shuffle: its order depends on the process's global seed too, and its place cannot
+    # be taken up again without drawing every row before it.
+    paths = tf.random.experimental.stateless_shuffle(folder.shards("train"), seed=[seed, epoch])
+    rows = tf.data.Dataset.from_tensor_slices(paths).interleave(
+        lambda path: tf.data.TFRecordDataset(path, folder.compression).batch(_ROWS_OF_A_SHARD),
+        cycle_length=_SHARDS_AT_ONCE,
+        num_parallel_calls=PARALLEL_CALLS,
+        deterministic=True,
+    )
+    first = skipped // _WINDOW
+
+    def shuffle(index, window):
+        # The shards' own shuffle has (seed, epoch): a window's differs in its second number.
+        key = tf.stack([tf.cast(seed, tf.int64), epoch + (index + 1) * 2**32])
+        window = tf.random.experimental.stateless_shuffle(window, seed=key)
+        return window[tf.where(index == first, skipped % _WINDOW, 0) :]
+
+    return rows.rebatch(_WINDOW).enumerate().skip(first).map(shuffle)
+
+
+class _Reader:
+    """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight)."""
+
+    def __init__(self, folder, vocabulary, *, seed):
+        card = folder.card
+        self.spec = folder.spec
+        self.max_length = card["max_length"]
+        self.max_predictions = card["max_predictions"]
+        self.has_pairs = card["objective"] == "mlm-nsp"
+        self.spans = SPAN_FEATURES if card["objective"] == "span" else ()
+        self.seed = seed
+        self.masker = None
+        if card["masking"] == "dynamic":
+            self.masker = Masker(
+                vocabulary=vocabulary,
+                unit=card["settings"]["mask_unit"],
+                rate=card["settings"]["masked_rate"],
+                max_predictions=self.max_predictions,
+                unigram_counts=(
+                    card["unigram_counts"]
+                    if card["settings"].get("replacement") == "unigram"
+                    else None
+                ),
+            )
+
+    def __call__(self, serialized, epochs, row_weights):
+        batch = self.spec.parse(serialized)
+        if self.spec.kind == "compact":
+            batch = pad(batch, self.max_length, self.max_predictions)
+        if self.masker is not None:
+            batch |= self._mask_in_graph(batch, epochs)
+        names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *self.spans)
+        x = {name: batch[name] for name in names}
+        y = {"masked_lm": batch["masked_lm_ids"]}
+        weights = {"masked_lm": batch["masked_lm_weights"] * row_weights[:, None]}
+        if self.has_pairs:
+            y["next_sentence"] = tf.squeeze(batch["next_sentence_labels"], axis=1)
+            weights["next_sentence"] = row_weights
+        return x, y, weights
+
+    def _mask_in_graph(self, batch, epochs):
+        predictions = ("masked_lm_positions", "masked_lm_ids", *self.spans)
+        names = ("input_ids", "masked_lm_weights", *predictions)
+        types = (tf.int32, tf.float32, *[tf.int32] * len(predictions))
+        masked = tf.numpy_function(
+            self._mask, [batch["input_ids"], batch["input_mask"], epochs], types
+        )
+        rows = batch["input_ids"].shape[0]
+        widths = (self.max_length, *[self.max_predictions] * (1 + len(predictions)))
+        return {
+            name: tf.ensure_shape(value, [rows, width])
+            for name, value, width in zip(names, masked, widths, strict=True)
+        }
+
+    def _mask(self, input_ids, input_mask, epochs):
+        lengths = input_mask.sum(axis=1)
+        keys = row_keys(input_ids, lengths, seed=self.seed, epoch=epochs)
+        masked = self.masker.mask(input_ids, lengths, keys)
+        filled = np.arange(self.max_predictions) < masked.positions[1][:, None]  # (B, P)
+        result = [masked.input_ids.astype(np.int32), filled.astype(np.float32)]
+        for field in ("positions", "ids", *self.spans):
+            values = np.zeros(filled.shape, np.int32)
+            values[filled] = getattr(masked, field)[0]
+            result.append(values)
+        return result

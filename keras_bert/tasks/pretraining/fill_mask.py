@@ -1,0 +1,77 @@
+"""An encoder with the masked-LM head alone (Devlin et al. 2018, section 3.1)."""
+
+import keras
+
+from keras_bert.heads.masked_lm import masked_lm_head, masked_lm_inputs
+from keras_bert.tasks.task import Task
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class FillMask(Task):
+    """An encoder with the masked-LM head, tied to its token embedding.
+
+    Takes the encoder's dictionary and `masked_lm_positions` (B, P) int32, and gives the logits
+    `masked_lm` (B, P, V) of the token at each position (B batch, P predictions, V vocabulary).
+    Labels are `masked_lm` (B, P) ids; sample weights of the same name and shape are 1 at
+    predictions that count and 0 at padding. A pooler is not used; a model folder keeps it for us
+    alone, because Hugging Face's BertForMaskedLM has none.
+
+    Args:
+        encoder: a `BertEncoder`.
+        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+    """
+
+    KIND = "fill-mask"
+    ARCHITECTURE = "BertForMaskedLM"
+    READS = ("sequence_output", "masked_lm_positions")
+    HEADS = ("masked_lm_head",)
+    SHOWN = {"masked_lm_loss": "masked-token loss", "masked_lm_accuracy": "accuracy"}
+
+    def __init__(self, encoder, tokenizer=None, *, name="fill_mask"):
+        self.encoder = encoder
+        self.masked_lm_head = masked_lm_head(encoder)
+        super().__init__(tokenizer, name=name)
+
+    @staticmethod
+    def head_inputs():
+        return masked_lm_inputs()
+
+    def connect(self, encoded, inputs):
+        positions = inputs["masked_lm_positions"]  # (B, P)
+        return {"masked_lm": self.masked_lm_head(encoded["sequence_output"], positions)}
+
+    def default_losses(self):
+        """Cross-entropy in nats; the mean over predictions that count."""
+        return {
+            "masked_lm": keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+        }
+
+    def default_metrics(self):
+        """`masked_lm_accuracy`, and `masked_lm_cross_entropy` in nats, over what counts.
+
+        The names are those of the same figures of a `Pretrainer`: Keras puts the name of the
+        output before a metric's only where there are several outputs.
+        """
+        return {
+            "masked_lm": [
+                keras.metrics.SparseCategoricalAccuracy(name="masked_lm_accuracy"),
+                keras.metrics.SparseCategoricalCrossentropy(
+                    from_logits=True, name="masked_lm_cross_entropy"
+                ),
+            ]
+        }
+
+    def dataset(self, data, *, split="train", **options):
+        """Returns the batches of a `DataFolder` (see `keras_bert.tasks.pretraining.features`)."""
+        from keras_bert.tasks.pretraining.features import pretraining_dataset
+
+        vocabulary = self.tokenizer.vocabulary
+        return pretraining_dataset(data, split=split, vocabulary=vocabulary, **options)
+
+    def fill(self, text, *, top=5):
+        """The candidates at each [MASK] of a text (see `keras_bert.inference.fill_mask`)."""
+        from keras_bert.inference.fill_mask import fill_mask
+
+        return fill_mask(model=self, text=text, top=top)

@@ -1,0 +1,1 @@
+"""The piece of a text that answers a question."""

@@ -1,0 +1,33 @@
+"""What every task that reads labelled files is made with."""
+
+import dataclasses
+
+from keras_bert.settings import Settings, setting
+
+MAX_LENGTH = 128
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskSettings(Settings):
+    """Settings of a kind of task, beside those of the run that trains it.
+
+    What is `stored` is kept in the model folder and is an attribute of the task by the same name;
+    what `reads` tells how a file is read.
+    """
+
+    max_length: int | None = setting(
+        None,
+        help="tokens in a row, [CLS] and [SEP] counted in",
+        unit="TOKENS",
+        default_help=f"{MAX_LENGTH}, or all positions of a model that has fewer",
+        at_least=3,
+        stored=True,
+    )
+    dropout: float | None = setting(
+        None,
+        help="share of what the head reads that is dropped in training",
+        unit="SHARE",
+        default_help="the model's own",
+        at_least=0,
+        below=1,
+    )

@@ -1,0 +1,1 @@
+"""One label for each token."""

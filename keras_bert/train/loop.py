@@ -1,0 +1,142 @@
+"""The loop of every training run: restores, fits, evaluates, checkpoints, keeps the best, logs."""
+
+import keras
+
+from keras_bert.train.best_model import BestModel
+from keras_bert.train.checkpoint import Checkpoint
+from keras_bert.train.curve import Curve
+from keras_bert.train.progress import Progress
+from keras_bert.train.tensorboard import TensorBoardCurve
+
+
+class Feed:
+    """What a run trains on and evaluates on; made when the run is known not to be over.
+
+    Attributes:
+        tokens_a_step: tokens in a batch, padding not counted (an average will do), or None.
+    """
+
+    tokens_a_step = None
+
+    def training(self, first_step):
+        """The dataset of all batches from that of step `first_step` (from 0) on."""
+        raise NotImplementedError
+
+    def evaluation(self):
+        """The dataset of held-out batches, or None."""
+        return None
+
+    def measures(self):
+        """Official figures on the held-out data by name, where Keras's metrics do not give them."""
+        return {}
+
+
+def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=False, constants=None):
+    """Trains from the latest checkpoint (or from nothing) to the last step.
+
+    No value is fetched from the device but at the end of an entry.
+
+    Args:
+        model: what is trained, compiled: the task, or the head alone that `freeze` gives.
+        run: the `RunFolder`.
+        feed: the `Feed`.
+        plan: the `Plan`.
+        task: the task that `model` is, or is the head of.
+        best_folder: where the best model so far is kept, or None.
+        evaluate_first: evaluate before the first step, too.
+        constants: level lines in TensorBoard (see `TensorBoardCurve`).
+
+    Returns:
+        The entries of the whole run's curve (see `Curve`).
+    """
+    checkpoint = Checkpoint(run.checkpoints, model)
+    first_step, entries = checkpoint.restore() if checkpoint.latest is not None else (0, [])
+    if first_step == plan.steps:
+        return entries  # killed after the last checkpoint
+    curve = Curve(
+        plan,
+        tokens_a_step=feed.tokens_a_step,
+        entries=entries,
+        loss_weights=task.default_loss_weights(),
+    )
+    progress = Progress(curve, first_step=first_step, names=task.SHOWN)
+    tensorboard = TensorBoardCurve(run.logs, curve, constants or {}, outputs=list(task.output))
+    callbacks = [_OfficialFigures(feed, plan), curve, progress, tensorboard]
+    if best_folder is not None:
+        callbacks.append(BestModel(task, best_folder, curve))
+    callbacks.append(_Checkpoints(checkpoint, curve, plan))
+    callbacks.append(_End(plan))
+    evaluation = feed.evaluation()
+    if evaluate_first and not entries and evaluation is not None:
+        curve.set_model(model)
+        curve.start(model.evaluate(evaluation, return_dict=True, verbose=0))
+    evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
+    try:
+        model.fit(
+            feed.training(first_step),
+            steps_per_epoch=plan.entry,
+            initial_epoch=first_step // plan.entry,
+            epochs=plan.entries,
+            validation_data=evaluation,
+            validation_freq=evaluated,
+            callbacks=_StepCallbacks(callbacks, add_history=True, model=model),
+            shuffle=False,
+            verbose=0,
+        )
+    finally:
+        progress.close()
+    return entries
+
+
+class _StepCallbacks(keras.callbacks.CallbackList):
+    """Callbacks that are told of a step without its figures.
+
+    Keras fetches them from the device for every step, which then waits for it.
+    """
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch)
+
+    def on_test_batch_end(self, batch, logs=None):
+        super().on_test_batch_end(batch)
+
+
+class _OfficialFigures(keras.callbacks.Callback):
+    """Adds the feed's own measures to what Keras says of an evaluation."""
+
+    def __init__(self, feed, plan):
+        super().__init__()
+        self.feed = feed
+        self.plan = plan
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.plan.evaluates(self.plan.step_of(epoch)):
+            logs.update({f"val_{name}": value for name, value in self.feed.measures().items()})
+
+
+class _Checkpoints(keras.callbacks.Callback):
+    def __init__(self, checkpoint, curve, plan):
+        super().__init__()
+        self.checkpoint = checkpoint
+        self.curve = curve
+        self.plan = plan
+
+    def on_epoch_end(self, epoch, logs=None):
+        step = self.plan.step_of(epoch)
+        if self.plan.checkpoints(step):
+            self.checkpoint.save(step, self.curve.entries)
+
+
+class _End(keras.callbacks.Callback):
+    """Ends the last entry after the last step: it may be shorter than the others."""
+
+    def __init__(self, plan):
+        super().__init__()
+        self.plan = plan
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.first_step = epoch * self.plan.entry
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.first_step + batch + 1 >= self.plan.steps:
+            self.model.stop_training = True

@@ -1,0 +1,222 @@
+"""The settings of training runs."""
+
+import dataclasses
+
+from keras_bert.errors import InputError
+from keras_bert.settings import Settings, about, setting, together
+from keras_bert.tasks import settings_class
+
+KEEP = ("best", "last")
+DTYPES = ("float32", "mixed_bfloat16")
+LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunSettings(Settings):
+    """What pre-training and fine-tuning have in common."""
+
+    output: str = setting(
+        help="the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and "
+        "checkpoints/",
+        unit="FOLDER",
+        is_path=True,
+        recorded=False,
+    )
+    batch_size: int = setting(32, help="rows in a step", unit="ROWS", at_least=1)
+    warmup: float = setting(
+        0.1,
+        help="share of the steps in which the rate rises from 0",
+        unit="SHARE",
+        at_least=0,
+        below=1,
+    )
+    weight_decay: float = setting(
+        0.01, help="of matrices; biases and norms have none", unit="DECAY", at_least=0
+    )
+    seed: int = setting(
+        0, help="same seed, same input, same result", at_least=0, at_most=LARGEST_SEED
+    )
+    dtype: str = setting(
+        "float32", help="what is computed in; weights are float32 in any case", choices=DTYPES
+    )
+    steps_per_execution: int = setting(
+        1,
+        help="steps that a device does before it reports; checkpoints and evaluations fall on "
+        "multiples of it",
+        unit="STEPS",
+        at_least=1,
+    )
+    checkpoint_every: int = setting(
+        500, help="steps between two checkpoints to resume from", unit="STEPS", at_least=1
+    )
+    deterministic: bool = setting(
+        False,
+        help="the same weights to the last bit in every run on this machine (slower; it holds for "
+        "the whole process)",
+    )
+    force: bool = setting(
+        False,
+        help="begin anew: delete what this command left in the output before",
+        recorded=False,
+    )
+
+    def check(self):
+        self._check_multiple("checkpoint_every")
+
+    def _check_multiple(self, name):
+        value = getattr(self, name)
+        if value is not None and value % self.steps_per_execution:
+            raise InputError(
+                f"`{name}` is {value}; it should be a multiple of `steps_per_execution`, "
+                f"{self.steps_per_execution}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainSettings(RunSettings):
+    """Settings of `keras_bert.pretrain`."""
+
+    data: str = setting(
+        help="the folder that keras-bert pretraining-data wrote", unit="FOLDER", is_path=True
+    )
+    vocab: str = setting(
+        help="the vocabulary that its rows were made with: a vocab.txt, or a folder with a "
+        "vocabulary (byte-pair encoding: vocab.json and merges.txt)",
+        unit="PATH",
+        is_path=True,
+    )
+    steps: int = setting(help="optimizer steps", at_least=1)
+    architecture: str | None = setting(
+        None,
+        help="tiny, mini, small, medium, base, large, or a config.json: random weights",
+        unit="NAME|FILE",
+        default_help="tiny, where no model is given",
+    )
+    model: str | None = setting(
+        None,
+        help="go on from the weights of a model folder, or of a run's output",
+        unit="FOLDER",
+        default_help="start from random weights",
+        is_path=True,
+    )
+    learning_rate: float = setting(
+        5e-4,
+        help="the highest rate, reached at the end of the warm-up",
+        unit="RATE",
+        above=0,
+    )
+    eval_every: int | None = setting(
+        None,
+        help="steps between two evaluations",
+        unit="STEPS",
+        default_help="at every checkpoint",
+        at_least=1,
+    )
+    eval_batches: int | None = setting(
+        None,
+        help="evaluate on the first batches of the eval split, so many",
+        unit="N",
+        default_help="on all of it",
+        at_least=1,
+    )
+
+    def check(self):
+        super().check()
+        self._check_multiple("eval_every")
+        self._check_multiple("steps")
+        if self.model is not None and self.architecture is not None:
+            raise InputError(
+                "Give either `model`, a folder whose weights to go on from, or `architecture`, to "
+                "start from random weights."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuneSettings(RunSettings):
+    """Settings of `keras_bert.finetune`, beside those of the kind of task."""
+
+    task: str = setting("classifier", help="the kind of task", unit="TASK")
+    model: str | None = setting(
+        None,
+        help="the model folder, or the output of a run, to start from",
+        unit="FOLDER",
+        default_help="start from random weights",
+        is_path=True,
+    )
+    architecture: str | None = setting(
+        None,
+        help="start from random weights instead: tiny, mini, small, medium, base, large, or a "
+        "config.json",
+        unit="NAME|FILE",
+        default_help="as the model",
+    )
+    vocab: str | None = setting(
+        None,
+        help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
+        "(byte-pair encoding: vocab.json and merges.txt)",
+        unit="PATH",
+        default_help="the model's",
+        is_path=True,
+    )
+    cased: bool = setting(
+        False, help="the vocabulary of an architecture keeps capitals and accents"
+    )
+    train: str = setting(
+        help="the examples to train on; - is standard input", unit="FILE", is_path=True
+    )
+    dev: str = setting(
+        help="the examples to evaluate on after each epoch", unit="FILE", is_path=True
+    )
+    epochs: int = setting(3, help="passes over the training data", at_least=1)
+    learning_rate: float | None = setting(
+        None,
+        help="the highest rate, reached at the end of the warm-up",
+        unit="RATE",
+        default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
+        above=0,
+    )
+    frozen: bool = setting(
+        False,
+        help="train the head alone: the encoder's outputs are computed once and used in all epochs",
+    )
+    scalar_mix: bool = setting(
+        False, help="the head reads a learned mix of all layers instead of the last one"
+    )
+    scalar_mix_l2: float = setting(
+        0.0, help="pulls the mix toward the average", unit="STRENGTH", at_least=0
+    )
+    scalar_mix_layer_norm: bool = setting(False, help="normalise every layer before mixing")
+    keep: str = setting(
+        "best",
+        help="the model of the epoch with the best figure on the dev data, or of the last one",
+        choices=KEEP,
+    )
+
+    def check(self):
+        super().check()
+        settings_class(self.task)  # refuses what is no kind
+        if not self.scalar_mix:
+            for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
+                if getattr(self, name):
+                    raise InputError(
+                        f"`{name}` is a setting of the mix of layers; give `scalar_mix`, too."
+                    )
+
+    @property
+    def columns(self):
+        """How the files are read: arguments of the task's `read`."""
+        return self._of_task(reads=True)
+
+    @property
+    def arguments(self):
+        """What the task is made with, beside what its examples settle."""
+        return self._of_task(reads=False)
+
+    def _of_task(self, *, reads):
+        fields = dataclasses.fields(settings_class(self.task))
+        return {f.name: getattr(self, f.name) for f in fields if about(f).reads is reads}
+
+
+def finetune_settings(task):
+    """The class of all settings of a run that fine-tunes a kind of task."""
+    return together(settings_class(task), FinetuneSettings)

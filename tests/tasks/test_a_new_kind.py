@@ -1,0 +1,241 @@
+"""A new kind of task is its own folder and one line of KINDS: all that a task is put through."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+from tensorflow.python.framework import config as tf_config
+
+from keras_bert import tasks
+from keras_bert.checkpoints import load, load_task
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.export.saved_model import export
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.train.finetune import finetune
+from tests.small_model import make_tokenizer
+from tests.tasks.toy_task import HoldsWord
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+KIND = tasks.Kind("tests.tasks.toy_task:HoldsWord", "tests.tasks.toy_task:HoldsWordSettings")
+WORDS = ["great", "film", "plot", "dull", "the", "fun"]
+
+# Enters the kind, and kills itself, as a power cut would, after the checkpoint of step 8.
+KILLED = """
+import json, os, signal, sys
+from keras_bert import tasks
+from keras_bert.train import checkpoint
+tasks.KINDS["holds-word"] = tasks.Kind(*json.loads(sys.argv[2]))
+save = checkpoint.Checkpoint.save
+def save_and_die(self, step, state):
+    save(self, step, state)
+    if step >= 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.Checkpoint.save = save_and_die
+from keras_bert.train.finetune import finetune
+finetune(**json.loads(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def entered():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(tasks.KINDS, "holds-word", KIND)
+        yield
+    tf_config.disable_op_determinism()
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("toy")
+    rng = np.random.default_rng(4)
+    for name, count in (("train", 64), ("dev", 24)):
+        lines = []
+        for _ in range(count):
+            words = rng.choice(WORDS[1:], rng.integers(1, 6)).tolist()
+            if rng.random() < 0.5:
+                words.insert(rng.integers(0, len(words)), "great")
+            label = "yes" if "great" in words else "no"
+            lines.append(f"{label}\t{' '.join(words)}\n")
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    tokenizer = make_tokenizer(WORDS)
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 16, "max_position_embeddings": 16, "initializer_range": 0.3}
+    config = {"vocab_size": len(tokenizer), **sizes}
+    (folder / "config.json").write_text(json.dumps(config))
+    return {
+        "task": "holds-word",
+        "train": str(folder / "train.tsv"),
+        "dev": str(folder / "dev.tsv"),
+        "architecture": str(folder / "config.json"),
+        "vocab": str(folder / "vocab.txt"),
+        "column": 2,
+        "threshold": 0.25,
+        "batch_size": 8,
+        "epochs": 3,
+        "learning_rate": 0.01,
+        "checkpoint_every": 4,
+        "deterministic": True,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(given, tmp_path_factory):
+    output = tmp_path_factory.mktemp("toy_run") / "run"
+    return output, finetune(**given, output=output)
+
+
+def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
+    output, metrics = run
+    by_epoch = [entry["eval"]["f1"] for entry in metrics["curve"] if "eval" in entry]
+    assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
+    assert metrics["dev"] == {"f1": pytest.approx(max(by_epoch)), "examples": 24}
+    assert metrics["dev"]["f1"] > 0.8
+    settings = json.loads((output / "run.json").read_text())["settings"]
+    assert (settings["word"], settings["column"], settings["threshold"]) == ("great", 2, 0.25)
+
+
+def test_a_killed_run_ends_bit_for_bit_like_an_unbroken_one(run, given, tmp_path):
+    killed = tmp_path / "killed"
+    arguments = json.dumps({**given, "output": str(killed)})
+    died = subprocess.run(
+        [sys.executable, "-c", KILLED, arguments, json.dumps(list(KIND))],
+        capture_output=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    assert died.returncode == -9, died.stderr.decode()[-2000:]
+    assert not (killed / "metrics.json").exists()
+    resumed = finetune(**given, output=killed)
+    assert (resumed["kept"], resumed["dev"]) == (run[1]["kept"], run[1]["dev"])
+    ours, theirs = (
+        load_file(folder / "model" / "model.safetensors") for folder in (killed, run[0])
+    )
+    assert ours.keys() == theirs.keys()
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_the_folder_says_what_it_holds_and_others_can_read_the_encoder(run, tmp_path):
+    output, _ = run
+    config = json.loads((output / "model" / "config.json").read_text())
+    assert config["keras_bert"].items() >= {"task": "holds-word", "word": "great"}.items()
+    task = load_task(output / "model")
+    assert isinstance(task, HoldsWord)
+    assert (task.word, task.threshold, task.max_length) == ("great", 0.25, 16)
+    held = load_file(output / "model" / "model.safetensors")
+    own = {name for name in held if name.startswith("keras_bert.")}
+    assert len(own) == 4 and all(name.startswith("keras_bert.scorer.") for name in own)
+    encoder, _ = load(output / "model")
+    assert np.array_equal(
+        encoder.token_embedding.embeddings, task.encoder.token_embedding.embeddings
+    )
+    task.save(tmp_path / "again")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (
+        output / "model" / "model.safetensors"
+    ).read_bytes()
+    task.save(tmp_path / "task.keras")
+    again = keras.saving.load_model(tmp_path / "task.keras")
+    assert again.word == "great" and again.threshold == 0.25
+
+
+def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
+    task = load_task(run[0] / "model")
+    for setting, value, message in (
+        ("threshold", 2, r"under keras_bert: `threshold` is 2.0; it must be below 1"),
+        ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
+        ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
+        ("task", "poetry", "There is no kind of task 'poetry'"),
+        ("task", "classifier", "says that it holds a BertModel, and a classifier is none"),
+    ):
+        folder = tmp_path / f"{setting}-{value}"
+        task.save(folder)
+        config = json.loads((folder / "config.json").read_text())
+        config["keras_bert"][setting] = value
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(InputError, match=message):
+            load_task(folder)
+
+
+def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
+    output, metrics = run
+    measures = evaluate(model=output, data=given["dev"], column=2)
+    assert measures == metrics["dev"]
+    texts = ["a great film", "dull plot"]
+    answers = list(predict(model=output, text=texts))
+    assert [answer["text"] for answer in answers] == texts
+    assert [answer["holds"] for answer in answers] == [True, False]
+    model = ["--model", str(output)]
+    assert main(["evaluate", *model, "--data", given["dev"], "--column", "2"]) == 0
+    assert json.loads(capsys.readouterr().out) == measures
+    assert main(["predict", *model, "--text", texts[0]]) == 0
+    assert json.loads(capsys.readouterr().out) == answers[0]
+    with pytest.raises(SystemExit):
+        main(["predict", *model, "--label-column", "1", "--text", "x"])  # a classifier's
+    assert "unrecognized arguments: --label-column 1" in capsys.readouterr().err
+
+
+def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["finetune", "--task", "holds-word", "--help"])
+    shown = capsys.readouterr().out
+    assert "--word WORD" in shown and "--label-column" not in shown
+    flags = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in given.items()
+        if name != "deterministic"
+    ]
+    assert main(["finetune", *flags, "--epochs", "1", "--output", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "on the 24 dev examples: f1 " in printed and "keras-bert predict" in printed
+    assert main(["finetune", *flags, "--threshold", "0", "--output", str(tmp_path / "new")]) == 2
+    assert "keras-bert: --threshold is 0.0; it must be above 0." in capsys.readouterr().err
+
+
+def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
+    arguments = {name: v for name, v in given.items() if name not in ("architecture", "vocab")}
+    metrics = finetune(
+        **arguments, model=run[0], output=tmp_path / "frozen", frozen=True, scalar_mix=True
+    )
+    before, _ = load(run[0] / "model")
+    after, _ = load(tmp_path / "frozen" / "model")
+    for one, other in zip(before.weights, after.weights, strict=True):
+        assert np.array_equal(one, other) or "seed_generator" in one.path
+    assert metrics["trained_parameters"] == (16 * 8 + 8) + (8 + 1) + 3
+    assert metrics["dev"]["f1"] > 0.7
+    assert len(metrics["scalar_mix"]["shares"]) == 2
+
+
+def test_the_exported_model_answers_as_predict_does(run, tmp_path):
+    texts = ["a great film", "dull plot", ""]
+    expected = [answer["probability"] for answer in predict(model=run[0], text=texts)]
+    served = tf.saved_model.load(str(export(model=run[0], output=tmp_path / "served")))
+    answered = served.signatures["serving_default"](text=tf.constant(texts))["probability"]
+    np.testing.assert_allclose(answered, expected, atol=1e-5)
+
+
+def test_a_bad_example_is_named(run, tmp_path):
+    file = tmp_path / "bad.tsv"
+    file.write_text("yes\tgreat film\nperhaps\tfilm plot\n")
+    with pytest.raises(InputError, match=r'bad.tsv, line 2: the label is "perhaps"; it should be'):
+        evaluate(model=run[0], data=file, column=2)
+
+
+def test_the_settings_in_the_table_are_those_of_the_class():
+    for name in tasks.KINDS:
+        found = tasks.task_class(name)
+        assert found.KIND == name
+        if name in tasks.finetuned_kinds():
+            assert found.SETTINGS is tasks.settings_class(name)
+            assert dataclasses.is_dataclass(found.SETTINGS)
+        else:
+            assert found.SETTINGS is None

@@ -1,0 +1,120 @@
+"""A kind of task in one file: does a text hold a word? Everything that a new kind has to define."""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+from keras_bert.errors import InputError
+from keras_bert.examples.labelled_texts import open_labelled_texts
+from keras_bert.settings import setting
+from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks.signature import Signature
+from keras_bert.tasks.task import Task
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HoldsWordSettings(TaskSettings):
+    word: str = setting("great", help="the word that is looked for", unit="WORD", stored=True)
+    threshold: float = setting(
+        0.5, help="the probability from which on it is said", above=0, below=1, stored=True
+    )
+    column: int = setting(1, help="where the text stands, from 1", at_least=1, reads=True)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class HoldsWord(Task):
+    """Gives `score` (B, 1), the logit that a text holds `word`, from the largest of its tokens."""
+
+    KIND = "holds-word"
+    ARCHITECTURE = "BertModel"  # transformers has no class for it
+    READS = ("sequence_output", "input_mask")
+    HEADS = ("scorer",)
+    SETTINGS = HoldsWordSettings
+    FIGURE = "f1"  # one of `measure`, none of Keras's
+
+    def __init__(
+        self, encoder, tokenizer=None, *, word, threshold=0.5, max_length=16, dropout=None, name="w"
+    ):
+        self.encoder = encoder
+        self.word = word
+        self.threshold = threshold
+        self.max_length = max_length
+        self.dropout = keras.layers.Dropout(dropout or 0.0, name="dropout")
+        self.scorer = keras.Sequential(
+            [keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1, name="last")],
+            name="scorer",
+        )
+        super().__init__(tokenizer, name=name)
+
+    def connect(self, encoded, inputs):
+        scores = self.scorer(self.dropout(encoded["sequence_output"]))[..., 0]  # (B, S)
+        at_tokens = keras.ops.cast(inputs["input_mask"], "bool")
+        largest = keras.ops.max(keras.ops.where(at_tokens, scores, -1e4), axis=1, keepdims=True)
+        return {"score": largest}
+
+    def default_losses(self):
+        return {"score": keras.losses.BinaryCrossentropy(from_logits=True)}
+
+    def default_metrics(self):
+        return {"score": [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]}
+
+    @classmethod
+    def read(cls, data, *, made_with=None, like=None, labelled=True, column=1):
+        return open_labelled_texts(
+            data,
+            need_labels=labelled,
+            **({} if isinstance(data, list) else {"text_column": str(column)}),
+        )
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+
+        truth = [[float(self._truth(example))] for example in examples] if labelled else []
+        return TokenizedExamples.of_texts(
+            examples,
+            [[example.text for example in examples]],
+            labels={"score": np.array(truth, np.float32)} if labelled else {},
+            tokenizer=self.tokenizer,
+            max_length=max_length or self.max_length,
+        )
+
+    @staticmethod
+    def _truth(example):
+        if example.label not in ("yes", "no"):
+            raise example.error(f'the label is "{example.label}"; it should be yes or no.')
+        return example.label == "yes"
+
+    def decode(self, outputs, examples):
+        probabilities = 1 / (1 + np.exp(-outputs["score"][:, 0].astype(np.float64)))
+        return [
+            {"text": example.text, "holds": bool(p > self.threshold), "probability": float(p)}
+            for example, p in zip(examples, probabilities, strict=True)
+        ]
+
+    def measure(self, answers, examples):
+        truth = [self._truth(example) for example in examples]
+        said = [answer["holds"] for answer in answers]
+        both = sum(t and s for t, s in zip(truth, said, strict=True))
+        if not truth:
+            raise InputError("There is nothing to measure.")
+        return {"f1": 2 * both / max(1, sum(truth) + sum(said)), "examples": len(truth)}
+
+    def signatures(self, *, max_length=None):
+        import tensorflow as tf
+
+        from keras_bert.input_pipeline.framing import frame
+
+        def from_text(text):
+            batch = frame(
+                [self.tokenizer.tokenize(text)],
+                vocabulary=self.tokenizer.vocabulary,
+                max_length=max_length or self.max_length,
+            )
+            return {"probability": tf.sigmoid(self(batch, training=False)["score"])[:, 0]}
+
+        strings = tf.TensorSpec([None], tf.string, name="text")
+        return {"serving_default": Signature(from_text, [strings], warmup=[{"text": ["a"]}])}
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout.rate}
