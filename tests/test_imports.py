@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Every module of keras_bert belongs to one of these layers; a layer imports itself and lower ones.
 LAYERS = [
-    {"errors"},
+    {"errors", "files"},
     {"config", "records", "masking", "text"},
     {"layers"},
     {"heads", "encoder"},
@@ -19,9 +19,11 @@ LAYERS = [
     {"input_pipeline", "train", "export", "checkpoints", "embeddings", "pictures"},
     {"samples", "quickstart", "cli"},
 ]
-WITHOUT_TENSORFLOW = {"errors", "config", "masking", "layers", "heads", "encoder", "tasks", "cli"}
+WITHOUT_TENSORFLOW = {
+    "errors", "files", "config", "masking", "layers", "heads", "encoder", "tasks", "cli"
+}  # fmt: skip
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
-DATA_GEN_MAY_IMPORT = {"errors", "records", "masking", "text"}
+DATA_GEN_MAY_IMPORT = {"errors", "files", "records", "masking", "text"}
 
 # Conveniences that look down the way: (module, imported) inside a function. None at module level.
 LATE_IMPORTS = {
