@@ -19,6 +19,7 @@ from keras_bert.files.publishing import (
     new_folder,
     write_json,
     write_text,
+    write_texts,
 )
 from keras_bert.files.system_errors import system_errors
 
@@ -39,4 +40,5 @@ __all__ = [
     "system_errors",
     "write_json",
     "write_text",
+    "write_texts",
 ]

@@ -54,18 +54,18 @@ class Owner:
 
 
 @contextlib.contextmanager
-def owned(folder):
+def owned(folder, *, name=OWNER_FILE):
     """Owns `folder` (made if it is not there) for the body of a `with`.
 
-    The lock is the system's own, on a hidden file: it ends with the process, however that ends, and
-    on shared disks it holds between machines. The file says whose it is.
+    The lock is the system's own, on the file `name` in the folder: it ends with the process,
+    however that ends, and on shared disks it holds between machines. The file says whose it is.
 
     Raises `InputError` that names the process where another one owns the folder.
     """
     folder = Path(folder)
     with system_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = _locked(folder / OWNER_FILE, folder)
+        file = _locked(folder / name, folder)
     try:
         with system_errors(folder):
             file.truncate()
@@ -73,7 +73,7 @@ def owned(folder):
             file.flush()
         yield
     finally:
-        (folder / OWNER_FILE).unlink(missing_ok=True)
+        (folder / name).unlink(missing_ok=True)
         file.close()
 
 

@@ -30,18 +30,20 @@ _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 
 
 @contextlib.contextmanager
-def new_file(path):
+def new_file(path, *, clear=True):
     """Gives a path to write a file to, which takes the place of `path` at the end.
 
     Files that are written beside it go along, for what belongs together: a reader that finds `path`
     finds them too, so `path` must be the file by which readers know the whole. Folders above
     `path` are made. A link is followed. If the body fails, everything stays as it was.
 
+    `clear` is False where `clear_leftovers` need not be called, which looks at all of the folder.
+
     Raises `InputError` where the system does not let it be written.
     """
     with system_errors(path):
         target = Path(os.path.realpath(path))
-        with _aside(target) as folder:
+        with _aside(target, clear) as folder:
             yield folder / target.name
             _publish(folder, target)
 
@@ -63,12 +65,27 @@ def new_folder(path):
 def write_text(path, text):
     """Writes a text file in UTF-8, its line ends as they are."""
     with new_file(path) as aside:
-        aside.write_text(text, encoding="utf-8", newline="")
+        _write(aside, text)
+
+
+def write_texts(folder, texts):
+    """Writes text files that belong together, name -> text, the one that readers know them by last.
+
+    Whoever finds that one finds the others, all of this call's.
+    """
+    *beside, last = texts
+    with new_file(Path(folder) / last) as aside:
+        for name in (*beside, last):
+            _write(aside.with_name(name), texts[name])
 
 
 def write_json(path, value):
     """Writes a JSON value as a text file that people can read."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8", newline="")
 
 
 def delete(path):
@@ -95,10 +112,11 @@ def clear_leftovers_in(folder):
 
 
 @contextlib.contextmanager
-def _aside(path):
+def _aside(path, clear=True):
     """A hidden folder beside `path`, ours alone; it is gone at the end."""
     os.makedirs(path.parent, exist_ok=True)
-    clear_leftovers(path)
+    if clear:
+        clear_leftovers(path)
     folder, lock = _make_locked(path)
     try:
         yield folder

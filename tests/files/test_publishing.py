@@ -3,147 +3,46 @@
 import errno
 import fcntl
 import os
-import shutil
 import stat
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from keras_bert import files
 from keras_bert.errors import InputError
 from keras_bert.files import publishing
-from tests.kill_points import kill_at_every_call
+from tests.files.killed_writing import FOREIGN, empty, tree, write_file, write_folder
 
-# What users have, and what looks like ours but is not for this name.
-FOREIGN = ["out.part", ".out.part", ".out.keras-bert-notes", ".other.keras-bert-0123456789ab"]
-
-
-def tree(path):
-    """What lies at a path: the text of a file, or the texts of a folder by name; None if nothing"""
-    if path.is_dir():
-        return {
-            str(file.relative_to(path)): file.read_text()
-            for file in sorted(path.rglob("*"))
-            if file.is_file()
-        }
-    return path.read_text() if path.exists() else None
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
-def no_exchange(monkeypatch):
-    monkeypatch.setattr(publishing, "_exchange", lambda new, path: False)
-
-
-def write_file(path, text="new"):
-    with files.new_file(path) as aside:
-        aside.write_text(text)
-
-
-def write_folder(path, text="new"):
-    with files.new_folder(path) as aside:
-        (aside / "a").write_text(text)
-        (aside / "b").mkdir()
-        (aside / "b" / "c").write_text(text)
-
-
-def write_set(path, text="new"):
-    with files.new_file(path) as aside:
-        aside.write_text(text)
-        aside.with_name("counts").write_text(text)
-        aside.with_name("config").write_text(text)
+def kills(*arguments):
+    command = [sys.executable, "-m", "tests.files.killed_writing", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
+    assert not done.returncode, done.stderr
+    return int(done.stdout)
 
 
 @pytest.fixture
 def place(tmp_path):
     """A folder that holds what users have."""
-    for name in FOREIGN:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "thesis").write_text("mine")
+    empty(tmp_path)
     return tmp_path
 
 
-def empty(place):
-    for entry in os.scandir(place):
-        if entry.name in FOREIGN:
-            continue
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            os.unlink(entry)
+@pytest.mark.parametrize("before", ["fresh", "replacing"])
+@pytest.mark.parametrize("can", ["exchange", "none"])
+@pytest.mark.parametrize("kind", ["file", "folder", "set"])
+def test_a_kill_at_any_call_leaves_the_old_or_the_new(tmp_path, kind, can, before):
+    assert kills(kind, can, before, tmp_path) > 8
 
 
-@pytest.mark.parametrize("replaces", [False, True])
-@pytest.mark.parametrize("exchange", [False, True])
-@pytest.mark.parametrize("write", [write_file, write_folder, write_set])
-def test_a_kill_at_any_call_leaves_the_old_or_the_new(
-    place, write, exchange, replaces, monkeypatch
-):
-    if not exchange:
-        no_exchange(monkeypatch)
-    else:
-        real = publishing._exchange
-
-        def told(new, path):
-            os.chmod(place / "out", 0o755)  # a call that kill_points sees, as it cannot the real
-            return real(new, path)
-
-        monkeypatch.setattr(publishing, "_exchange", told)
-    path = place / "out"
-
-    def state():
-        return {
-            name: tree(place / name)
-            for name in os.listdir(place)
-            if name not in FOREIGN and not files.is_aside(name)
-        }
-
-    def prepare():
-        empty(place)
-        if replaces:
-            write(path, "old")
-
-    prepare()
-    old = state()
-    write(path)
-    new = state()
-    assert new["out"] != old.get("out") and len(new) == (3 if write is write_set else 1)
-    # Only where more than one rename is needed may the name be missing for a while.
-    at_once = write is write_file or (write is write_folder and (exchange or not replaces))
-
-    def check(killed):
-        left = state()
-        assert left == new if not killed else at_once or "out" not in left or left in (old, new)
-        assert not at_once or left in (old, new)
-        files.clear_leftovers(path)
-        assert state() in (old, new)
-        write(path)
-        assert state() == new
-        assert sorted(os.listdir(place)) == sorted([*FOREIGN, *new])
-        assert all((place / name / "thesis").read_text() == "mine" for name in FOREIGN)
-
-    assert kill_at_every_call(place, prepare=prepare, action=lambda: write(path), check=check) > 8
-
-
-@pytest.mark.parametrize("write", [write_file, write_folder])
-def test_a_kill_at_any_call_of_deleting_leaves_all_or_nothing(place, write):
-    path = place / "out"
-    states = []
-
-    def check(killed):
-        states.append(tree(path))
-        files.clear_leftovers(path)
-        files.delete(path)
-        assert sorted(os.listdir(place)) == sorted(FOREIGN)
-
-    def prepare():
-        empty(place)
-        write(path)
-
-    prepare()
-    whole = tree(path)
-    assert kill_at_every_call(
-        place, prepare=prepare, action=lambda: files.delete(path), check=check
-    ) >= (5 if write is write_folder else 1)
-    assert states[0] == whole and states[-1] is None and all(s in (whole, None) for s in states)
+@pytest.mark.parametrize("kind, calls", [("file", 1), ("folder", 6)])
+def test_a_kill_at_any_call_of_deleting_leaves_all_or_nothing(tmp_path, kind, calls):
+    assert kills(kind, "deleting", tmp_path) >= calls
 
 
 def test_deleting_a_link_leaves_what_it_leads_to(tmp_path):
@@ -288,7 +187,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
 @pytest.mark.parametrize("replaces", [False, True])
 def test_file_systems_that_can_do_less(tmp_path, monkeypatch, replaces):
     """No exchange of names, no locks, no flushing of folders."""
-    no_exchange(monkeypatch)
+    monkeypatch.setattr(publishing, "_exchange", lambda new, path: False)
 
     def flock(*arguments):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
