@@ -1,0 +1,44 @@
+"""Writing outputs: whole or not at all, never over what is not ours, one owner a folder at a time.
+
+Standard library alone: whatever writes a file, in the jobs or in training, stands above this.
+"""
+
+from keras_bert.files.checks import (
+    check_output_file,
+    check_output_folder,
+    held_names,
+    refuse_input_as_output,
+)
+from keras_bert.files.names import aside_name, is_aside
+from keras_bert.files.ownership import Owner, owned
+from keras_bert.files.publishing import (
+    clear_leftovers,
+    clear_leftovers_in,
+    delete,
+    new_file,
+    new_folder,
+    write_json,
+    write_text,
+    write_texts,
+)
+from keras_bert.files.system_errors import system_errors
+
+__all__ = [
+    "Owner",
+    "aside_name",
+    "check_output_file",
+    "check_output_folder",
+    "clear_leftovers",
+    "clear_leftovers_in",
+    "delete",
+    "held_names",
+    "is_aside",
+    "new_file",
+    "new_folder",
+    "owned",
+    "refuse_input_as_output",
+    "system_errors",
+    "write_json",
+    "write_text",
+    "write_texts",
+]
