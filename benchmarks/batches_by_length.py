@@ -15,14 +15,12 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
-from keras_bert.input_pipeline.classification import TokenizedTexts
-from keras_bert.input_pipeline.labelled_files import LabelledTexts
-from keras_bert.tasks.classifier import Classifier
 from needed import minilm_folder
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.input_pipeline.length_batches import shuffled_batches
+from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.train.optimizer import make_optimizer
 
@@ -33,9 +31,11 @@ def main():
     data = Path(__file__).resolve().parents[2] / "shared" / "data" / "sst2" / "train.tsv"
     model_folder = minilm_folder(data=data)
     tokenizer = Tokenizer.from_vocab(model_folder / "vocab.txt")
-    rows = TokenizedTexts.from_examples(
-        LabelledTexts(data), tokenizer=tokenizer, labels=None, max_length=MAX_LENGTH
-    )
+    keras.utils.set_random_seed(0)
+    config = BertConfig.preset("mini", vocab_size=len(tokenizer))
+    examples = list(Classifier.read(data))
+    task = Classifier(BertEncoder(config), tokenizer, **Classifier.made_from(examples))
+    rows = task.features(examples, max_length=MAX_LENGTH, labelled=True)
     steps = -(-len(rows) // BATCH_SIZE)
     by_length = shuffled_batches(rows.lengths, count=steps, seed=0, epoch=0)
     at_random = np.array_split(np.random.default_rng(0).permutation(len(rows)), steps)
@@ -45,9 +45,6 @@ def main():
     print(f"  random batches, longest row   {padded(rows.lengths, at_random):>9,}")
     print(f"  all rows padded to {MAX_LENGTH}        {len(rows) * MAX_LENGTH:>9,}")
 
-    keras.utils.set_random_seed(0)
-    config = BertConfig.preset("mini", vocab_size=len(tokenizer))
-    task = Classifier(BertEncoder(config), tokenizer, labels=rows.label_names)
     optimizer = make_optimizer(task, learning_rate=1e-4, warmup=0.1, weight_decay=0.01, steps=steps)
     task.compile_defaults(optimizer, jit_compile=False)
     batches = rows.training_batches(steps=steps, seed=0)

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from keras_bert import samples
-from keras_bert.train.run_folder import write_json
+from keras_bert.files import write_json
 
 SENTENCES = (
     "a warm , funny and beautifully acted film",

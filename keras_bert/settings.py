@@ -43,6 +43,7 @@ class About:
         recorded: the result depends on it, so that a run records it.
         stored: a model folder keeps it, since the task is made with it.
         reads: it says how a labelled file is read.
+        positional: on the command line it stands by itself, without a flag.
     """
 
     help: str
@@ -57,6 +58,7 @@ class About:
     recorded: bool = True
     stored: bool = False
     reads: bool = False
+    positional: bool = False
 
 
 def setting(default=dataclasses.MISSING, **about):
@@ -122,9 +124,14 @@ class Settings:
                 values[field.name] = _absolute(value) if about(field).is_path else value
         return values
 
-    def but(self, **changes):
-        """A copy with other values."""
-        return dataclasses.replace(self, **changes)
+    @classmethod
+    def defaults(cls):
+        """The default of every recorded setting that has one."""
+        return {
+            field.name: field.default
+            for field in dataclasses.fields(cls)
+            if about(field).recorded and field.default is not dataclasses.MISSING
+        }
 
 
 @functools.cache
@@ -149,7 +156,8 @@ def reading(cls):
 def takes(cls):
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
-    The function has `**settings` among its parameters; they are shown as the fields.
+    The function has `**settings` among its parameters; they are shown as the fields that it has no
+    parameter for.
     """
 
     def decorate(function):
@@ -164,8 +172,11 @@ def takes(cls):
                 else inspect.Parameter.empty,
             )
             for field in dataclasses.fields(cls)
+            if field.name not in signature.parameters
         ]
-        function.__signature__ = signature.replace(parameters=[*fields, *own])
+        before = [parameter for parameter in own if parameter.kind is not parameter.KEYWORD_ONLY]
+        after = [parameter for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
+        function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
         lines = [f"    {field.name}: {_described(field)}." for field in dataclasses.fields(cls)]
         text = inspect.cleandoc(function.__doc__)
         wrapped = [textwrap.fill(line, 100, subsequent_indent=" " * 8) for line in lines]

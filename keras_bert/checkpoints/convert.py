@@ -15,24 +15,21 @@ from keras_bert.checkpoints.google import is_google, load_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of
 from keras_bert.checkpoints.opened_folder import OpenedFolder
+from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.files import refuse_input_as_output
 from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.settings import takes
 
-FORMATS = ("folder", "google", "keras-nlp")
 
-
-def convert(source, output, *, to="folder", overwrite=False):
+@takes(ConvertSettings)
+def convert(input, output, **settings):
     """Reads a model in any format and writes it in another.
 
     Args:
-        source: a Hugging Face folder, a folder or prefix of a Google TF1 checkpoint, or a
-            keras-nlp preset.
-        output: the folder to write.
-        to: "folder" (Hugging Face's, which every command here reads), "google" or "keras-nlp"
-            (which holds the encoder alone).
-        overwrite: replace an output that this library wrote.
+        {settings}
 
     Returns:
         A dictionary that says what was found and written: `found` (the format), `wrote` (the name
@@ -40,25 +37,20 @@ def convert(source, output, *, to="folder", overwrite=False):
         the start of their names, or a task's architecture).
 
     Raises:
-        InputError: the source is none of these or is broken, or the model cannot be expressed in
+        InputError: the input is none of these or is broken, or the model cannot be expressed in
             the other format, or the output is in use.
     """
-    if to not in FORMATS:
-        raise ValueError(f"`to` must be one of {', '.join(FORMATS)}. Received: {to!r}")
-    found, model, tokenizer, left_out = _read(Path(source))
+    settings = ConvertSettings.of({"input": input, "output": output, **settings})
+    refuse_input_as_output([settings.input], settings.output)
+    to = settings.to
+    found, model, tokenizer, left_out = _read(Path(settings.input))
     if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
-        raise InputError(f"{source} has a learned mix of its layers, which {to} has no place for.")
+        raise InputError(f"{input} has a learned mix of its layers, which {to} has no place for.")
     if to == "keras-nlp" and not isinstance(model, BertEncoder):
         left_out = [*left_out, name_of(model)]
         model = model.encoder
-        if not isinstance(model, BertEncoder):
-            raise InputError("keras-nlp has no mix of layers; this task is built on one.")
-    if to == "folder":
-        save_folder(model, tokenizer, output, overwrite=overwrite)
-    elif to == "google":
-        save_google(model, tokenizer, output, overwrite=overwrite)
-    else:
-        save_keras_nlp(model, tokenizer, output, overwrite=overwrite)
+    save = {"folder": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
+    save(model, tokenizer, settings.output, overwrite=settings.force)
     return {"found": found, "wrote": name_of(model), "left_out": left_out}
 
 

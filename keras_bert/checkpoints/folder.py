@@ -13,10 +13,10 @@ from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, task_of
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
-from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.text import tokenizer_folder
 
@@ -140,7 +140,8 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}"
         )
     values, tensors = to_hugging_face(model)
-    with written_aside(folder, own=_is_own, overwrite=overwrite) as aside:
+    check_output_folder(folder, is_ours=_is_own, force=overwrite)
+    with new_folder(folder) as aside:
         safetensors_files.write(tensors, aside / safetensors_files.FILE)
         if tokenizer is not None:
             tokenizer.save(aside)
@@ -186,5 +187,5 @@ def to_hugging_face(model):
 def _is_own(folder):
     """Whether a folder holds a model that this library wrote, and nothing else."""
     own = {CONFIG, safetensors_files.FILE, *tokenizer_folder.NAMES}
-    entries = {entry.name for entry in folder.iterdir()}
+    entries = set(held_names(folder))
     return entries <= own and CONFIG in entries and MARK in read_json(folder / CONFIG)

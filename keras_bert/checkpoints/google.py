@@ -13,12 +13,12 @@ import numpy as np
 
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints import rename
-from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.checkpoints.rename import Rename, transposed
 from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.config import BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.tasks import task_class
 
 CONFIG = "bert_config.json"
@@ -205,7 +205,8 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     sizes = rename.sizes_of(config, labels=len(labels))
     tensors = rename.gather(encoder, _table(config, []), sizes=sizes)
     tensors |= rename.gather(model, [line for h in heads for line in HEADS[h]], sizes=sizes)
-    with written_aside(folder, own=_is_own, overwrite=overwrite) as aside:
+    check_output_folder(folder, is_ours=_is_own, force=overwrite)
+    with new_folder(folder) as aside:
         names = sorted(tensors)
         tf.raw_ops.SaveV2(
             prefix=str(aside / CHECKPOINT),
@@ -240,7 +241,7 @@ def _config(config, labels):
 def _is_own(folder):
     """Whether a folder holds nothing but what `save_google` writes."""
     own = {CONFIG, VOCABULARY, f"{CHECKPOINT}.index", f"{CHECKPOINT}.data-00000-of-00001"}
-    return {entry.name for entry in folder.iterdir()} == own
+    return set(held_names(folder)) == own
 
 
 def _find(path):

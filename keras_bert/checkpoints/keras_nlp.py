@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 from keras_bert.checkpoints import rename
-from keras_bert.checkpoints.output_folder import written_aside
 from keras_bert.checkpoints.rename import Rename
 from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.files import check_output_folder, new_folder
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
@@ -180,7 +180,8 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
     theirs = keras_nlp.models.BertTokenizer(
         vocabulary=list(tokenizer.vocabulary.pieces), lowercase=tokenizer.lowercase
     )
-    with written_aside(folder, own=is_keras_nlp, overwrite=overwrite) as aside:
+    check_output_folder(folder, is_ours=is_keras_nlp, force=overwrite)
+    with new_folder(folder) as aside:
         backbone.save_to_preset(str(aside))
         theirs.save_to_preset(str(aside))
 

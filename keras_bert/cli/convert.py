@@ -7,39 +7,26 @@ The input's format is told by what lies in it. The same weights come out under t
 names; what it has no place for is said.
 """
 
-from keras_bert.cli import flags
+from keras_bert.cli import settings_flags
 
 SUMMARY = "convert a model's format"
 
 
 def add_arguments(parser, argv):
-    parser.add_argument(
-        "--input",
-        required=True,
-        metavar="PATH",
-        help="a Hugging Face folder, a Google checkpoint (folder or prefix), a keras-nlp preset",
-    )
-    parser.add_argument("--output", required=True, metavar="PATH", help="the folder to write")
-    parser.add_argument(
-        "--to",
-        choices=("folder", "google", "keras-nlp"),
-        default="folder",
-        help="the format to write; folder is Hugging Face's, which every command here reads "
-        "(default: %(default)s)",
-    )
-    flags.force(parser, help="replace an output that this command wrote before")
+    from keras_bert.checkpoints.settings import ConvertSettings
+
+    settings_flags.add(parser, ConvertSettings)
 
 
 def run(arguments):
     import warnings
 
+    settings = settings_flags.read(arguments)
     from keras_bert.checkpoints.convert import convert
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        done = convert(
-            arguments.input, arguments.output, to=arguments.to, overwrite=arguments.force
-        )
+        done = convert(**settings)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             print(f"Note: {warning.message}")
@@ -47,9 +34,10 @@ def run(arguments):
         print(f"Note: {name} has no place there and was left out.")
     output = arguments.output
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
-    if arguments.to == "folder":
+    to = settings.get("to", "folder")
+    if to == "folder":
         print(f"Next: keras-bert embed --model {output} --text FILE --output vectors.npz")
-    elif arguments.to == "google":
+    elif to == "google":
         print(f"Next: --init_checkpoint={output}/bert_model.ckpt, in google-research/bert")
     else:
         print(f'Next: keras_nlp.models.BertBackbone.from_preset("{output}")')

@@ -4,35 +4,22 @@ keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
 keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top 3
 """
 
+from keras_bert.cli import settings_flags
+
 SUMMARY = "find the words for [MASK] in a text"
 
 
 def add_arguments(parser, argv):
-    parser.add_argument(
-        "--model",
-        required=True,
-        metavar="FOLDER",
-        help="a model folder with a masked-LM head, or the output of pretrain",
-    )
-    parser.add_argument(
-        "--text",
-        required=True,
-        metavar="TEXT",
-        help="a text with [MASK] in it, once or several times",
-    )
-    parser.add_argument(
-        "--top",
-        type=int,
-        default=5,
-        metavar="N",
-        help="candidates for each [MASK] (default: %(default)s)",
-    )
+    from keras_bert.inference.settings import FillMaskSettings
+
+    settings_flags.add(parser, FillMaskSettings)
 
 
 def run(arguments):
+    settings = settings_flags.read(arguments)
     from keras_bert.inference.fill_mask import fill_mask
 
-    found = fill_mask(model=arguments.model, text=arguments.text, top=arguments.top)
+    found = fill_mask(**settings)
     for number, candidates in enumerate(found, start=1):
         print("[MASK]" if len(found) == 1 else f"[MASK] {number} of {len(found)}")
         for piece, probability in candidates:

@@ -5,36 +5,37 @@ Pieces are joined to words. What was masked stands in brackets behind what the m
 place. A span stands between < and >, and the tokens just outside, its boundaries, are underlined.
 """
 
+import dataclasses
+
+from keras_bert.cli import settings_flags
+from keras_bert.settings import Settings, setting
+
 SUMMARY = "show rows of pre-training data as text"
 
 _COLOURS = ("cyan", "yellow")
 _FATES = ("masked", "kept", "replaced")
 
 
-def add_arguments(parser, argv):
-    parser.add_argument(
-        "path",
-        metavar="PATH",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InspectSettings(Settings):
+    path: str = setting(
         help="a folder that keras-bert pretraining-data made, or a shard in one",
+        unit="PATH",
+        positional=True,
     )
-    parser.add_argument(
-        "--split", choices=("train", "eval"), default="train", help="(default: %(default)s)"
+    split: str = setting("train", help="which rows to show", choices=("train", "eval"))
+    count: int = setting(5, help="how many rows to show", unit="ROWS", at_least=0)
+    verify: bool = setting(
+        False, help="check every row of the folder against the laws that rows obey instead"
     )
-    parser.add_argument(
-        "--count",
-        type=int,
-        default=5,
-        metavar="ROWS",
-        help="how many rows to show (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="check every row of the folder against the laws that rows obey instead",
-    )
+
+
+def add_arguments(parser, argv):
+    settings_flags.add(parser, InspectSettings)
 
 
 def run(arguments):
+    settings = InspectSettings.of(settings_flags.read(arguments))
     import shlex
     from pathlib import Path
 
@@ -44,20 +45,20 @@ def run(arguments):
     from keras_bert.records.inspection import read_instances
 
     console = Console(highlight=False)
-    path = Path(arguments.path)
+    path = Path(settings.path)
     folder = DataFolder.open(path.parent if path.is_file() else path)
-    if arguments.verify:
+    if settings.verify:
         _verify(folder, console)
     else:
-        shards = [str(path)] if path.is_file() else folder.shards(arguments.split)
-        for instance in read_instances(folder, shards, count=arguments.count):
+        shards = [str(path)] if path.is_file() else folder.shards(settings.split)
+        for instance in read_instances(folder, shards, count=settings.count):
             console.print(_as_text(instance), soft_wrap=not console.is_terminal)
             console.print()
     given = shlex.quote(folder.path)
     if folder.card["objective"] != "span":
         following = f"pretrain --data {given} --vocab {given} --architecture tiny --steps 10000"
         console.print(f"Next: keras-bert {following} --output pretrained", soft_wrap=True)
-    elif not arguments.verify:  # pretrain refuses spans as long as there is no head for them
+    elif not settings.verify:  # pretrain refuses spans as long as there is no head for them
         console.print(f"Next: keras-bert inspect {given} --verify", soft_wrap=True)
 
 

@@ -5,20 +5,19 @@ them, fine-tuned to tell spam from other messages, exported, and asked. Each ste
 that does the same on your own text.
 """
 
-from keras_bert.cli import flags
+from keras_bert.cli import settings_flags
 
 SUMMARY = "go the whole way on the samples that come with the package"
 
 
 def add_arguments(parser, argv):
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="a new or empty folder for all that is made"
-    )
-    flags.seed(parser)
-    flags.force(parser)
+    from keras_bert.samples.settings import QuickstartSettings
+
+    settings_flags.add(parser, QuickstartSettings)
 
 
 def run(arguments):
+    settings = settings_flags.read(arguments)
     from rich.console import Console
 
     from keras_bert.samples.quickstart import quickstart
@@ -29,9 +28,7 @@ def run(arguments):
         command = line.lstrip().startswith("$ ")
         console.print(line, style="dim" if command else None, markup=False, soft_wrap=True)
 
-    results = quickstart(
-        arguments.output, seed=arguments.seed, force=arguments.force, report=report
-    )
+    results = quickstart(**settings, report=report)
     console.print(_table(results))
     console.print(
         f'Next: python {arguments.output}/ask.py {results["savedmodel"]} "your own message"',

@@ -19,7 +19,11 @@ def add(parser, cls, *, command=None):
     `read`, since the file may have them.
     """
     for field in dataclasses.fields(cls):
-        parser.add_argument(_flag(field.name), **_options(field), default=argparse.SUPPRESS)
+        if about(field).positional:
+            options = {**_options(field), "nargs": "?", "default": argparse.SUPPRESS}
+            parser.add_argument(options.pop("dest"), **options)
+        else:
+            parser.add_argument(_flag(field.name), **_options(field), default=argparse.SUPPRESS)
     if command is not None:
         parser.add_argument(
             "--settings",
@@ -60,12 +64,14 @@ def with_flags(message, cls):
 
     `` `max_length` `` becomes --max-length, and `` `objective="mlm"` `` --objective mlm.
     """
-    names = {field.name for field in dataclasses.fields(cls)} if cls is not None else set()
+    fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
 
     def flag(found):
         name, value = found[1], found[2]
-        if name not in names:
+        if name not in fields:
             return found[0]
+        if about(fields[name]).positional:
+            return about(fields[name]).unit
         if value is None or value == "True":
             return _flag(name)
         return f"{_flag(name)} {value.strip(chr(34))}"

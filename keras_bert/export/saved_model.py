@@ -1,6 +1,5 @@
 """Writes a task as a SavedModel that any process with TensorFlow and TensorFlow Text can run."""
 
-import shutil
 from pathlib import Path
 
 import keras
@@ -9,6 +8,7 @@ from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
 from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
+from keras_bert.files import clear_leftovers_in, held_names, new_folder
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.settings import takes
 
@@ -60,20 +60,18 @@ def export_task(task, output, *, max_length=None):
         check_max_length(max_length, task.config)
     signatures = task.signatures(max_length=max_length)
     version = output / str(_next_version(output))
-    aside = output / f".{version.name}.part"  # servers look at numbered folders only
-    shutil.rmtree(aside, ignore_errors=True)  # left there by an export that was killed
-    output.mkdir(parents=True, exist_ok=True)
     archive = keras.export.ExportArchive()
     archive.track(task)
     for name, signature in signatures.items():
         archive.add_endpoint(name, signature.function, list(signature.inputs))
-    archive.write_out(str(aside), verbose=False)
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
     ]
-    write_warmup_requests(aside, requests, model_name=output.resolve().name)
-    (aside / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
-    aside.rename(version)
+    clear_leftovers_in(output)  # of an export that was killed
+    with new_folder(version) as aside:  # hidden: servers look at numbered folders only
+        archive.write_out(str(aside), verbose=False)
+        write_warmup_requests(aside, requests, model_name=output.resolve().name)
+        (aside / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
     return version
 
 
@@ -84,9 +82,7 @@ def _next_version(output):
     if not output.is_dir():
         raise InputError(f"The output {output} is a file; give a folder.")
     versions = [0]
-    for entry in sorted(output.iterdir()):
-        if entry.name.startswith(".") and entry.name.endswith(".part"):
-            continue
+    for entry in map(output.joinpath, held_names(output)):
         if not (entry.name.isdigit() and (entry / "saved_model.pb").is_file()):
             raise InputError(
                 f"The output folder {output} holds something else ({entry.name}); give a new "

@@ -7,7 +7,9 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
+from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.input_pipeline.framing import frame
+from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.text.vocabulary import MASK
@@ -20,7 +22,8 @@ class Candidate(NamedTuple):
     probability: float
 
 
-def fill_mask(*, model, text, top=5):
+@takes(FillMaskSettings)
+def fill_mask(**settings):
     """The likeliest pieces at each [MASK] of a text.
 
     Each place is predicted for itself: with several, the candidates of one do not know which was
@@ -28,10 +31,10 @@ def fill_mask(*, model, text, top=5):
     encoding, one that ends in @@ is continued by the next.
 
     Args:
-        model: a `FillMask` or a `Pretrainer`, or the folder of one (or of the run that made it).
-        text: a text with [MASK] at least once. Nothing else in it is special: only here is a
-            literal [MASK] more than seven characters of text.
-        top: how many candidates each place has.
+        {settings}
+
+    `model` may also be a `FillMask` or a `Pretrainer`. Nothing else in the text is special: only
+    here is a literal [MASK] more than seven characters of text.
 
     Returns:
         A list with a list of `Candidate` for each [MASK], in the order of the text; the likeliest
@@ -40,9 +43,9 @@ def fill_mask(*, model, text, top=5):
     Raises:
         InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
     """
-    if top < 1:
-        raise InputError(f"The number of candidates is {top}; at least 1 is needed.")
-    task = load_masked_lm(model)
+    settings = FillMaskSettings.of(settings)
+    text, top = settings.text, settings.top
+    task = load_masked_lm(settings.model)
     vocabulary = task.tokenizer.vocabulary
     ids = _ids(text, task.tokenizer)
     room = task.config.max_length - 2

@@ -24,6 +24,19 @@ class AnswerSettings(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class FillMaskSettings(Settings):
+    """Settings of `keras_bert.fill_mask`."""
+
+    model: object = setting(
+        help="a model folder with a masked-LM head, or the output of pretrain",
+        unit="FOLDER",
+        is_path=True,
+    )
+    text: str = setting(help="a text with [MASK] in it, once or several times", unit="TEXT")
+    top: int = setting(5, help="candidates for each [MASK]", unit="N", at_least=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateSettings(AnswerSettings):
     """Settings of `keras_bert.evaluate`, beside how the kind of task reads its file."""
 

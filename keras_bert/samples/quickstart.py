@@ -16,8 +16,10 @@ from pathlib import Path
 
 from keras_bert import samples
 from keras_bert.errors import InputError
+from keras_bert.files import delete, held_names, write_json
 from keras_bert.samples.manual import write_manual
-from keras_bert.train.run_folder import write_json
+from keras_bert.samples.settings import QuickstartSettings
+from keras_bert.settings import takes
 
 SENTENCES = (
     "Buy these pills",
@@ -71,14 +73,13 @@ class QuickstartSizes:
     finetune_learning_rate: float = 5e-4
 
 
-def quickstart(output, *, seed=0, force=False, sizes=None, report=None):
+@takes(QuickstartSettings)
+def quickstart(output, *, sizes=None, report=None, **settings):
     """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
 
     Args:
-        output: a new or empty folder.
-        seed: the same seed and sizes give the same run.
-        force: begin anew in a folder that a quickstart wrote: what it wrote is deleted first.
-        sizes: `QuickstartSizes`; None is the defaults.
+        {settings}
+        sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
         report: a function that is told, line by line, what is done, by which command, and how long
             it took.
 
@@ -90,9 +91,10 @@ def quickstart(output, *, seed=0, force=False, sizes=None, report=None):
 
     Raises InputError for an output folder that holds something.
     """
+    settings = QuickstartSettings.of({"output": output, **settings})
     sizes = sizes or QuickstartSizes()
-    output = Path(output)
-    _begin(output, {"seed": seed, **asdict(sizes)}, force=force)
+    output, seed = Path(settings.output), settings.seed
+    _begin(output, {"seed": seed, **asdict(sizes)}, force=settings.force)
     run = _Run(output, sizes=sizes, seed=seed, report=report or (lambda line: None))
     started = time.perf_counter()
     run.write_samples()
@@ -334,7 +336,7 @@ def _begin(output, settings, *, force):
     """Makes an empty `output` that is marked as a quickstart's, or refuses."""
     if output.exists() and not output.is_dir():
         raise InputError(f"The output {output} is a file; give a folder.")
-    held = sorted(entry.name for entry in output.iterdir()) if output.exists() else []
+    held = held_names(output) if output.exists() else []
     ours = "settings.json" in held and _is_ours(output / "settings.json")
     if held and not ours:
         raise InputError(
@@ -347,11 +349,7 @@ def _begin(output, settings, *, force):
             "--force to begin anew."
         )
     for name in _ENTRIES if held else ():
-        entry = output / name
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink(missing_ok=True)
+        delete(output / name)
     output.mkdir(parents=True, exist_ok=True)
     write_json(output / "settings.json", {"command": "quickstart", **settings})
 

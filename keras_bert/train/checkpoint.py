@@ -7,7 +7,6 @@ with it whatever the run says about itself (the step, from which the place in th
 """
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from keras_bert.errors import InputError
+from keras_bert.files import delete, new_file
 
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
@@ -45,22 +45,17 @@ class Checkpoint:
         It is written aside and renamed, so that a kill at any moment leaves a whole checkpoint;
         then the ones before it are deleted.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         tensors = {
             # A contiguous copy; np.ascontiguousarray would make a vector of a number.
             name: np.array(variable, order="C")
             for name, variable in named_variables(self.model).items()
         }
         path = self.folder / f"step-{step:09d}.safetensors"
-        aside = path.with_name(f"{path.name}.part")
-        save_file(tensors, aside, metadata={"step": str(step), "state": json.dumps(state)})
-        with open(aside, "rb") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
+        with new_file(path) as aside:
+            save_file(tensors, aside, metadata={"step": str(step), "state": json.dumps(state)})
         for other in self.folder.iterdir():
-            ours = _NAME.fullmatch(other.name.removesuffix(".part"))
-            if ours and other != path:
-                other.unlink()
+            if _NAME.fullmatch(other.name) and other != path:
+                delete(other)
 
     def restore(self):
         """Puts the latest checkpoint into model and optimizer; returns (step, state).
@@ -77,7 +72,7 @@ class Checkpoint:
                     variable.assign(file.get_tensor(name))
         except (SafetensorError, OSError) as error:
             raise InputError(
-                f"{path} is not a whole checkpoint: {error}; begin anew with --force."
+                f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
             ) from error
         return int(metadata["step"]), json.loads(metadata["state"])
 
@@ -111,12 +106,12 @@ def _check(file, variables, path):
         if names:
             raise InputError(
                 f"{path} is a checkpoint of another model: it {text} {min(names)}; begin anew "
-                "with --force."
+                "with `force=True`."
             )
     for name in sorted(wanted):
         shape, expected = tuple(file.get_slice(name).get_shape()), tuple(variables[name].shape)
         if shape != expected:
             raise InputError(
                 f"{path} is a checkpoint of another model: it holds {name} in the shape {shape}, "
-                f"and the model has {expected}; begin anew with --force."
+                f"and the model has {expected}; begin anew with `force=True`."
             )

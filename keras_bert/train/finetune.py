@@ -1,7 +1,6 @@
 """Fine-tuning as one call: from labelled examples to a model folder, over `model.fit`."""
 
 import math
-import shutil
 from functools import cached_property
 
 import keras
@@ -9,6 +8,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.errors import InputError
+from keras_bert.files import delete
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.mixed_encoder import MixedEncoder
@@ -98,48 +98,51 @@ def finetune(*, report=None, **settings):
         "dev": dev_rows.fingerprint,
         "made_with": made_with,
     }
-    run = RunFolder.of(settings, command="finetune", inputs=inputs)
-    if run.finished:
-        report(f"The run in {run.path} is finished already; these are its results.")
-        return run.read_metrics()
-    trained.compile(
-        optimizer=optimizer,
-        loss=task.default_losses(),
-        loss_weights=task.default_loss_weights(),
-        weighted_metrics=task.default_metrics(),
-        jit_compile=False,  # XLA would compile anew for every length of rows
-        steps_per_execution=settings.steps_per_execution,
-    )
-    trained_parameters = sum(math.prod(weight.shape) for weight in trained.trainable_weights)
-    best_folder = run.checkpoints / "best"
-    feed = _LabelledRows(
-        task,
-        train_rows,
-        dev_rows,
-        plan=plan,
-        settings=settings,
-        frozen=frozen,
-        folder=run.checkpoints,
-    )
-    keeps_best = settings.keep == "best"
-    entries = train(
-        trained, run, feed, plan, task=task, best_folder=best_folder if keeps_best else None
-    )
+    with RunFolder.of(settings, command="finetune", inputs=inputs) as run:
+        if run.finished:
+            report(f"The run in {run.path} is finished already; these are its results.")
+            return run.read_metrics()
+        trained.compile(
+            optimizer=optimizer,
+            loss=task.default_losses(),
+            loss_weights=task.default_loss_weights(),
+            weighted_metrics=task.default_metrics(),
+            jit_compile=False,  # XLA would compile anew for every length of rows
+            steps_per_execution=settings.steps_per_execution,
+        )
+        feed = _LabelledRows(
+            task,
+            train_rows,
+            dev_rows,
+            plan=plan,
+            settings=settings,
+            frozen=frozen,
+            folder=run.checkpoints,
+        )
+        return _train(trained, run, feed, report)
+
+
+def _train(model, run, feed, report):
+    """The run itself, of the task or its head alone; returns its metrics."""
+    task, plan, settings = feed.task, feed.plan, feed.settings
+    trained_parameters = sum(math.prod(weight.shape) for weight in model.trainable_weights)
+    best_folder = run.checkpoints / "best" if settings.keep == "best" else None
+    entries = train(model, run, feed, plan, task=task, best_folder=best_folder)
     kept = entries[-1]
-    if keeps_best:
+    if best_folder is not None:
         kept = best_entry(entries, task.FIGURE)
         task = load_task(best_folder)
     epoch = kept["step"] // plan.evaluate_every
     report(
         f"Kept the model of epoch {epoch} of {settings.epochs}, the {settings.keep} one"
-        f"{' on the dev data' if keeps_best else ''}."
+        f"{' on the dev data' if best_folder is not None else ''}."
     )
-    save_folder(task, tokenizer, run.model, overwrite=True)
-    answers = Inference(task, batch_size=settings.batch_size).of_rows(dev_rows)
+    save_folder(task, task.tokenizer, run.model, overwrite=True)
+    answers = Inference(task, batch_size=settings.batch_size).of_rows(feed.dev_rows)
     metrics = {
         "kept": {"which": settings.keep, "epoch": epoch, "step": kept["step"]},
-        "dev": task.measure(answers, dev_examples),
-        **made_with,
+        "dev": task.measure(answers, feed.dev_rows.examples),
+        **task.made_with,
         "steps": plan.steps,
         "parameters": task.count_params(),
         "trained_parameters": trained_parameters,
@@ -153,7 +156,8 @@ def finetune(*, report=None, **settings):
             "gamma": round(float(mix.gamma), 6),
         }
     run.finish(metrics)
-    shutil.rmtree(best_folder, ignore_errors=True)  # it is in model/ now
+    if best_folder is not None:
+        delete(best_folder)  # it is in model/ now
     return metrics
 
 

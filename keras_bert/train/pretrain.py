@@ -80,10 +80,15 @@ def pretrain(*, report=None, **settings):
         steps=settings.steps,
     )
     inputs = {"data": _fingerprint(folder.card), "vocab": vocabulary.sha256, **start}
-    run = RunFolder.of(settings, command="pretrain", inputs=inputs)
-    if run.finished:
-        report(f"The run in {run.path} is finished already; these are its results.")
-        return run.read_metrics()
+    with RunFolder.of(settings, command="pretrain", inputs=inputs) as run:
+        if run.finished:
+            report(f"The run in {run.path} is finished already; these are its results.")
+            return run.read_metrics()
+        return _train(model, optimizer, run, folder, settings)
+
+
+def _train(model, optimizer, run, folder, settings):
+    """The run itself; returns its metrics."""
     model.compile_defaults(
         optimizer,
         # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
@@ -99,13 +104,13 @@ def pretrain(*, report=None, **settings):
     entries = train(
         model,
         run,
-        _RowsOfFolder(folder, vocabulary, settings),
+        _RowsOfFolder(folder, model.tokenizer.vocabulary, settings),
         plan,
         task=model,
         evaluate_first=True,
         constants={"unigram_entropy": {"masked_lm/loss": folder.card["unigram_entropy"]}},
     )
-    save_folder(model, tokenizer, run.model, overwrite=True)
+    save_folder(model, model.tokenizer, run.model, overwrite=True)
     return run.finish(_summary(entries, model, folder))
 
 

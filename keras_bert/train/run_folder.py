@@ -7,13 +7,20 @@ OUTPUT/model/         the model folder
 OUTPUT/metrics.json   the results, written last: the run is finished
 """
 
+import contextlib
 import json
-import os
-import shutil
 from importlib import metadata
 from pathlib import Path
 
 from keras_bert.errors import InputError
+from keras_bert.files import (
+    clear_leftovers_in,
+    delete,
+    held_names,
+    owned,
+    system_errors,
+    write_json,
+)
 
 _ENTRIES = ("checkpoints", "logs", "model", "metrics.json", "run.json")  # run.json goes last
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
@@ -24,7 +31,8 @@ class RunFolder:
 
     `settings` is every setting that the result depends on, as JSON can hold it (paths as strings),
     without the output folder and `force`. `inputs` maps the name of an input to a fingerprint of
-    its content, so that a run is not continued on other data under the same name.
+    its content, so that a run is not continued on other data under the same name. `defaults` are
+    those of settings that an earlier version may not have recorded.
 
     A fresh or empty folder is begun (run.json is written). A folder in which the same command ran
     with the same settings and inputs is gone on with: `resumed` is True, and `finished` says
@@ -33,7 +41,7 @@ class RunFolder:
     left there before is deleted first, and nothing else ever is.
     """
 
-    def __init__(self, path, *, command, settings, inputs, force=False):
+    def __init__(self, path, *, command, settings, inputs, force=False, defaults=None):
         self.path = Path(path)
         self.command = command
         self.checkpoints = self.path / "checkpoints"
@@ -41,6 +49,7 @@ class RunFolder:
         self.model = self.path / "model"
         self._metrics = self.path / "metrics.json"
         self._run = self.path / "run.json"
+        self._defaults = defaults or {}
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
         wanted = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
@@ -50,25 +59,38 @@ class RunFolder:
         if found is None:
             self._refuse_what_is_not_ours(force)
         elif force:
-            self._delete()
+            for name in _ENTRIES:
+                delete(self.path / name)
             found = None
         self.resumed = found is not None
         if self.resumed:
             self._refuse_other_settings(found, wanted)
         else:
-            self.path.mkdir(parents=True, exist_ok=True)
+            with system_errors(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
+        clear_leftovers_in(self.path)
+        clear_leftovers_in(self.checkpoints)
 
     @classmethod
+    @contextlib.contextmanager
     def of(cls, settings, *, command, inputs):
-        """The folder of a run with these `RunSettings`."""
-        return cls(
-            settings.output,
-            command=command,
-            settings=settings.recorded(),
-            inputs=inputs,
-            force=settings.force,
-        )
+        """Owns the folder of a run with these `RunSettings` for the body of a `with`.
+
+        Raises `InputError` as the class does, and where another run is in the folder.
+        """
+        path = Path(settings.output)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"The output {path} is a file; give a folder.")
+        with owned(path), system_errors(path):
+            yield cls(
+                path,
+                command=command,
+                settings=settings.recorded(),
+                inputs=inputs,
+                force=settings.force,
+                defaults=settings.defaults(),
+            )
 
     @property
     def finished(self):
@@ -92,14 +114,12 @@ class RunFolder:
         return run if run["command"] == self.command else None
 
     def _refuse_what_is_not_ours(self, force):
-        held = sorted(entry.name for entry in self.path.iterdir()) if self.path.exists() else []
-        # Left where a run was killed while it wrote its first file.
-        held = [name for name in held if name != "run.json.part"]
+        held = held_names(self.path) if self.path.exists() else []
         in_the_way = [name for name in held if name in _ENTRIES] if force else held
         if in_the_way and force:
             raise InputError(
                 f"The output folder {self.path} holds a {in_the_way[0]} that {self.command} did "
-                "not write, and --force deletes only what it wrote itself; give another folder."
+                "not write, and `force` deletes only what it wrote itself; give another folder."
             )
         if in_the_way:
             raise InputError(
@@ -109,7 +129,8 @@ class RunFolder:
 
     def _refuse_other_settings(self, found, wanted):
         for kind in ("settings", "inputs"):
-            before, now = found[kind], wanted[kind]
+            defaults = self._defaults if kind == "settings" else {}
+            before, now = {**defaults, **found[kind]}, wanted[kind]
             for name in sorted(before.keys() | now.keys()):
                 if before.get(name) == now.get(name):
                     continue
@@ -119,20 +140,12 @@ class RunFolder:
                     what = f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
                 raise InputError(
                     f"The run in {self.path} was begun {what}; give the same again to go on, "
-                    "another output folder, or --force to begin anew."
+                    "another output folder, or `force=True` to begin anew."
                 )
-
-    def _delete(self):
-        for name in _ENTRIES:
-            entry = self.path / name
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink(missing_ok=True)
 
 
 def read_settings(path, *, command):
-    """Returns the settings in a run.json that `command` wrote (for `--settings`)."""
+    """Returns the settings in a run.json that `command` wrote."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no settings file {path}; give the run.json of a run.")
@@ -145,22 +158,10 @@ def read_settings(path, *, command):
     return run["settings"]
 
 
-def write_json(path, value):
-    """Writes JSON aside and renames it, so that a reader never sees half a file."""
-    path = Path(path)
-    aside = path.with_name(f"{path.name}.part")
-    with open(aside, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, ensure_ascii=False, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-
-
 def _parse_run(path):
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a settings file of a run: {error}.") from error
     shape = {"command": str, "settings": dict, "inputs": dict}
     if not isinstance(run, dict) or any(

@@ -129,7 +129,7 @@ def test_custom_operations_are_the_three_that_servers_have(version):
 
 def test_versions_count_up_and_nothing_else_is_touched(task, version, tmp_path):
     output = version.parent
-    (output / ".2.part").mkdir()  # left by an export that was killed
+    (output / ".2.keras-bert-0123456789ab").mkdir()  # left by an export that was killed
     assert export_task(task, output, max_length=8) == output / "2"
     assert sorted(entry.name for entry in output.iterdir()) == ["1", "2"]
     shorter = tf.saved_model.load(str(output / "2")).signatures["serving_default"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_bert.errors import InputError
-from keras_bert.train.run_folder import RunFolder, read_settings, write_json
+from keras_bert.train.run_folder import RunFolder, read_settings
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
 INPUTS = {"data": "abc"}
@@ -22,13 +22,14 @@ def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     assert not open_folder(output).resumed
     again = open_folder(output)
     assert again.resumed and not again.finished
-    again.write_metrics({"loss": 1.5})
+    again.finish({"loss": 1.5})
     assert open_folder(output).finished
     assert open_folder(output).read_metrics() == {"loss": 1.5}
 
 
 def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_path):
-    (tmp_path / "run.json.part").write_text('{"comm')
+    (tmp_path / ".run.json.keras-bert-0123456789ab").mkdir()
+    (tmp_path / ".run.json.keras-bert-0123456789ab" / "run.json").write_text('{"comm')
     assert not open_folder(tmp_path).resumed
 
 
@@ -60,7 +61,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
 def test_force_deletes_what_the_command_wrote_and_nothing_else(tmp_path):
     folder = open_folder(tmp_path)
     folder.checkpoints.mkdir()
-    folder.write_metrics({})
+    folder.finish({})
     (tmp_path / "notes.txt").write_text("mine")
     fresh = open_folder(tmp_path, force=True, steps=7)
     assert not fresh.resumed and not fresh.finished
@@ -95,10 +96,3 @@ def test_a_broken_settings_file_is_said_to_be_one(tmp_path, text):
         read_settings(tmp_path / "run.json", command="pretrain")
     with pytest.raises(InputError, match="is not a settings file of a run"):
         open_folder(tmp_path)
-
-
-def test_json_that_cannot_be_written_leaves_the_file_before(tmp_path):
-    write_json(tmp_path / "x.json", {"loss": 1.0})
-    with pytest.raises(ValueError):
-        write_json(tmp_path / "x.json", {"loss": float("nan")})
-    assert json.loads((tmp_path / "x.json").read_text()) == {"loss": 1.0}
