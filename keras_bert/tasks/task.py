@@ -44,7 +44,8 @@ class Task(keras.Model):
         ARCHITECTURE: the class of `transformers` that reads the folder.
         READS: what the head reads, by name: outputs of the encoder and inputs of the task.
         HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What
-            ARCHITECTURE has no name for is kept under `keras_bert.`
+            ARCHITECTURE has no name for is kept under `keras_bert.` and the layers' own names,
+            which must be given (Keras numbers those that it makes up).
         LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
         FIGURE: the figure on the dev data by which a run keeps the best epoch; more is better. It

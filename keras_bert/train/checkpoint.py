@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from keras_bert.errors import InputError
-from keras_bert.files import delete, new_file
+from keras_bert.files import clear_leftovers_in, delete, new_file
 
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
@@ -30,6 +30,7 @@ class Checkpoint:
     def __init__(self, folder, model):
         self.folder = Path(folder)
         self.model = model
+        clear_leftovers_in(self.folder)
 
     @property
     def latest(self):

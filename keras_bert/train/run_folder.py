@@ -70,7 +70,6 @@ class RunFolder:
                 self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
         clear_leftovers_in(self.path)
-        clear_leftovers_in(self.checkpoints)
 
     @classmethod
     @contextlib.contextmanager

@@ -42,7 +42,10 @@ class HoldsWord(Task):
         self.max_length = max_length
         self.dropout = keras.layers.Dropout(dropout or 0.0, name="dropout")
         self.scorer = keras.Sequential(
-            [keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1, name="last")],
+            [
+                keras.layers.Dense(8, activation="relu", name="first"),
+                keras.layers.Dense(1, name="last"),
+            ],
             name="scorer",
         )
         super().__init__(tokenizer, name=name)

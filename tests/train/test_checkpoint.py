@@ -65,8 +65,11 @@ def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(
     checkpoint = Checkpoint(tmp_path, model)
     assert checkpoint.latest is None
     checkpoint.save(5, {})
-    (tmp_path / "step-000000009.safetensors.part").write_bytes(b"half of it")
+    aside = tmp_path / ".step-000000009.safetensors.keras-bert-0123456789ab"
+    aside.mkdir()
+    (aside / "step-000000009.safetensors").write_bytes(b"half of it")
     (tmp_path / "notes.txt").write_text("not ours")
+    checkpoint = Checkpoint(tmp_path, model)  # as the run that goes on does
     assert checkpoint.restore()[0] == 5
     checkpoint.save(10, {})
     kept = sorted(path.name for path in tmp_path.iterdir())
