@@ -14,7 +14,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
 from data_gen import documents, duplicates, runner, tfds_metadata, work_items
-from data_gen.card_picture import draw_card
+from data_gen.card_picture import draw_card, load_matplotlib
 from data_gen.dataset_card import WriteCard
 from data_gen.output_folder import OutputFolder
 from data_gen.progress import Progress
@@ -161,6 +161,7 @@ def make_pretraining_data(
                     pipeline, windows=windows, settings=settings, input=patterns
                 ),
                 [f"--direct_num_workers={workers}", *beam_options],
+                meanwhile=load_matplotlib,
             )
         card = json.loads(folder.read(CARD))
         if compression is None:  # tfds has no compressed records

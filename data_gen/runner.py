@@ -4,26 +4,23 @@ import contextlib
 import io
 import logging
 import re
-import shlex
-import sys
 import tempfile
 from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from data_gen.worker_pool import WorkerPool
 from keras_bert.errors import InputError
 
 # Beam's own words around what a worker raised: in this process, and in another one.
 _WHERE = re.compile(r" \[while running '[^']*'\]")
 _FROM_WORKER = re.compile(r"^keras_bert\.errors\.InputError: (.+?)(?: \[while running|$)", re.M)
-_WORKER = "apache_beam.runners.worker.sdk_worker_main"
 _NOTE_LINES = 40
 
 
-def run(build, beam_options=()):
+def run(build, beam_options=(), *, meanwhile=None):
     """Builds and runs a pipeline, and waits for its end.
 
     Args:
@@ -33,6 +30,8 @@ def run(build, beam_options=()):
             `DirectRunner` of today's Beam downloads another runner where it can. More workers than
             one (`--direct_num_workers`) are processes unless `--direct_running_mode` says
             otherwise.
+        meanwhile: function that is called while such processes load TensorFlow; not called where
+            the work is done here, or elsewhere.
 
     Returns the job's counters, name -> number.
 
@@ -41,8 +40,11 @@ def run(build, beam_options=()):
     workers print is shown; the end of it is added to an exception that is no `InputError`.
     """
     found = options(beam_options)
-    with _quiet() as log:
-        pipeline = beam.Pipeline(runner=_local_runner(found, log), options=found)
+    with _quiet() as log, _workers(found, log) as environment:
+        runner = FnApiRunner(environment) if environment else None
+        if runner and meanwhile:
+            meanwhile()
+        pipeline = beam.Pipeline(runner=runner, options=found)
         build(pipeline)
         try:
             result = pipeline.run()
@@ -82,22 +84,21 @@ def options(beam_options):
     return found
 
 
-def _local_runner(found, log):
-    """A `FnApiRunner` whose workers are processes of their own; None where another is asked for."""
+@contextlib.contextmanager
+def _workers(found, log):
+    """The environment of worker processes of our own; None where something else is asked for."""
     direct = found.view_as(DirectOptions)
     mode_given = "direct_running_mode" in found.get_all_options(drop_default=True)
-    if found.view_as(StandardOptions).runner != "FnApiRunner":
-        return None
-    if mode_given and direct.direct_running_mode != "multi_processing":
-        return None
-    if direct.direct_num_workers == 1:
-        return None
-    # The runner's own way to make such workers leaves them this process' standard error.
-    direct.direct_running_mode = "in_memory"
-    command = f"{shlex.quote(sys.executable)} -m {_WORKER}"
-    if log:
-        command += f" >>{shlex.quote(str(log))} 2>&1"
-    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(command_string=command))
+    if (
+        found.view_as(StandardOptions).runner != "FnApiRunner"
+        or (mode_given and direct.direct_running_mode != "multi_processing")
+        or direct.direct_num_workers == 1
+    ):
+        yield None
+        return
+    direct.direct_running_mode = "in_memory"  # or the runner would take processes of its own
+    with WorkerPool(log) as pool:
+        yield pool.environment
 
 
 @contextlib.contextmanager

@@ -5,14 +5,12 @@ import tempfile
 import uuid
 
 import apache_beam as beam
-import tensorflow as tf
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen.documents import read
-from data_gen.row_builder import RowBuilder
 from data_gen.statistics import Statistics
 from keras_bert.errors import InputError
 from keras_bert.records.folder import shard_name
@@ -36,12 +34,17 @@ class WriteShard(beam.DoFn):
         self._settings = settings
 
     def setup(self):
+        # Loads TensorFlow: here, in a worker, and not where the job is described.
+        from data_gen.row_builder import RowBuilder
+
         self._builder = RowBuilder(self._settings)
 
     def start_bundle(self):
         self._total = Statistics()
 
     def process(self, item, unigrams=None):
+        import tensorflow as tf
+
         if self._builder.masker is None:
             self._builder.masker = self._settings.masker(unigrams)
         total = Statistics()
@@ -68,6 +71,8 @@ class WriteShard(beam.DoFn):
         yield GlobalWindows.windowed_value(self._total)
 
     def _options(self):
+        import tensorflow as tf
+
         compressed = self._settings.compression == "gzip"
         return tf.io.TFRecordOptions(compression_type="GZIP" if compressed else "")
 

@@ -8,7 +8,6 @@ import json
 import os
 import re
 
-import tensorflow as tf
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
@@ -72,6 +71,8 @@ def spans(window, reading):
 
 def contents(block, reading, counts):
     """Yields (start, end, text) for each example; the places are numbers of records."""
+    import tensorflow as tf
+
     features = {reading.text_field: tf.io.FixedLenFeature([], tf.string)}
     row = 0
     try:

@@ -4,7 +4,6 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.transforms.window import GlobalWindows
 
-from data_gen.row_builder import RowBuilder
 from data_gen.shards import groups
 
 
@@ -16,6 +15,9 @@ class CountUnigrams(beam.DoFn):
         self._settings = settings
 
     def setup(self):
+        # Loads TensorFlow: here, in a worker, and not where the job is described.
+        from data_gen.row_builder import RowBuilder
+
         self._builder = RowBuilder(self._settings)
 
     def start_bundle(self):

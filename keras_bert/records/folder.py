@@ -2,8 +2,6 @@
 
 import json
 
-import tensorflow as tf
-
 from keras_bert.errors import InputError
 from keras_bert.records.specs import spec_of
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
@@ -46,11 +44,11 @@ class DataFolder:
         no card that can be read, or a card of a later format.
         """
         path = str(path)
-        if not tf.io.gfile.isdir(path):
+        if not _gfile().isdir(path):
             raise InputError(
                 f"there is no data folder {path}: make one with keras-bert pretraining-data"
             )
-        if not tf.io.gfile.exists(_join(path, COMPLETED)):
+        if not _gfile().exists(_join(path, COMPLETED)):
             raise InputError(
                 f"{path} holds no file {COMPLETED}: its job did not finish, or it is not a folder "
                 "that keras-bert pretraining-data wrote; run the job again"
@@ -75,7 +73,7 @@ class DataFolder:
             for index in range(count)
         ]
         for shard in paths:
-            if not tf.io.gfile.exists(shard):
+            if not _gfile().exists(shard):
                 raise InputError(
                     f"{shard} is missing: {_join(self.path, CARD)} counts {count} shards of the "
                     f"{split} split; run keras-bert pretraining-data again"
@@ -84,18 +82,11 @@ class DataFolder:
 
     def vocabulary(self):
         """The `Vocabulary` (or `BpeVocabulary`) that made the rows: a copy lies in the folder."""
-        has_merges = tf.io.gfile.exists(_join(self.path, BpeVocabulary.FILES[-1]))
+        has_merges = _gfile().exists(_join(self.path, BpeVocabulary.FILES[-1]))
         kind = BpeVocabulary if has_merges else Vocabulary
         files = {}
         for name in kind.FILES:
-            path = _join(self.path, name)
-            try:
-                with tf.io.gfile.GFile(path, "rb") as file:
-                    files[name] = file.read()
-            except tf.errors.NotFoundError:
-                raise InputError(
-                    f"there is no {path}: run keras-bert pretraining-data again"
-                ) from None
+            files[name] = _read(_join(self.path, name))
         return kind.from_files(files, folder=self.path)
 
     def check_vocabulary(self, vocabulary):
@@ -112,10 +103,7 @@ class DataFolder:
 
 def _read_card(path):
     try:
-        with tf.io.gfile.GFile(path) as file:
-            card = json.load(file)
-    except tf.errors.NotFoundError:
-        raise InputError(f"there is no {path}: run keras-bert pretraining-data again") from None
+        card = json.loads(_read(path))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable dataset card: {error}") from None
     if not isinstance(card, dict) or "format_version" not in card:
@@ -129,6 +117,24 @@ def _read_card(path):
     if missing:
         raise InputError(f"{path} is not a whole dataset card: it has no {', '.join(missing)}")
     return card
+
+
+def _read(path):
+    """The bytes of a file that a finished folder has; `InputError` where it is missing."""
+    import tensorflow as tf
+
+    try:
+        with _gfile().GFile(path, "rb") as file:
+            return file.read()
+    except tf.errors.NotFoundError:
+        raise InputError(f"there is no {path}: run keras-bert pretraining-data again") from None
+
+
+def _gfile():
+    # Loaded when a folder is read: the jobs that write one need no more than the names above.
+    import tensorflow as tf
+
+    return tf.io.gfile
 
 
 def _join(folder, name):

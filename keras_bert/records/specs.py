@@ -4,12 +4,12 @@ Two kinds of row hold the same instance. A *compact* row has no padding; a *padd
 fixed-length features of google-research/bert's `create_pretraining_data.py`, under its names, so
 that its input function and the TF Model Garden's read them. `pad` is the one way from the first to
 the second. Legend of shapes: B rows, S length of a row, P predictions.
+
+Only what parses and pads loads TensorFlow: a job's main process needs no more than the names.
 """
 
 import dataclasses
 from collections.abc import Mapping
-
-import tensorflow as tf
 
 from keras_bert.records.encoding import encode_floats, encode_integers, frame
 
@@ -60,6 +60,8 @@ class FeatureSpec:
         `tf.RaggedTensor` (B, None) where it is not; int32, or float32 for `floats`. A row that
         lacks a feature of fixed length is an error of `tf.io.parse_example`.
         """
+        import tensorflow as tf
+
         features = {}
         for name, length in self.lengths.items():
             dtype = tf.float32 if name in self.floats else tf.int64
@@ -145,6 +147,8 @@ def pad(batch, max_length, max_predictions):
     that is longer than `max_length`, or has more predictions than `max_predictions`, is an error:
     cutting it here would lose what was masked.
     """
+    import tensorflow as tf
+
     rows = batch["input_ids"]
     lengths = tf.cast(rows.row_lengths(), tf.int32)  # (B,)
     checks = [
@@ -171,6 +175,8 @@ def pad(batch, max_length, max_predictions):
 
 
 def _pad_predictions(batch, max_predictions):
+    import tensorflow as tf
+
     counts = batch["masked_lm_positions"].row_lengths()  # (B,)
     check = tf.debugging.assert_less_equal(
         tf.reduce_max(counts),
