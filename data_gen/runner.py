@@ -18,6 +18,10 @@ from keras_bert.errors import InputError
 _WHERE = re.compile(r" \[while running '[^']*'\]")
 _FROM_WORKER = re.compile(r"^keras_bert\.errors\.InputError: (.+?)(?: \[while running|$)", re.M)
 _NOTE_LINES = 40
+_LOST = (
+    "a worker process was killed, perhaps by the system for want of memory: begin again, with "
+    "fewer workers (direct_num_workers) if it happens again"
+)
 
 
 def run(build, beam_options=(), *, meanwhile=None):
@@ -40,9 +44,9 @@ def run(build, beam_options=(), *, meanwhile=None):
     workers print is shown; the end of it is added to an exception that is no `InputError`.
     """
     found = options(beam_options)
-    with _quiet() as log, _workers(found, log) as environment:
-        runner = FnApiRunner(environment) if environment else None
-        if runner and meanwhile:
+    with _quiet() as log, _workers(found, log) as pool:
+        runner = FnApiRunner(pool.environment) if pool else None
+        if pool and meanwhile:
             meanwhile()
         pipeline = beam.Pipeline(runner=runner, options=found)
         build(pipeline)
@@ -55,6 +59,8 @@ def run(build, beam_options=(), *, meanwhile=None):
             raised = _FROM_WORKER.search(str(error))
             if raised:
                 raise InputError(raised.group(1)) from None
+            if pool and pool.has_lost_a_worker:
+                raise InputError(_LOST) from None
             if log:
                 lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
                 error.add_note("\n".join(lines[-_NOTE_LINES:]))
@@ -86,7 +92,7 @@ def options(beam_options):
 
 @contextlib.contextmanager
 def _workers(found, log):
-    """The environment of worker processes of our own; None where something else is asked for."""
+    """A `WorkerPool`, or None where other workers are asked for."""
     direct = found.view_as(DirectOptions)
     mode_given = "direct_running_mode" in found.get_all_options(drop_default=True)
     if (
@@ -98,7 +104,7 @@ def _workers(found, log):
         return
     direct.direct_running_mode = "in_memory"  # or the runner would take processes of its own
     with WorkerPool(log) as pool:
-        yield pool.environment
+        yield pool
 
 
 @contextlib.contextmanager

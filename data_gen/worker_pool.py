@@ -7,19 +7,19 @@ Beam's own way starts a program for each worker when the first stage needs it, a
 TensorFlow for itself. The program of a pool (`data_gen.worker`) begins to load at once, while the
 pipeline is built. For each worker it is sent a message, the variables of its environment, with one
 end of a new socket. Neither side ever writes into that: it is the thread of life between them. The
-worker's end is closed when it dies, and then its part of the job fails instead of waiting forever.
+worker's end is closed when it dies, and then the job fails instead of waiting for it forever.
 """
 
 import contextlib
 import json
 import logging
-import os
 import shlex
 import socket
 import subprocess
 import sys
 import threading
 
+import grpc
 from apache_beam.portability.api import endpoints_pb2
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     GrpcWorkerHandler,
@@ -39,10 +39,14 @@ class WorkerPool:
 
     What they print goes to the file `log`, or to this process' own output where that is None. When
     the pool is left by an exception, or this process ends, workers that are not done are killed.
+    `has_lost_a_worker` tells that one was ended by something else.
     """
+
+    _open = {}  # the pools of this process by their ids, under which runners know them
 
     def __init__(self, log=None):
         self._program = None
+        self.has_lost_a_worker = False
         if sys.platform != "linux":  # where a fork is not safe
             command = f"exec {shlex.join([*_PROGRAM, '--alone'])}"
             if log:
@@ -61,12 +65,17 @@ class WorkerPool:
         theirs.close()
         if output:
             output.close()
-        self.environment = _PoolEnvironment(self._requests.fileno())
+        self.environment = _PoolEnvironment(id(self))
 
     def __enter__(self):
+        self._open[id(self)] = self
+        self._report_before = threading.excepthook
+        threading.excepthook = self._report
         return self
 
     def __exit__(self, failure, *_):
+        threading.excepthook = self._report_before
+        del self._open[id(self)]
         if self._program is None:
             return
         self._requests.close()
@@ -76,16 +85,39 @@ class WorkerPool:
         self._program.kill()
         self._program.wait()
 
+    @classmethod
+    def of(cls, payload):
+        """The open pool that an environment names."""
+        return cls._open[int(payload)]
+
+    def start(self, environment):
+        """Starts a worker with these variables in its environment; returns its thread of life."""
+        connection, theirs = socket.socketpair()
+        with theirs:
+            message = json.dumps(environment).encode()
+            socket.send_fds(self._requests, [message], [theirs.fileno()])
+        return connection
+
+    def lose(self):
+        """A worker is dead before its time: nobody needs the others' work either."""
+        self.has_lost_a_worker = True
+        self._program.kill()
+
+    def _report(self, failed):
+        """Keeps quiet the threads of Beam's that read from a worker which was killed."""
+        if not issubclass(failed.exc_type, grpc.RpcError):
+            self._report_before(failed)
+
 
 class _PoolEnvironment(Environment):
-    """The environment of a pool's workers, named by the pool's socket, which is this process'."""
+    """The environment of the workers of a pool of this process."""
 
-    def __init__(self, requests):
+    def __init__(self, pool):
         super().__init__()
-        self._requests = requests
+        self._pool = pool
 
     def to_runner_api_parameter(self, context):
-        return _URN, str(self._requests).encode()
+        return _URN, str(self._pool).encode()
 
 
 @WorkerHandler.register_environment(_URN, bytes)
@@ -94,11 +126,10 @@ class _PooledWorker(GrpcWorkerHandler):
 
     def __init__(self, payload, state, provision_info, grpc_server):
         super().__init__(state, provision_info, grpc_server)
-        self._requests = int(payload)
+        self._pool = WorkerPool.of(payload)
         self._is_done = threading.Event()
 
     def start_worker(self):
-        self._connection, theirs = socket.socketpair()
         environment = {
             "WORKER_ID": self.worker_id,
             "CONTROL_API_SERVICE_DESCRIPTOR": text_format.MessageToString(
@@ -112,8 +143,7 @@ class _PooledWorker(GrpcWorkerHandler):
             environment["LOGGING_API_SERVICE_DESCRIPTOR"] = text_format.MessageToString(
                 self.logging_api_service_descriptor()
             )
-        with theirs, socket.socket(fileno=os.dup(self._requests)) as requests:
-            socket.send_fds(requests, [json.dumps(environment).encode()], [theirs.fileno()])
+        self._connection = self._pool.start(environment)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def stop_worker(self):
@@ -123,4 +153,5 @@ class _PooledWorker(GrpcWorkerHandler):
     def _watch(self):
         self._connection.recv(1)  # returns when the other end is closed
         while not self._is_done.wait(_SECONDS):
+            self._pool.lose()
             self.control_conn.abort(RuntimeError("a worker process ended before its work"))
