@@ -51,13 +51,13 @@ def _opened(path, reading):
             if reading.text_field not in names:
                 raise InputError(
                     f"{path} has no column {reading.text_field}: name the one that holds the text "
-                    f"with --text-field, one of {', '.join(names)}"
+                    f"with `text_field`, one of {', '.join(names)}"
                 )
             kind = file.schema_arrow.field(reading.text_field).type
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
                 raise InputError(
                     f"the column {reading.text_field} of {path} holds {kind}, not strings: name "
-                    "one that holds text with --text-field"
+                    "one that holds text with `text_field`"
                 )
             yield file
         except pa.ArrowException as error:

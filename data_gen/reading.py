@@ -3,31 +3,54 @@
 import dataclasses
 import re
 
+from keras_bert.settings import Settings, setting
+
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
+def bad_lines():
+    """The setting of what happens to lines that cannot be read."""
+    return setting(
+        "error",
+        help='a line that is not UTF-8, holds a NUL or is broken JSON: "error" ends the job with '
+        'its file and number, "skip" leaves it out and counts it',
+        choices=("error", "skip"),
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What is read of the input, and what is not. Each thing left out is counted by its reason.
+class Reading(Settings):
+    """What is read of the input, and what is not. Each thing left out is counted by its reason."""
 
-    - `bad_lines`: what happens to a line that is not UTF-8, that holds a NUL, or that is no JSON
-      object with a text where one is due: "error" raises `InputError` with file and line, "skip"
-      leaves it out.
-    - `text_field`: the field (JSON Lines), column (Parquet) or feature (tfds) that holds the text.
-    - `min_characters`, `max_characters` (None: no limit): of a document.
-    - `min_letters`: the least share of letters among what is not white space.
-    - `max_repeated_lines`: the greatest share of a document's lines (as `Document.text` has them)
-      that have stood in it before.
-    - `drop_duplicates`: of documents that are alike to the letter, only one is read.
-    """
-
-    bad_lines: str = "error"
-    text_field: str = "text"
-    min_characters: int = 0
-    max_characters: int | None = None
-    min_letters: float = 0.0
-    max_repeated_lines: float = 1.0
-    drop_duplicates: bool = False
+    bad_lines: str = bad_lines()
+    text_field: str = setting(
+        "text",
+        help="the field (JSON Lines), column (Parquet) or feature (tfds) that holds the text",
+        unit="NAME",
+    )
+    min_characters: int = setting(
+        0, help="leave out documents that are shorter", unit="N", at_least=0, at_most=1 << 30
+    )
+    max_characters: int | None = setting(
+        None, help="leave out documents that are longer", unit="N", default_help="none"
+    )
+    min_letters: float = setting(
+        0.0,
+        help="leave out documents with a smaller share of letters, white space aside",
+        unit="SHARE",
+        at_least=0,
+        at_most=1,
+    )
+    max_repeated_lines: float = setting(
+        1.0,
+        help="leave out documents with a greater share of lines that stood in them before",
+        unit="SHARE",
+        at_least=0,
+        at_most=1,
+    )
+    drop_duplicates: bool = setting(
+        False, help="read only one of documents that are alike to the letter"
+    )
 
     def reason_to_drop(self, document):
         """Why a document is left out, as the name of a counter; None if it is read."""

@@ -1,122 +1,235 @@
-"""Everything that decides what a data job writes, but for the text itself."""
+"""The settings of the data jobs: what `pretraining-data` and `vocab` take."""
 
 import dataclasses
+import os
 
-from data_gen.reading import Reading
+from data_gen.reading import Reading, bad_lines
 from keras_bert.errors import InputError
-from keras_bert.masking import UNITS, Masker
-from keras_bert.records import compact, padded
-from keras_bert.records.specs import MASKINGS, OBJECTIVES
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.settings import Settings, setting
 
-REPLACEMENTS = ("uniform", "unigram")
-COMPRESSIONS = (None, "gzip")
+OBJECTIVES = ("mlm-nsp", "mlm", "span")
+MAX_PREDICTIONS = 20
+_LONGEST = 1 << 16
+_CASED = "keep capitals and accents; a folder with a vocabulary says itself what it is"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Settings of a job, made by `make_pretraining_data`, which says what each means.
+class _JobSettings(Settings):
+    """What both jobs have in common."""
 
-    Small enough to go to every worker.
-    """
+    @classmethod
+    def of(cls, values):
+        """As `Settings.of`; `input` may also be one path or glob, and any sequence of them."""
+        if "input" in values:
+            given = values["input"]
+            one = isinstance(given, str | os.PathLike)
+            values = {**values, "input": [str(each) for each in ([given] if one else given)]}
+        return super().of(values)
 
-    vocabulary: Vocabulary
-    lowercase: bool
-    objective: str
-    masking: str
-    mask_unit: str
-    replacement: str
-    max_length: int
-    max_predictions: int
-    masked_rate: float
-    short_rate: float
-    dupe_factor: int
-    eval_fraction: float
-    pad: bool
-    compression: str | None
-    seed: int
-    item_bytes: int
-    reading: Reading
-    output: str
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _RowSettings(_JobSettings):
+    """What is read, what is made of it, and where it goes."""
+
+    input: list[str] = setting(
+        help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
+        "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
+        unit="GLOB",
+    )
+    vocab: str = setting(
+        help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "
+        "vocab.json and merges.txt)",
+        unit="PATH",
+        is_path=True,
+    )
+    output: str = setting(help="the folder to make", unit="DIR", is_path=True, recorded=False)
+    form: str | None = setting(
+        None,
+        help="the form of text files: a book a file, a sentence a line with blank lines between "
+        "documents, or JSON Lines",
+        choices=("book", "lines", "jsonl"),
+        default_help="told from each file",
+    )
+    objective: str = setting(
+        "mlm-nsp",
+        help="masked tokens and next sentence (BERT), masked tokens alone in one segment of whole "
+        "sentences, or masked spans of words with their boundaries (SpanBERT)",
+        choices=OBJECTIVES,
+    )
+    masking: str = setting(
+        "static",
+        help="mask now, or in training, anew in each epoch",
+        choices=("static", "dynamic"),
+    )
+    mask_unit: str | None = setting(
+        None,
+        help="what is masked as one for mlm-nsp and mlm",
+        choices=("token", "whole-word", "span"),
+        default_help='token; span for the objective "span", and only there',
+    )
+    replacement: str = setting(
+        "uniform",
+        help="how the pieces are drawn that replace a tenth of the masked ones: all alike, or as "
+        "frequent as they are in the text: as vocab.counts.tsv beside the vocabulary says, or, "
+        "where there is none, as a first pass over the text counts (with dynamic masks: as the "
+        "dataset card says)",
+        choices=("uniform", "unigram"),
+    )
+    max_length: int = setting(
+        128,
+        help="tokens in a row, [CLS] and [SEP] counted in",
+        unit="TOKENS",
+        at_least=8,
+        at_most=_LONGEST,
+    )
+    max_predictions: int | None = setting(
+        None,
+        help="masked tokens in a row, at most",
+        unit="N",
+        default_help=f"{MAX_PREDICTIONS}, or the length of shorter rows",
+        at_least=1,
+    )
+    masked_rate: float = setting(
+        0.15, help="share of the tokens to mask", unit="SHARE", at_least=0.001, at_most=1
+    )
+    short_rate: float | None = setting(
+        None,
+        help="share of rows of a random shorter length",
+        unit="SHARE",
+        default_help="0.1 for mlm-nsp, else 0",
+        at_least=0,
+        at_most=1,
+    )
+    dupe_factor: int | None = setting(
+        None,
+        help="go through the text so many times, with other segments and masks each time; the "
+        "eval split has one copy",
+        unit="N",
+        default_help="5 for static masks, 1 for dynamic ones",
+        at_least=1,
+        at_most=1000,
+    )
+    eval_fraction: float = setting(
+        0.02,
+        help="share of the documents to hold out; which depends on the documents, not on the seed",
+        unit="SHARE",
+        at_least=0,
+        at_most=0.9,
+    )
+    seed: int = setting(
+        0,
+        help="same seed, same text, same settings: the same bytes in the same shards",
+        at_least=0,
+        at_most=2**63 - 1,
+    )
+    cased: bool = setting(False, help=_CASED)
+    pad: bool = setting(
+        False,
+        help="write rows of a fixed length, with the features that google-research/bert reads "
+        "(static masks only)",
+    )
+    compression: str | None = setting(
+        None, help="compress the shards", choices=("gzip",), default_help="none"
+    )
+    item_bytes: int = setting(
+        2 << 20,
+        help="bytes of text that make one shard, before copies",
+        unit="BYTES",
+        at_least=1,
+        at_most=1 << 30,
+    )
+    force: bool = setting(
+        False, help="replace finished data in the output folder", recorded=False
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataSettings(Reading, _RowSettings):
+    """Settings of `make_pretraining_data`. What is None stands for what `filled` puts there."""
+
+    def filled(self):
+        """A copy in which no setting is left open whose default follows from others."""
+        is_span = self.objective == "span"
+        defaults = {
+            "mask_unit": "span" if is_span else "token",
+            "max_predictions": min(MAX_PREDICTIONS, self.max_length),
+            "short_rate": 0.1 if self.objective == "mlm-nsp" else 0.0,
+            "dupe_factor": 5 if self.masking == "static" else 1,
+        }
+        return self.but(**{n: v for n, v in defaults.items() if getattr(self, n) is None})
 
     @property
-    def max_tokens(self):
-        """Tokens of text in a row: what [CLS] and one or two [SEP] leave."""
-        return self.max_length - (3 if self.objective == "mlm-nsp" else 2)
-
-    @property
-    def spec(self):
-        """The `FeatureSpec` of the rows."""
-        if self.pad:
-            return padded(
-                objective=self.objective,
-                max_length=self.max_length,
-                max_predictions=self.max_predictions,
-            )
-        return compact(objective=self.objective, masking=self.masking)
-
-    @property
-    def replacement_counts(self):
-        """Whose counts the replacements of static masks follow: "vocabulary", "text", or None."""
-        if self.masking == "dynamic" or self.replacement != "unigram":
-            return None
-        return "text" if self.vocabulary.counts is None else "vocabulary"
-
-    @property
-    def needs_unigrams(self):
-        """Whether the pieces of the whole corpus have to be counted before masks are made."""
-        return self.replacement_counts == "text"
-
-    def masker(self, unigrams=None):
-        """The `Masker` of static masks, or None where training masks (dynamic).
-
-        `unigrams` (V,) are the counts of the pieces where `needs_unigrams`.
-        """
-        if self.masking == "dynamic":
-            return None
-        if self.replacement_counts == "vocabulary":
-            unigrams = self.vocabulary.counts
-        return Masker(
-            vocabulary=self.vocabulary,
-            unit=self.mask_unit,
-            rate=self.masked_rate,
-            max_predictions=self.max_predictions,
-            unigram_counts=unigrams,
-        )
+    def reading(self):
+        """How documents are read."""
+        return Reading(**self.part(Reading))
 
     def check(self):
-        """Raises `InputError` for the first setting that cannot be."""
-        units = [unit for unit in UNITS if (unit == "span") == (self.objective == "span")]
-        for flag, value, allowed in (
-            ("objective", self.objective, OBJECTIVES),
-            ("masking", self.masking, MASKINGS),
-            ("mask-unit", self.mask_unit, units),
-            ("replacement", self.replacement, REPLACEMENTS),
-            ("compression", self.compression, COMPRESSIONS),
-            ("bad-lines", self.reading.bad_lines, ("error", "skip")),
-        ):
-            if value not in allowed:
-                choices = ", ".join(map(str, allowed))
-                raise InputError(f"--{flag} is {value!r}: it must be one of {choices}")
-        most = self.reading.max_characters
-        for flag, value, low, high in (
-            ("max-length", self.max_length, 8, 1 << 16),
-            ("max-predictions", self.max_predictions, 1, self.max_length),
-            ("masked-rate", self.masked_rate, 0.001, 1),
-            ("short-rate", self.short_rate, 0, 1),
-            ("dupe-factor", self.dupe_factor, 1, 1000),
-            ("eval-fraction", self.eval_fraction, 0, 0.9),
-            ("seed", self.seed, 0, 2**63 - 1),
-            ("item-bytes", self.item_bytes, 1, 1 << 30),
-            ("min-characters", self.reading.min_characters, 0, 1 << 30),
-            ("max-characters", most, self.reading.min_characters, float("inf")),
-            ("min-letters", self.reading.min_letters, 0, 1),
-            ("max-repeated-lines", self.reading.max_repeated_lines, 0, 1),
-        ):
-            if value is not None and not low <= value <= high:
-                raise InputError(f"--{flag} is {value}: it must be from {low} to {high}")
+        if self.mask_unit is not None and (self.mask_unit == "span") != (self.objective == "span"):
+            allowed = "span" if self.objective == "span" else "token or whole-word"
+            raise InputError(
+                f"`mask_unit` is {self.mask_unit!r}; with the `objective` {self.objective} it "
+                f"should be {allowed}."
+            )
+        if self.max_predictions is not None and self.max_predictions > self.max_length:
+            raise InputError(
+                f"`max_predictions` is {self.max_predictions}; it must be at most `max_length`, "
+                f"{self.max_length}."
+            )
+        if self.max_characters is not None and self.max_characters < self.min_characters:
+            raise InputError(
+                f"`max_characters` is {self.max_characters}; it must be at least "
+                f"`min_characters`, {self.min_characters}."
+            )
         if self.pad and self.masking == "dynamic":
             raise InputError(
-                "--pad needs static masks: what reads padded rows wants the masks in them; take "
-                "--masking static, or leave --pad out"
+                "`pad` needs static masks: what reads padded rows wants the masks in them; take "
+                '`masking="static"`, or leave `pad` out.'
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularySettings(_JobSettings):
+    """Settings of `learn_vocabulary`."""
+
+    input: list[str] = setting(
+        help="text files, gzip too: books, one sentence a line, or JSON Lines with a text field",
+        unit="GLOB",
+    )
+    output: str = setting(
+        help="where to write the vocabulary: vocab.txt (and beside it vocab.counts.tsv, how often "
+        "each piece stands in the text), or for bpe a folder",
+        unit="PATH",
+        is_path=True,
+        recorded=False,
+    )
+    size: int = setting(
+        help="how many pieces to learn, the special ones counted in", unit="PIECES", at_least=1
+    )
+    algorithm: str = setting(
+        "wordpiece",
+        help="wordpiece, as BERT has, or byte-pair encoding (of characters: byte-level BPE, as "
+        "GPT-2 and RoBERTa have, is not offered)",
+        choices=("wordpiece", "bpe"),
+    )
+    cased: bool = setting(False, help="keep capitals and accents")
+    min_frequency: int = setting(
+        1, help="make no piece of what stands in the text less often", unit="N", at_least=1
+    )
+    alphabet_limit: int = setting(
+        1000,
+        help="keep so many different characters, the most frequent ones",
+        unit="CHARACTERS",
+        at_least=1,
+    )
+    unused: int = setting(
+        0, help="slots to leave for pieces that you add later, [unused0] …", unit="N", at_least=0
+    )
+    max_words: int = setting(
+        1_000_000,
+        help="how many different words are held in memory, by a worker that counts and by the "
+        "learner: the most frequent ones, ties by code points",
+        unit="N",
+        at_least=1,
+    )
+    bad_lines: str = bad_lines()
+    force: bool = setting(False, help="replace the output if there is one", recorded=False)

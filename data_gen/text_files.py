@@ -157,5 +157,5 @@ def _sentence(error, block, number):
         what = "holds a NUL byte" if byte == 0 else f"is not UTF-8 (byte 0x{byte:02x})"
     return InputError(
         f"{block.path}, line {number} {what}: mend the line, or leave such lines out with "
-        "--bad-lines skip"
+        '`bad_lines="skip"`'
     )

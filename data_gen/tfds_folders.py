@@ -84,7 +84,7 @@ def contents(block, reading, counts):
     except tf.errors.OpError as error:
         raise InputError(
             f"{block.path}, after record {row}: no text can be read from the feature "
-            f"{reading.text_field}; name the one that holds it with --text-field "
+            f"{reading.text_field}; name the one that holds it with `text_field` "
             f"({error.message.splitlines()[0][:200]})"
         ) from None
 

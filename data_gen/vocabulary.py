@@ -17,15 +17,15 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, runner
+from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
+from keras_bert.settings import takes
 from keras_bert.text.learn_bpe import learn_bpe
 from keras_bert.text.learn_wordpiece import learn_wordpiece
 from keras_bert.text.piece_counts import counts_path, counts_text
 from keras_bert.text.tokenizer_folder import folder_files
 from keras_bert.text.vocabulary import FILE, Vocabulary
-
-ALGORITHMS = ("wordpiece", "bpe")
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
 _BYTES_A_WORKER = 32 << 20
@@ -40,62 +40,35 @@ class LearnedVocabulary(NamedTuple):
     skipped_lines: dict[str, int]  # reason -> number
 
 
-def learn_vocabulary(
-    *,
-    input,
-    output,
-    size,
-    algorithm="wordpiece",
-    lowercase=True,
-    min_frequency=1,
-    alphabet_limit=1000,
-    unused=0,
-    max_words=1_000_000,
-    bad_lines="error",
-    force=False,
-    beam_options=(),
-):
+@takes(VocabularySettings)
+def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
     """Learns a vocabulary from text files and writes it.
 
     Args:
-        input: paths or globs of text files (see `data_gen.documents`), one or a list.
-        output: where to write it, any path that Beam's file systems know: for WordPiece the
-            `vocab.txt`, for byte-pair encoding a folder (`vocab.json`, `merges.txt`, and what makes
-            it a tokenizer folder of Hugging Face's). The counts of the pieces are written beside it
-            (see `keras_bert.text.piece_counts`).
-        size: how many pieces, the special ones counted in.
-        algorithm: "wordpiece" or "bpe".
-        lowercase: True for an uncased vocabulary (lower case, accents dropped).
-        min_frequency, alphabet_limit, unused: as for `learn_wordpiece`.
-        max_words: how many different words are held in memory, by a worker that counts and by the
-            learner: the most frequent ones of the text are learned from, ties by code points.
-        bad_lines: "error" or "skip", for lines that are not UTF-8 and the like.
-        force: write over an output that exists.
+        {settings}
+        lowercase: False says what `cased` says, and True what is said by default.
         beam_options: Beam's own flags, a list of strings. Without any, as many local processes
             count as there are processors and the input is worth.
 
-    Returns `LearnedVocabulary`. Raises `InputError` for input that cannot be read and for an output
-    that exists. The result depends on the text alone, not on workers or the order of files.
+    `input` may be one path. Paths may be any that Beam's file systems know. A folder of byte-pair
+    encoding holds `vocab.json`, `merges.txt`, and what makes it a tokenizer folder of Hugging
+    Face's. The counts of the pieces are written beside the vocabulary (see
+    `keras_bert.text.piece_counts`).
+
+    Returns `LearnedVocabulary`, which depends on the text alone, not on workers or the order of
+    files.
+
+    Raises:
+        InputError: input that cannot be read, settings that cannot be, an output that exists.
+        KeyboardInterrupt: it was stopped; says that nothing was written.
     """
-    _check(
-        algorithm=algorithm,
-        size=size,
-        min_frequency=min_frequency,
-        alphabet_limit=alphabet_limit,
-        unused=unused,
-        max_words=max_words,
-    )
-    output = str(output).rstrip("/")
-    beside = counts_path(output, is_folder=algorithm == "bpe")
-    for path in (output, beside):
-        if not force and FileSystems.exists(path):
-            raise InputError(f"{path} exists already; give another name, or --force to replace it.")
-    if os.path.exists(output) and os.path.isdir(output) != (algorithm == "bpe"):
-        what = "a file" if algorithm == "bpe" else "a folder"
-        wanted = "a folder" if algorithm == "bpe" else "a file"
-        raise InputError(f"{output} is {what}; {algorithm} writes {wanted}, so give another name.")
-    patterns = [input] if isinstance(input, str | os.PathLike) else input
-    windows = documents.find([str(pattern) for pattern in patterns])
+    settings = VocabularySettings.of(settings)
+    if settings.cased and lowercase:
+        raise InputError("`cased` and `lowercase` contradict each other; leave one out.")
+    lowercase = not settings.cased and lowercase is not False
+    output = settings.output.rstrip("/")
+    _refuse_what_is_there(output, settings)
+    windows = documents.find(settings.input)
     workers = math.ceil(sum(window.size for window in windows) / _BYTES_A_WORKER)
     workers = min(workers, os.cpu_count() or 1)
     aside = f"{output}.words.part"
@@ -103,33 +76,25 @@ def learn_vocabulary(
     def count(pipeline):
         _ = (
             pipeline
-            | "Texts" >> documents.ReadTexts(windows, bad_lines=bad_lines)
-            | "CountWords" >> beam.ParDo(CountWords(lowercase=lowercase, max_words=max_words))
+            | "Texts" >> documents.ReadTexts(windows, bad_lines=settings.bad_lines)
+            | "CountWords"
+            >> beam.ParDo(CountWords(lowercase=lowercase, max_words=settings.max_words))
             | "AddUp" >> beam.CombinePerKey(sum)
-            | "MostFrequent" >> beam.combiners.Top.Of(max_words, key=_by_count)
+            | "MostFrequent" >> beam.combiners.Top.Of(settings.max_words, key=_by_count)
             | "Write" >> beam.Map(_write_counts, path=aside)
         )
 
     try:
         counters = runner.run(count, [f"--direct_num_workers={workers}", *beam_options])
         counts = _read_counts(aside)
+    except KeyboardInterrupt as stop:
+        stop.args = ("stopped, with nothing written; the same command begins anew.",)
+        raise
     finally:
         if FileSystems.exists(aside):
             FileSystems.delete([aside])
-    learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe}[algorithm]
-    vocabulary = learn(
-        counts,
-        size=size,
-        min_frequency=min_frequency,
-        alphabet_limit=alphabet_limit,
-        unused=unused,
-    )
-    if algorithm == "wordpiece":
-        _write(output, vocabulary.files()[FILE])
-    else:
-        for name, text in folder_files(vocabulary, lowercase=lowercase).items():
-            _write(f"{output}/{name}", text)
-    _write(beside, counts_text(vocabulary))
+    vocabulary = _learn(counts, settings)
+    _write_vocabulary(output, vocabulary, settings, lowercase=lowercase)
     return LearnedVocabulary(
         vocabulary,
         words=counters["words"],
@@ -138,16 +103,38 @@ def learn_vocabulary(
     )
 
 
-def _check(*, algorithm, **numbers):
-    if algorithm not in ALGORITHMS:
+def _refuse_what_is_there(output, settings):
+    """Raises `InputError` where the vocabulary would replace what it should not."""
+    is_bpe = settings.algorithm == "bpe"
+    for path in (output, counts_path(output, is_folder=is_bpe)):
+        if not settings.force and FileSystems.exists(path):
+            raise InputError(f"{path} exists already; give another name, or `force` to replace it.")
+    if os.path.exists(output) and os.path.isdir(output) != is_bpe:
+        what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
-            f"algorithm is {algorithm!r}; it must be one of {', '.join(ALGORITHMS)}. (Byte-level "
-            "BPE, as GPT-2 and RoBERTa have, is not offered.)"
+            f"{output} is {what}; {settings.algorithm} writes {wanted}, so give another name."
         )
-    for name, value in numbers.items():
-        least = 0 if name == "unused" else 1
-        if value < least:
-            raise InputError(f"{name} is {value}; it must be {least} or more.")
+
+
+def _learn(counts, settings):
+    learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe}[settings.algorithm]
+    return learn(
+        counts,
+        size=settings.size,
+        min_frequency=settings.min_frequency,
+        alphabet_limit=settings.alphabet_limit,
+        unused=settings.unused,
+    )
+
+
+def _write_vocabulary(output, vocabulary, settings, *, lowercase):
+    is_bpe = settings.algorithm == "bpe"
+    if is_bpe:
+        for name, text in folder_files(vocabulary, lowercase=lowercase).items():
+            _write(f"{output}/{name}", text)
+    else:
+        _write(output, vocabulary.files()[FILE])
+    _write(counts_path(output, is_folder=is_bpe), counts_text(vocabulary))
 
 
 class CountWords(beam.DoFn):
