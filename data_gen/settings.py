@@ -138,9 +138,7 @@ class _RowSettings(_JobSettings):
         at_least=1,
         at_most=1 << 30,
     )
-    force: bool = setting(
-        False, help="replace finished data in the output folder", recorded=False
-    )
+    force: bool = setting(False, help="replace finished data in the output folder", recorded=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
