@@ -240,19 +240,17 @@ def where_time_goes(file, *, vocab, folder, splitting):
 
     from data_gen import instances, segments
     from data_gen.documents import blocks, find, read
-    from data_gen.reading import Reading
+    from data_gen.job import Job
     from data_gen.row_builder import ROWS_AT_ONCE, RowBuilder
-    from data_gen.settings import Settings
-    from keras_bert.text.vocabulary import Vocabulary
+    from data_gen.settings import DataSettings
 
-    settings = Settings(
-        vocabulary=Vocabulary.from_file(vocab), lowercase=True, objective="mlm-nsp",
-        masking="static", mask_unit="token", replacement="uniform", max_length=LENGTH,
-        max_predictions=PREDICTIONS, masked_rate=0.15, short_rate=0.1, dupe_factor=1,
-        eval_fraction=0.0, pad=True, compression=None, seed=0, item_bytes=2 << 20,
-        reading=Reading(), output=str(folder),
+    job = Job.of_settings(
+        DataSettings(
+            input=[str(file)], vocab=str(vocab), output=str(folder), max_length=LENGTH,
+            max_predictions=PREDICTIONS, dupe_factor=1, eval_fraction=0, pad=True,
+        )
     )  # fmt: skip
-    builder = RowBuilder(settings, settings.masker())
+    builder = RowBuilder(job, job.masker())
     builder.tokenize(["once, so that everything is loaded"])
     watch, rows = Stopwatch(float), 0
     with watch("scan"):
@@ -267,7 +265,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
                 tokens, lengths = builder.tokenize(flat)
             with watch("build"):
                 sentences, _ = segments.join(
-                    tokens, lengths, list(map(len, texts)), longest=settings.max_tokens
+                    tokens, lengths, list(map(len, texts)), longest=job.max_tokens
                 )
                 rng = np.random.default_rng(first)
                 chosen, labels, copies, _ = builder.choose(sentences, rng=rng, copies=1)
@@ -278,8 +276,8 @@ def where_time_goes(file, *, vocab, folder, splitting):
                     assembled = instances.assemble(
                         tokens,
                         [ranges[part] for ranges in chosen],
-                        cls_id=settings.vocabulary.cls_id,
-                        sep_id=settings.vocabulary.sep_id,
+                        cls_id=job.vocabulary.cls_id,
+                        sep_id=job.vocabulary.sep_id,
                         max_length=LENGTH,
                     )
                 with watch("mask"):
@@ -292,7 +290,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
                         columns, max_length=LENGTH, max_predictions=PREDICTIONS
                     )
                 with watch("encode"):
-                    serialized = settings.spec.encode(columns)
+                    serialized = job.spec.encode(columns)
                 with watch("write"):
                     for row in serialized:
                         writer.write(row)

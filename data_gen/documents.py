@@ -12,7 +12,6 @@ depends on the content of its file alone. `data_gen.forms` says what a document 
 A job that wants nothing but the text of the files uses `ReadTexts`.
 """
 
-import dataclasses
 import hashlib
 from collections import Counter
 from typing import NamedTuple
@@ -102,11 +101,17 @@ def blocks(window, *, reading=_DEFAULT, block_bytes=BLOCK_BYTES, eval_below=0, d
     `eval_below` is the limit of `Block.eval_documents`. `digests`, a list, is filled with the
     hashes of each block's documents before the block is yielded.
     """
-    source = _SOURCES.get(window.form, text_files)
-    if window.form is None and files.kind(window.path) == "parquet":
-        source = parquet_files
-    for span in source.spans(window, reading):
+    for span in _spans(window, reading):
         yield from _blocks_of(span, reading, block_bytes, eval_below, digests)
+
+
+def _spans(window, reading):
+    if window.form in _SOURCES:
+        return _SOURCES[window.form].spans(window, reading)
+    head = files.head(window.path, forms.HEAD_BYTES)
+    if window.form is None and files.kind(head) == "parquet":
+        return parquet_files.spans(window, reading)
+    return text_files.spans(window, head)
 
 
 def read(block, *, reading=_DEFAULT, counts=None):
@@ -160,7 +165,8 @@ def _blocks_of(span, reading, block_bytes, eval_below, digests):
     digests = [] if digests is None else digests
     digests.clear()
     # Duplicates are counted as what they are: which of them is kept is not known yet.
-    reading = dataclasses.replace(reading, drop_duplicates=False)
+    if reading.drop_duplicates:
+        reading = reading.but(drop_duplicates=False)
     for document in read(span, reading=reading, counts=counts):
         # The pieces of a very long line have one place in the file, and stay in one block.
         if block.size >= block_bytes and not span.stream and document.start >= block.end:

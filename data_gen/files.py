@@ -34,10 +34,14 @@ def sizes(patterns):
     return found
 
 
-def kind(path):
-    """ "gzip", "parquet" or "text", told by a file's first bytes and not by its name."""
+def head(path, size):
+    """The first `size` bytes of a file as they are."""
     with reading(path) as file:
-        head = file.read(4)
+        return file.read(size)
+
+
+def kind(head):
+    """ "gzip", "parquet" or "text", told by a file's first bytes and not by its name."""
     return "gzip" if head[:2] == _GZIP else "parquet" if head == _PARQUET else "text"
 
 
@@ -64,6 +68,8 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
 def reading(path):
     """Opens a file to read its bytes as they are."""
     try:
+        if "://" not in path:  # a fifth of the time, which counts where there are many files
+            return open(path, "rb")
         return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     except (BeamIOError, OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None

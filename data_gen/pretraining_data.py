@@ -59,31 +59,37 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), **settings):
         vocabulary = None
     settings = DataSettings.of(settings)
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
-    windows = documents.find(job.input, job.form)
+    with Progress() as progress:
+        windows = documents.find(job.input, job.form)
+        folder = OutputFolder(job.output, force=job.force)
+        progress.follow(folder, files=len({window.path for window in windows}))
+        try:
+            return _make(job, windows, folder, beam_options)
+        except InputError:
+            folder.discard()
+            raise
+        except KeyboardInterrupt as stop:
+            stop.args = (_how_far(folder),)
+            raise
+
+
+def _make(job, windows, folder, beam_options):
+    """Runs the job into its folder, and returns the dataset card."""
     work = sum(window.size for window in windows) * job.dupe_factor
     workers = min(max(1, math.ceil(work / _BYTES_A_WORKER)), os.cpu_count() or 1)
-    folder = OutputFolder(job.output, force=job.force)
-    try:
-        for name, text in job.vocabulary.files().items():
-            folder.write(name, text)
-        with Progress(folder):
-            runner.run(
-                lambda pipeline: add_steps(pipeline, windows=windows, job=job),
-                [f"--direct_num_workers={workers}", *beam_options],
-                meanwhile=load_matplotlib,
-            )
-        card = json.loads(folder.read(CARD))
-        if job.compression is None:  # tfds has no compressed records
-            folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
-            folder.write(tfds_metadata.FEATURES, tfds_metadata.features(job.spec))
-        draw_card(card, job.vocabulary, folder)
-        folder.finish()
-    except InputError:
-        folder.discard()
-        raise
-    except KeyboardInterrupt as stop:
-        stop.args = (_how_far(folder),)
-        raise
+    for name, text in job.vocabulary.files().items():
+        folder.write(name, text)
+    runner.run(
+        lambda pipeline: add_steps(pipeline, windows=windows, job=job),
+        [f"--direct_num_workers={workers}", *beam_options],
+        meanwhile=load_matplotlib,
+    )
+    card = json.loads(folder.read(CARD))
+    if job.compression is None:  # tfds has no compressed records
+        folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
+        folder.write(tfds_metadata.FEATURES, tfds_metadata.features(job.spec))
+    draw_card(card, job.vocabulary, folder)
+    folder.finish()
     return card
 
 

@@ -1,6 +1,7 @@
 """The settings of the data jobs: what `pretraining-data` and `vocab` take."""
 
 import dataclasses
+import functools
 import os
 
 from data_gen.reading import Reading, bad_lines
@@ -156,7 +157,7 @@ class DataSettings(Reading, _RowSettings):
         }
         return self.but(**{n: v for n, v in defaults.items() if getattr(self, n) is None})
 
-    @property
+    @functools.cached_property
     def reading(self):
         """How documents are read."""
         return Reading(**self.part(Reading))

@@ -18,15 +18,19 @@ _IN_WORDS = {
 _BOM = b"\xef\xbb\xbf"
 
 
-def spans(window, reading):
-    """Yields the documents of a window as one block, counted but for what was cut at its start."""
-    compressed = files.kind(window.path) == "gzip"
+def spans(window, head):
+    """Yields the documents of a window as one block, counted but for what was cut at its start.
+
+    `head` is the file's first `forms.HEAD_BYTES` bytes as they are.
+    """
+    compressed = files.kind(head) == "gzip"
     if compressed and window.start:
         return  # the first window of a compressed file is the whole of it
     form = window.form
     if form is None:
-        head = files.chunks(window.path, compressed=compressed, size=forms.HEAD_BYTES)
-        form = forms.detect(next(head, b""))
+        if compressed:
+            head = next(files.chunks(window.path, compressed=True, size=forms.HEAD_BYTES), b"")
+        form = forms.detect(head)
     start, counts, end = 0, (), None
     if window.start:
         start, is_cut = _begin(window.path, form, window.start)

@@ -6,7 +6,7 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 
 import shlex
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import beam_options, settings_flags
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -20,6 +20,7 @@ def add_arguments(parser, argv):
 
 def run(arguments):
     settings = settings_flags.read(arguments)
+    beam_options.refuse_misspelt(arguments.beam_options)
     import logging
 
     from rich.console import Console

@@ -1,13 +1,13 @@
 """Learns a vocabulary from text files, and writes it: WordPiece as the file vocab.txt, byte-pair
 encoding (--algorithm bpe) as a folder.
 
-Any option of Apache Beam may follow, such as --direct_num_workers=4
---direct_running_mode=multi_processing to count words in four processes, or --runner.
+Any option of Apache Beam may follow, such as --direct_num_workers=4 to count words in four
+processes, or --runner.
 """
 
 import shlex
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import beam_options, settings_flags
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
@@ -21,6 +21,7 @@ def add_arguments(parser, argv):
 
 def run(arguments):
     settings = settings_flags.read(arguments)
+    beam_options.refuse_misspelt(arguments.beam_options)
     from rich.console import Console
 
     from data_gen.vocabulary import learn_vocabulary

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that
 
-from data_gen import documents, files, forms, text_files
+from data_gen import documents, files, forms, text_files, work_items
 from data_gen.blocks import Block
 from data_gen.documents import blocks, find, read, texts
 from data_gen.reading import Reading
@@ -303,3 +303,25 @@ def test_a_block_is_a_small_descriptor(tmp_path):
     path = write(tmp_path, "a", long_text("lines", 60_000))
     [block] = [b for w in find(path) for b in blocks(w)]
     assert isinstance(block, Block) and len(pickle.dumps(block)) < 500
+
+
+def test_many_small_files_cost_little_each(tmp_path, monkeypatch):
+    """Each is listed in one go with the others, and opened twice to scan and once to read it."""
+    number = 2000
+    for n in range(number):
+        (tmp_path / f"{n}.txt").write_text(f"Line {n}.\n")
+    opened, listed = [], []
+    reading, match = files.reading, files.FileSystems.match
+    monkeypatch.setattr(files, "reading", lambda path: opened.append(path) or reading(path))
+    monkeypatch.setattr(
+        files.FileSystems, "match", lambda patterns: listed.append(patterns) or match(patterns)
+    )
+    windows = find([f"{tmp_path}/*.txt"])
+    assert len(windows) == number and len(listed) == 1 and not opened
+    found = [block for window in windows for block in blocks(window, eval_below=2**63)]
+    assert len(found) == number and len(opened) == 2 * number
+    items = work_items.plan(found, item_bytes=1 << 20, eval_below=2**63)
+    assert [item.split for item in items] == ["train", "eval"]
+    texts = [document.text for item in items for block in item.blocks for document in read(block)]
+    assert sorted(texts) == sorted(f"Line {n}." for n in range(number))
+    assert len(opened) == 3 * number

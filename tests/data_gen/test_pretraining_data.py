@@ -347,7 +347,7 @@ def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, mo
     monkeypatch.setattr(logging.getLogger("apache_beam"), "level", logging.ERROR)
     path = tmp_path / "a.txt"
     path.write_bytes(b"Fine.\nOne.\n\nCaf\xe9.\nx.\n")
-    with pytest.raises(InputError, match="a.txt, line 4 is not UTF-8.*--bad-lines skip$"):
+    with pytest.raises(InputError, match='a.txt, line 4 is not UTF-8.*`bad_lines="skip"`$'):
         make(corpus, str(path), tmp_path / "data", beam_options=["--direct_num_workers=2"])
     assert capfd.readouterr() == ("", "")  # Beam's own report is kept from the user
 
@@ -383,18 +383,18 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
 @pytest.mark.parametrize(
     "setting, message",
     [
-        ({"objective": "clm"}, "--objective is 'clm'"),
-        ({"masking": "both"}, "--masking is 'both'"),
-        ({"mask_unit": "span"}, "--mask-unit is 'span'"),
-        ({"max_length": 4}, "--max-length is 4"),
-        ({"max_predictions": 0}, "--max-predictions is 0"),
-        ({"max_predictions": 65}, "--max-predictions is 65"),
-        ({"dupe_factor": 0}, "--dupe-factor is 0"),
-        ({"masked_rate": 1.5}, "--masked-rate is 1.5"),
-        ({"eval_fraction": -0.1}, "--eval-fraction is -0.1"),
-        ({"seed": -1}, "--seed is -1"),
-        ({"pad": True, "masking": "dynamic"}, "--pad needs static masks"),
-        ({"form": "prose"}, "no form 'prose'"),
+        ({"objective": "clm"}, "`objective` is 'clm'"),
+        ({"masking": "both"}, "`masking` is 'both'"),
+        ({"mask_unit": "span"}, "`mask_unit` is 'span'"),
+        ({"max_length": 4}, "`max_length` is 4"),
+        ({"max_predictions": 0}, "`max_predictions` is 0"),
+        ({"max_predictions": 65}, "`max_predictions` is 65"),
+        ({"dupe_factor": 0}, "`dupe_factor` is 0"),
+        ({"masked_rate": 1.5}, "`masked_rate` is 1.5"),
+        ({"eval_fraction": -0.1}, "`eval_fraction` is -0.1"),
+        ({"seed": -1}, "`seed` is -1"),
+        ({"pad": True, "masking": "dynamic"}, "`pad` needs static masks"),
+        ({"form": "prose"}, "`form` is 'prose'"),
         ({"beam_options": ["--no_such_option=1"]}, "no option --no_such_option"),
     ],
 )

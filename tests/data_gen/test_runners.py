@@ -15,9 +15,9 @@ from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.transforms import environments
 
 from data_gen.blocks import Window
+from data_gen.job import Job
 from data_gen.pretraining_data import add_steps, make_pretraining_data
-from data_gen.reading import Reading
-from data_gen.settings import Settings
+from data_gen.settings import DataSettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -76,16 +76,14 @@ def dataflow_graph(corpus, worker_package):
         "--temp_location=gs://bucket/tmp", "--sdk_location=container",
         f"--extra_package={worker_package}",
     ])  # fmt: skip
-    settings = Settings(
-        vocabulary=corpus.vocabulary, lowercase=True, objective="mlm-nsp", masking="static",
-        mask_unit="token", replacement="unigram", max_length=128, max_predictions=20,
-        masked_rate=0.15, short_rate=0.1, dupe_factor=5, eval_fraction=0.02, pad=False,
-        compression=None, seed=0, item_bytes=2 << 20, reading=Reading(drop_duplicates=True),
-        output="gs://bucket/data",
+    settings = DataSettings(
+        input=["gs://bucket/text.txt"], vocab="given", output="gs://bucket/data",
+        replacement="unigram", drop_duplicates=True,
     )  # fmt: skip
+    job = Job.of_settings(settings, vocabulary=corpus.vocabulary)
     windows = [Window("gs://bucket/text.txt", None, 0, None, 10**9)]
     pipeline = beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
-    add_steps(pipeline, windows=windows, settings=settings, input=["gs://bucket/text.txt"])
+    add_steps(pipeline, windows=windows, job=job)
     # What DataflowRunner.run_pipeline does before it talks to the cloud.
     pipeline.visit(DataflowRunner.combinefn_visitor())
     pipeline.visit(DataflowRunner.side_input_visitor())

@@ -5,8 +5,8 @@ from apache_beam.transforms.window import WindowedValue
 
 from data_gen import work_items
 from data_gen.documents import blocks, find
-from data_gen.reading import Reading
-from data_gen.settings import Settings
+from data_gen.job import Job
+from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.unigrams import CountUnigrams
 
@@ -14,21 +14,20 @@ from data_gen.unigrams import CountUnigrams
 def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(
     corpus, corpus_files, tmp_path
 ):
-    settings = Settings(
-        vocabulary=corpus.vocabulary, lowercase=True, objective="mlm-nsp", masking="static",
-        mask_unit="token", replacement="uniform", max_length=128, max_predictions=20,
-        masked_rate=0.15, short_rate=0.1, dupe_factor=1, eval_fraction=0.1, pad=False,
-        compression=None, seed=0, item_bytes=5_000, reading=Reading(), output=str(tmp_path),
+    settings = DataSettings(
+        input=[corpus_files], vocab="given", output=str(tmp_path), dupe_factor=1,
+        eval_fraction=0.1, item_bytes=5_000,
     )  # fmt: skip
-    eval_below = work_items.eval_limit(settings.eval_fraction)
+    job = Job.of_settings(settings, vocabulary=corpus.vocabulary)
+    eval_below = work_items.eval_limit(job.eval_fraction)
     found = [
         block
         for window in find(corpus_files, "lines")
         for block in blocks(window, block_bytes=1_000, eval_below=eval_below)
     ]
-    items = work_items.plan(found, item_bytes=settings.item_bytes, eval_below=eval_below)
+    items = work_items.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
     assert len(items) > 10
-    writer, counter = WriteShard(settings), CountUnigrams(settings)
+    writer, counter = WriteShard(job), CountUnigrams(job)
     sent = []
     for do_fn in (writer, counter):
         do_fn.setup()

@@ -1,0 +1,84 @@
+"""What a data job loads before it works, and what answers without loading anything."""
+
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert.cli.main import main
+
+HEAVY = {"tensorflow", "tensorflow_text", "keras", "apache_beam", "numpy", "matplotlib"}
+
+# The parts of a job that run in the main process when others work, in a process of their own.
+PLAN = """
+import sys
+from data_gen import documents
+from data_gen.job import Job
+from data_gen.output_folder import OutputFolder
+from data_gen.pretraining_data import add_steps
+from data_gen.settings import DataSettings
+from data_gen.vocabulary import learn_vocabulary
+import apache_beam as beam
+
+text, vocab, output = sys.argv[1:]
+settings = DataSettings.of({"input": text, "vocab": vocab, "output": output})
+windows = documents.find(settings.input)
+blocks = [block for window in windows for block in documents.blocks(window)]
+OutputFolder(settings.output, force=False)
+pipeline = beam.Pipeline()
+add_steps(pipeline, windows=windows, job=Job.of_settings(settings))
+pipeline.to_runner_api()
+print(len(blocks), *sorted(name for name in sys.modules if "." not in name))
+"""
+
+
+def run(*command):
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+
+
+def test_describing_a_job_loads_no_tensorflow(corpus, corpus_files, tmp_path):
+    corpus.vocabulary.save(tmp_path / "vocab.txt")
+    files = [corpus_files, tmp_path / "vocab.txt", tmp_path / "data"]
+    blocks, *loaded = run("-c", PLAN, *map(str, files)).stdout.split()
+    assert int(blocks) == 8
+    assert "apache_beam" in loaded and "numpy" in loaded
+    assert not set(loaded) & {"tensorflow", "tensorflow_text", "keras", "matplotlib"}
+
+
+ANSWERS = """
+import contextlib, io, sys
+from keras_bert.cli.main import main
+for command in ("pretraining-data", "vocab"):
+    needed = {"pretraining-data": ["--vocab=v"], "vocab": ["--size=90"]}[command]
+    given = [command, "--input=x", "--output=y", *needed]
+    for arguments in (
+        [command, "--help"],
+        [command, "--input=x"],
+        [*given, "--bad-lines=perhaps"],
+        [*given, "--bad-linse=skip"],
+    ):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            main(arguments)
+print(*sorted(sys.modules))
+"""
+
+
+def test_help_and_wrong_flags_load_nothing():
+    result = run("-c", ANSWERS)
+    assert not set(result.stdout.split()) & HEAVY
+    assert result.stderr.count("\n") == 6 and result.stderr.count("--bad-linse") == 2
+
+
+@pytest.mark.parametrize(
+    "flags, sentence",
+    [
+        (["--max-lenght=64"], "There is no option --max-lenght"),
+        (["--max-length=4"], "--max-length is 4; at least 8 is needed."),
+        (["--pad", "--masking=dynamic"], "--pad needs static masks"),
+        (["--objective=clm"], "--objective is 'clm'; it should be mlm-nsp, mlm or span."),
+    ],
+)
+def test_a_wrong_flag_is_told_by_its_name(capsys, flags, sentence):
+    given = ["pretraining-data", "--input=x", "--vocab=y", "--output=z"]
+    assert main([*given, *flags]) == 2
+    assert capsys.readouterr().err.startswith(f"keras-bert: {sentence}")
