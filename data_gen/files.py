@@ -42,7 +42,7 @@ def head(path, size):
 
 def kind(head):
     """ "gzip", "parquet" or "text", told by a file's first bytes and not by its name."""
-    return "gzip" if head[:2] == _GZIP else "parquet" if head == _PARQUET else "text"
+    return "gzip" if head[:2] == _GZIP else "parquet" if head[:4] == _PARQUET else "text"
 
 
 def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
