@@ -12,6 +12,7 @@ depends on the content of its file alone. `data_gen.forms` says what a document 
 A job that wants nothing but the text of the files uses `ReadTexts`.
 """
 
+import dataclasses
 import hashlib
 from collections import Counter
 from typing import NamedTuple
@@ -166,7 +167,7 @@ def _blocks_of(span, reading, block_bytes, eval_below, digests):
     digests.clear()
     # Duplicates are counted as what they are: which of them is kept is not known yet.
     if reading.drop_duplicates:
-        reading = reading.but(drop_duplicates=False)
+        reading = dataclasses.replace(reading, drop_duplicates=False)
     for document in read(span, reading=reading, counts=counts):
         # The pieces of a very long line have one place in the file, and stay in one block.
         if block.size >= block_bytes and not span.stream and document.start >= block.end:

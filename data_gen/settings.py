@@ -155,7 +155,8 @@ class DataSettings(Reading, _RowSettings):
             "short_rate": 0.1 if self.objective == "mlm-nsp" else 0.0,
             "dupe_factor": 5 if self.masking == "static" else 1,
         }
-        return self.but(**{n: v for n, v in defaults.items() if getattr(self, n) is None})
+        left_open = {n: v for n, v in defaults.items() if getattr(self, n) is None}
+        return dataclasses.replace(self, **left_open)
 
     @functools.cached_property
     def reading(self):
