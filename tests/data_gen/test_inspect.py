@@ -15,16 +15,18 @@ from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
 from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from tests.undrawn import undrawn
 
 LENGTH = 48
 
 
 def make(corpus, files, output, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
-    make_pretraining_data(
-        input=files, vocab=corpus.vocabulary, output=output, form="lines",
-        beam_options=["--direct_num_workers=1"], **settings,
-    )  # fmt: skip
+    with undrawn():
+        make_pretraining_data(
+            input=files, vocab=corpus.vocabulary, output=output, form="lines",
+            beam_options=["--direct_num_workers=1"], **settings,
+        )  # fmt: skip
     return DataFolder.open(output)
 
 

@@ -1,6 +1,7 @@
 """Laws of the rows that a job writes, read back from its folder."""
 
 import collections
+import contextlib
 import json
 import logging
 import random
@@ -15,17 +16,19 @@ from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from tests.undrawn import undrawn
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
 
 
-def make(corpus, files, output, **kwargs):
+def make(corpus, files, output, *, is_drawn=False, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": PREDICTIONS, "dupe_factor": COPIES}
     settings |= {"item_bytes": 12_000, "form": "lines", "eval_fraction": 0.1}
     settings |= {"beam_options": ["--direct_num_workers=1"]}
-    return make_pretraining_data(
-        input=files, vocab=corpus.vocabulary, output=output, **(settings | kwargs)
-    )
+    with contextlib.nullcontext() if is_drawn else undrawn():
+        return make_pretraining_data(
+            input=files, vocab=corpus.vocabulary, output=output, **(settings | kwargs)
+        )
 
 
 def rows_of(path, split):
@@ -51,7 +54,7 @@ def restored(row):
 @pytest.fixture(scope="module")
 def made(corpus, corpus_files, tmp_path_factory):
     output = tmp_path_factory.mktemp("made") / "data"
-    card = make(corpus, corpus_files, output)
+    card = make(corpus, corpus_files, output, is_drawn=True)
     return card, {split: rows_of(output, split) for split in ("train", "eval")}, output
 
 
@@ -201,7 +204,7 @@ def test_the_objective_mlm_packs_whole_sentences(corpus, corpus_files, tmp_path)
 
 
 def test_the_objective_span_stores_boundaries(corpus, corpus_files, tmp_path):
-    make(corpus, corpus_files, tmp_path / "data", objective="span", dupe_factor=1)
+    make(corpus, corpus_files, tmp_path / "data", objective="span", dupe_factor=1, is_drawn=True)
     for row in rows_of(tmp_path / "data", "train"):
         masked = set(row["masked_lm_positions"])
         assert masked
@@ -216,7 +219,8 @@ def test_the_objective_span_stores_boundaries(corpus, corpus_files, tmp_path):
 
 
 def test_dynamic_rows_are_unmasked(corpus, corpus_files, tmp_path):
-    card = make(corpus, corpus_files, tmp_path / "data", masking="dynamic", dupe_factor=1)
+    options = {"masking": "dynamic", "dupe_factor": 1}
+    card = make(corpus, corpus_files, tmp_path / "data", **options, is_drawn=True)
     for row in rows_of(tmp_path / "data", "train"):
         assert set(row) == {"input_ids", "segment_lengths", "next_sentence_labels"}
         assert corpus.vocabulary.mask_id not in row["input_ids"]
@@ -262,12 +266,11 @@ def test_another_seed_gives_other_rows_of_the_same_documents(corpus, corpus_file
     assert not set(other.values()) & set(expected.values())
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_the_same_bytes_with_several_processes(corpus, made, tmp_path, workers):
+def test_the_same_bytes_with_several_processes(corpus, made, tmp_path):
     """The files have other names, are given one by one, and in another order."""
     corpus.write(tmp_path / "text", names="hgfedcba")
     files = [str(tmp_path / "text" / f"{name}.txt") for name in "cahbgdfe"]
-    make(corpus, files, tmp_path / "data", beam_options=[f"--direct_num_workers={workers}"])
+    make(corpus, files, tmp_path / "data", beam_options=["--direct_num_workers=4"])
     assert shard_bytes(tmp_path / "data") == shard_bytes(made[2])
 
 

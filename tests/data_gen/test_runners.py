@@ -18,6 +18,7 @@ from data_gen.blocks import Window
 from data_gen.job import Job
 from data_gen.pretraining_data import add_steps, make_pretraining_data
 from data_gen.settings import DataSettings
+from tests.undrawn import undrawn
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -41,11 +42,12 @@ def test_a_portable_job_service_with_workers_of_their_own_gives_the_same_bytes(
         ],
     }
     for name, options in runners.items():
-        make_pretraining_data(
-            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / name, form="lines",
-            dupe_factor=1, item_bytes=20_000, drop_duplicates=True, replacement="unigram",
-            beam_options=options,
-        )  # fmt: skip
+        with undrawn():
+            make_pretraining_data(
+                input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / name, form="lines",
+                dupe_factor=1, item_bytes=20_000, drop_duplicates=True, replacement="unigram",
+                beam_options=options,
+            )  # fmt: skip
     assert shard_bytes(tmp_path / "local") == shard_bytes(tmp_path / "portable") != {}
 
 
