@@ -5,7 +5,6 @@
 Only descriptors, hashes and counts go from worker to worker; text, tokens and rows never do.
 """
 
-import json
 import math
 import os
 
@@ -23,8 +22,6 @@ from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
-from keras_bert.errors import InputError
-from keras_bert.records.folder import CARD
 from keras_bert.settings import takes
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -35,7 +32,7 @@ _BYTES_A_WORKER = 64 << 20
 
 @takes(DataSettings)
 def make_pretraining_data(*, lowercase=None, beam_options=(), **settings):
-    """Makes a folder of pre-training rows from text, and returns its dataset card (a dict).
+    """Makes a folder of pre-training rows from text, and returns its `DatasetCard`.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are
     called and however many workers there are.
@@ -61,16 +58,13 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), **settings):
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with Progress() as progress:
         windows = documents.find(job.input, job.form)
-        folder = OutputFolder(job.output, force=job.force)
-        progress.follow(folder, files=len({window.path for window in windows}))
-        try:
-            return _make(job, windows, folder, beam_options)
-        except InputError:
-            folder.discard()
-            raise
-        except KeyboardInterrupt as stop:
-            stop.args = (_how_far(folder),)
-            raise
+        with OutputFolder(job.output, force=job.force) as folder:
+            progress.follow(folder, files=len({window.path for window in windows}))
+            try:
+                return _make(job, windows, folder, beam_options)
+            except KeyboardInterrupt as stop:
+                stop.args = (_how_far(folder),)
+                raise
 
 
 def _make(job, windows, folder, beam_options):
@@ -84,7 +78,7 @@ def _make(job, windows, folder, beam_options):
         [f"--direct_num_workers={workers}", *beam_options],
         meanwhile=load_matplotlib,
     )
-    card = json.loads(folder.read(CARD))
+    card = folder.card()
     if job.compression is None:  # tfds has no compressed records
         folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
         folder.write(tfds_metadata.FEATURES, tfds_metadata.features(job.spec))

@@ -1,31 +1,42 @@
 """What a worker sends on about the shards that it wrote."""
 
+import os
+
 import numpy as np
+import pytest
 from apache_beam.transforms.window import WindowedValue
 
 from data_gen import work_items
 from data_gen.documents import blocks, find
 from data_gen.job import Job
+from data_gen.output_folder import IN_PROGRESS, OutputFolder
 from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.unigrams import CountUnigrams
+from keras_bert.errors import InputError
 
 
-def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(
-    corpus, corpus_files, tmp_path
-):
+@pytest.fixture
+def job(corpus, corpus_files, tmp_path):
     settings = DataSettings(
         input=[corpus_files], vocab="given", output=str(tmp_path), dupe_factor=1,
         eval_fraction=0.1, item_bytes=5_000,
     )  # fmt: skip
-    job = Job.of_settings(settings, vocabulary=corpus.vocabulary)
+    return Job.of_settings(settings, vocabulary=corpus.vocabulary)
+
+
+def items_of(corpus_files, job):
     eval_below = work_items.eval_limit(job.eval_fraction)
     found = [
         block
         for window in find(corpus_files, "lines")
         for block in blocks(window, block_bytes=1_000, eval_below=eval_below)
     ]
-    items = work_items.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
+    return work_items.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
+
+
+def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(corpus_files, job):
+    items = items_of(corpus_files, job)
     assert len(items) > 10
     writer, counter = WriteShard(job), CountUnigrams(job)
     sent = []
@@ -42,3 +53,15 @@ def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(
     # Every word of the corpus stands in it once, and the train split has those of its documents.
     assert unigrams.max() == 1
     assert unigrams.sum() == statistics.counters["train/tokens_of_text"] > 1000
+
+
+def test_a_worker_that_outlives_its_job_writes_nothing_beside_the_next(corpus_files, job, tmp_path):
+    item, *_ = items_of(corpus_files, job)
+    worker = WriteShard(job)
+    with OutputFolder(tmp_path, force=False):
+        worker.setup()
+        worker.start_bundle()
+    (tmp_path / IN_PROGRESS).write_text("another job's")
+    with pytest.raises(InputError, match="is another job's by now"):
+        list(worker.process(item) or ())
+    assert os.listdir(tmp_path) == [IN_PROGRESS]
