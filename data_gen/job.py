@@ -41,8 +41,9 @@ class Job(DataSettings):
         opened, lowercase = open_vocabulary(given, lowercase=lowercase)
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)
-        filled = settings.filled()
-        return cls(**filled.part(DataSettings), vocabulary=opened, lowercase=lowercase)
+        values = settings.filled().part(DataSettings)
+        values["output"] = values["output"].rstrip("/")
+        return cls(**values, vocabulary=opened, lowercase=lowercase)
 
     @property
     def max_tokens(self):
