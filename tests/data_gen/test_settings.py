@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from data_gen.job import Job
 from data_gen.pretraining_data import make_pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
@@ -57,6 +58,11 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
 def test_settings_that_do_not_go_together_are_one_sentence(given, message):
     with pytest.raises(InputError, match=message):
         DataSettings.of(GIVEN | given)
+
+
+def test_a_slash_after_the_output_is_no_part_of_it(corpus):
+    settings = DataSettings.of(GIVEN | {"output": "o/"})
+    assert Job.of_settings(settings, vocabulary=corpus.vocabulary).output == "o"
 
 
 def test_one_path_is_a_list_of_one():
