@@ -6,9 +6,8 @@ from data_gen.settings import DataSettings
 from keras_bert.errors import InputError
 from keras_bert.masking import Masker
 from keras_bert.records import compact, padded
-from keras_bert.text.piece_counts import read_counts
-from keras_bert.text.tokenizer_folder import open_vocabulary
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import open_vocabulary, read_counts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

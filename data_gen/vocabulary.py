@@ -21,11 +21,11 @@ from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
 from keras_bert.settings import takes
-from keras_bert.text.learn_bpe import learn_bpe
-from keras_bert.text.learn_wordpiece import learn_wordpiece
-from keras_bert.text.piece_counts import counts_path, counts_text
-from keras_bert.text.tokenizer_folder import folder_files
-from keras_bert.text.vocabulary import FILE, Vocabulary
+from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.piece_counts import counts_path
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import output_texts, write_vocabulary
+from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
 _BYTES_A_WORKER = 32 << 20
@@ -94,7 +94,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
         if FileSystems.exists(aside):
             FileSystems.delete([aside])
     vocabulary = _learn(counts, settings)
-    _write_vocabulary(output, vocabulary, settings, lowercase=lowercase)
+    _write_vocabulary(output, vocabulary, lowercase=lowercase)
     return LearnedVocabulary(
         vocabulary,
         words=counters["words"],
@@ -127,14 +127,12 @@ def _learn(counts, settings):
     )
 
 
-def _write_vocabulary(output, vocabulary, settings, *, lowercase):
-    is_bpe = settings.algorithm == "bpe"
-    if is_bpe:
-        for name, text in folder_files(vocabulary, lowercase=lowercase).items():
-            _write(f"{output}/{name}", text)
-    else:
-        _write(output, vocabulary.files()[FILE])
-    _write(counts_path(output, is_folder=is_bpe), counts_text(vocabulary))
+def _write_vocabulary(output, vocabulary, *, lowercase):
+    if "://" not in output:
+        write_vocabulary(output, vocabulary, lowercase=lowercase)
+        return
+    for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
+        _write(path, text)
 
 
 class CountWords(beam.DoFn):

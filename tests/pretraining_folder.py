@@ -14,11 +14,12 @@ from keras_bert.records import compact
 from keras_bert.records.dataset_card import FORMAT_VERSION
 from keras_bert.records.folder import CARD, COMPLETED, shard_name
 from keras_bert.records.specs import SPAN_FEATURES
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 WORDS = 20
 MAX_LENGTH, MAX_PREDICTIONS = 16, 3
-VOCABULARY = Vocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
 
 
 def make_data_folder(

@@ -2,14 +2,11 @@
 
 from keras_bert.errors import InputError
 from keras_bert.records.dataset_card import SPLITS, DatasetCard
-from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
 NAME = "pretraining_data"
 CARD = "dataset_card.json"
 COMPLETED = "COMPLETED"
-# The files of the vocabulary of either kind.
-VOCABULARY_FILES = (*Vocabulary.FILES, *BpeVocabulary.FILES)
 
 
 def shard_name(split, index, count, compression=None):
@@ -76,11 +73,14 @@ class DataFolder:
         return paths
 
     def vocabulary(self):
-        """The `Vocabulary` (or `BpeVocabulary`) that made the rows: a copy lies in the folder."""
-        has_merges = _gfile().exists(_join(self.path, BpeVocabulary.FILES[-1]))
-        kind = BpeVocabulary if has_merges else Vocabulary
-        files = {name: _read(_join(self.path, name)) for name in kind.FILES}
-        return kind.from_files(files, folder=self.path)
+        """The `Vocabulary` that made the rows: a copy lies in the folder."""
+        paths = {name: _join(self.path, name) for name in VOCABULARY_FILES}
+        contents = {name: _read(path) for name, path in paths.items() if _gfile().exists(path)}
+        if not contents:
+            raise InputError(
+                f"there is no vocabulary in {self.path}: run keras-bert pretraining-data again"
+            )
+        return parse_vocabulary(contents, folder=self.path)
 
     def check_vocabulary(self, vocabulary):
         """Raises `InputError` unless these rows were made with this vocabulary."""
