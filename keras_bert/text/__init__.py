@@ -1,16 +1,18 @@
 """Vocabularies and tokenizers: from strings to ids, the same way in every stage.
 
 Importing this package loads neither TensorFlow nor TensorFlow Text: a name brings its module in
-when it is first used, so that code which needs only the vocabulary stays light.
+when it is first used, so that code which needs only the vocabulary stays light. No module is called
+like a public name: once loaded, it would stand in its place.
 """
 
 from importlib import import_module
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
+    "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
-    "learn_wordpiece": "keras_bert.text.learn_wordpiece",
-    "learn_bpe": "keras_bert.text.learn_bpe",
+    "learn_wordpiece": "keras_bert.text.wordpiece_learner",
+    "learn_bpe": "keras_bert.text.bpe_learner",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Tokens": "keras_bert.text.offsets",
 }

@@ -1,9 +1,7 @@
-"""Byte-pair encoding: the vocabulary with its merges, and what encoding by merges means."""
+"""The vocabulary of byte-pair encoding, and what encoding by merges means."""
 
-import hashlib
 import json
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -13,10 +11,7 @@ from keras_bert.text.vocabulary import (
     SPECIAL_PIECES,
     UNK,
     Vocabulary,
-    decode,
     index_pieces,
-    read_bytes,
-    write_aside,
 )
 
 # Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
@@ -37,6 +32,7 @@ class BpeVocabulary(Vocabulary):
         counts: as for `Vocabulary`.
     """
 
+    algorithm = "bpe"
     FILES = (VOCAB_FILE, MERGES_FILE)
 
     def __init__(self, pieces, merges, counts=None):
@@ -46,31 +42,28 @@ class BpeVocabulary(Vocabulary):
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
 
     @classmethod
-    def from_folder(cls, folder):
-        """Reads `vocab.json` (piece -> id) and `merges.txt` (a pair a line)."""
-        files = {name: read_bytes(Path(folder) / name) for name in cls.FILES}
-        return cls.from_files(files, folder=folder)
+    def from_texts(cls, vocab, merges, *, sources):
+        """From the texts of a `vocab.json` (piece -> id) and a `merges.txt` (a pair a line).
 
-    @classmethod
-    def from_files(cls, files, *, folder):
-        vocab, merges = (f"{folder}/{name}" for name in cls.FILES)
-        text = decode(files[VOCAB_FILE], vocab, what="a JSON object of piece and id")
-        _refuse_other_kinds(text, folder)
-        pieces = _parse_pieces(text, vocab)
-        index_pieces(pieces, name=vocab, unit="id")
-        text = decode(files[MERGES_FILE], merges, what="a pair of pieces a line")
-        pairs = _parse_merges(text, merges)
+        `sources` are what errors call the two.
+        """
+        vocab_source, merges_source = sources
+        _refuse_other_kinds(vocab, vocab_source)
+        pieces = _parse_pieces(vocab, vocab_source)
+        index_pieces(pieces, name=vocab_source, unit="id")
+        pairs = _parse_merges(merges, merges_source)
         try:
             return cls(pieces, pairs)
         except InputError as error:
-            raise InputError(f"{merges} does not fit {VOCAB_FILE}: {error}") from None
+            raise InputError(f"{merges_source} does not fit {VOCAB_FILE}: {error}") from None
 
-    def save(self, folder):
-        """Writes `vocab.json` and `merges.txt`."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in self.files().items():
-            write_aside(folder / name, text)
+    def files(self):
+        vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
+        merges = "".join(f"{left} {right}\n" for left, right in self.merges)
+        return {VOCAB_FILE: f"{vocab}\n", MERGES_FILE: f"{_VERSION_LINE}\n{merges}"}
+
+    def __reduce__(self):  # into a Beam worker without the derived tables
+        return type(self), (self.pieces, self.merges, self.counts)
 
     def piece_text(self, id):
         return self.piece(id).removesuffix(END_OF_WORD)
@@ -82,27 +75,6 @@ class BpeVocabulary(Vocabulary):
             return "(end of word)"
         ends = piece.endswith(END_OF_WORD) or id in self.special_ids
         return piece.removesuffix(END_OF_WORD) if ends else f"{piece}@@"
-
-    def files(self):
-        vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
-        merges = "".join(f"{left} {right}\n" for left, right in self.merges)
-        return {VOCAB_FILE: f"{vocab}\n", MERGES_FILE: f"{_VERSION_LINE}\n{merges}"}
-
-    def __reduce__(self):
-        return type(self), (self.pieces, self.merges, self.counts)
-
-    @cached_property
-    def sha256(self):
-        """The SHA-256 of the pieces in their order and of the merges in theirs."""
-        text = "\n".join([*self.pieces, *map(" ".join, self.merges)])
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-    @property
-    def continuations(self):
-        """What a WordPiece vocabulary has, and this one has not."""
-        raise AttributeError(
-            "Whether a BPE piece continues a word is told by the piece before it. Use word_starts."
-        )
 
     @property
     def starts_word(self):
@@ -125,6 +97,9 @@ class BpeVocabulary(Vocabulary):
             else:
                 parts.append(piece)
         return "".join(parts).removesuffix(" ")
+
+    def _identity(self):
+        return [*self.pieces, *map(" ".join, self.merges)]
 
     def encode_word(self, word):
         """The pieces of a word: the definition of encoding by merges.
@@ -179,16 +154,16 @@ def is_own_kind(vocab):
     return END_OF_WORD in vocab or json.dumps(END_OF_WORD)[1:-1] in vocab
 
 
-def _refuse_other_kinds(text, folder):
+def _refuse_other_kinds(text, source):
     """`InputError` where a `vocab.json` is of byte-pair encoding of another kind."""
     if "\u0120" in text or "\\u0120" in text:  # how byte-level BPE writes a space
         raise InputError(
-            f"{folder} holds a vocabulary of byte-level BPE, as GPT-2 and RoBERTa have; this "
+            f"{source} holds a vocabulary of byte-level BPE, as GPT-2 and RoBERTa have; this "
             "library reads WordPiece (BERT's) and its own byte-pair encoding only."
         )
     if not is_own_kind(text):
         raise InputError(
-            f"{folder} holds byte-pair encoding of a kind that this library does not read: its "
+            f"{source} holds byte-pair encoding of a kind that this library does not read: its "
             f"pieces end words with no {END_OF_WORD!r} (U+2017)."
         )
 

@@ -5,17 +5,18 @@ import re
 import tensorflow as tf
 
 from keras_bert.text.bpe import BytePairEncoding
-from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.normalization import normalize
 from keras_bert.text.offsets import Tokens, to_source
-from keras_bert.text.tokenizer_folder import open_vocabulary, read_folder, write_folder
+from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
 from keras_bert.text.wordpiece import WordPiece
+
+_ALGORITHMS = {"wordpiece": WordPiece, "bpe": BytePairEncoding}
 
 
 class Tokenizer(tf.Module):
     """Exactly the ids of the original BERT tokenizer (google-research/bert, `tokenization.py`).
 
-    With a `BpeVocabulary`, the words of that tokenizer are encoded by merges instead.
+    With a vocabulary of byte-pair encoding, its words are encoded by merges instead.
 
     Works eagerly, in `tf.data` and in an exported graph, on batches: a thousand texts at a time
     are some thirty times faster than one by one. "[MASK]" and its like written in a text are
@@ -30,14 +31,15 @@ class Tokenizer(tf.Module):
         super().__init__()
         self.vocabulary = vocabulary
         self.lowercase = lowercase
-        algorithm = BytePairEncoding if isinstance(vocabulary, BpeVocabulary) else WordPiece
-        self._pieces = algorithm(vocabulary)
+        self._pieces = _ALGORITHMS[vocabulary.algorithm](vocabulary)
 
     @classmethod
     def from_vocab(cls, vocabulary, lowercase=None):
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
         Where `lowercase` is None, it is as the folder says, and True where nothing does.
+
+        Raises `InputError` where it cannot be opened so (see `open_vocabulary`).
         """
         vocabulary, lowercase = open_vocabulary(vocabulary, lowercase=lowercase)
         return cls(vocabulary, lowercase=lowercase)
@@ -45,9 +47,8 @@ class Tokenizer(tf.Module):
     @classmethod
     def from_folder(cls, folder):
         """From a Hugging Face tokenizer folder, BERT's or one that `save` wrote."""
-        vocabulary, lowercase = read_folder(folder)
-        # As Hugging Face takes it where nothing is said.
-        return cls(vocabulary, lowercase=lowercase is not False)
+        vocabulary, lowercase = open_folder(folder)
+        return cls(vocabulary, lowercase=lowercase)
 
     def __len__(self):
         return len(self.vocabulary)

@@ -1,38 +1,37 @@
-"""The vocabulary: which pieces there are, and which id each has."""
+"""What every vocabulary tells: its pieces and their ids, and where words begin."""
 
+import abc
 import hashlib
-import os
 import re
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from keras_bert.errors import InputError
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION_PREFIX = "##"
-FILE = "vocab.txt"
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
 MAX_WORD_LENGTH = 200
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
-class Vocabulary:
-    """A WordPiece vocabulary: pieces in the order of their ids.
+class Vocabulary(abc.ABC):
+    """Pieces in the order of their ids.
+
+    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `Vocabulary.from_file` opens
+    either.
 
     Args:
         pieces: strings, the special ones ([PAD], [UNK], [CLS], [SEP], [MASK]) among them, each
-            once. A piece that begins with "##" continues a word.
+            once.
         counts: None, or int64 (V,), how often each piece stands in the text that the vocabulary
             was learned from. No part of the vocabulary's identity.
-
-    `FILES` names the files that a vocabulary of this class is in a folder.
 
     Raises `keras_bert.errors.InputError` when the pieces cannot be a vocabulary.
     """
 
-    FILES = (FILE,)
+    algorithm: str  # "wordpiece" or "bpe"
+    FILES: tuple[str, ...]  # the names of the files that `files` gives
 
     def __init__(self, pieces, counts=None):
         self.pieces = tuple(pieces)
@@ -46,47 +45,47 @@ class Vocabulary:
                 )
         self.counts = counts
 
-    @classmethod
-    def from_file(cls, path):
-        """Reads a `vocab.txt`: UTF-8, one piece a line, the line number (from 0) being the id.
-
-        Of a folder, reads the vocabulary in it, of either kind (see `read_folder` of
-        `keras_bert.text.tokenizer_folder`).
-        """
-        path = Path(path)
-        if path.is_dir():
-            from keras_bert.text.tokenizer_folder import read_folder
-
-            return read_folder(path)[0]
-        if path.suffix == ".json" or path.name == "merges.txt":
-            raise InputError(
-                f"{path} alone is no vocabulary; give a {FILE}, or the folder that {path.name} "
-                "lies in."
-            )
-        return cls._from_lines(read_bytes(path), path=path)
-
-    @classmethod
-    def from_files(cls, files, *, folder):
-        """From the content of `FILES`, name -> bytes, as they lie in `folder` (for messages)."""
-        return cls._from_lines(files[FILE], path=f"{folder}/{FILE}")
-
     @staticmethod
-    def _from_lines(data, *, path):
-        lines = decode(data, path, what="one piece a line").removesuffix("\n").split("\n")
-        if "" in lines:
-            raise InputError(
-                f"{path}, line {lines.index('') + 1} is empty; every line is one piece."
-            )
-        index_pieces(lines, name=str(path), unit="line")  # so that errors name file and line
-        return Vocabulary(lines)
+    def from_file(path):
+        """Opens a `vocab.txt`, or the vocabulary of either kind in a folder."""
+        from keras_bert.text.vocabulary_files import read_vocabulary
+
+        return read_vocabulary(path)
 
     def save(self, path):
-        """Writes `vocab.txt`, aside first, so that a broken run leaves no half vocabulary."""
-        write_aside(path, self.files()[FILE])
+        """Writes what `from_file` opens: a `vocab.txt`, or for byte-pair encoding a folder.
 
+        Whether text is to be lowered is not in it; `Tokenizer.save` says it too.
+        """
+        from keras_bert.text.vocabulary_files import save_vocabulary
+
+        save_vocabulary(path, self)
+
+    @abc.abstractmethod
     def files(self):
-        """The files that the vocabulary is in a folder, which `from_files` reads: name -> text."""
-        return {FILE: "".join(f"{piece}\n" for piece in self.pieces)}
+        """The files that the vocabulary is written as: name -> text."""
+
+    @abc.abstractmethod
+    def piece_text(self, id):
+        """What the piece with this id stands for, without the mark of where in a word it is."""
+
+    @property
+    @abc.abstractmethod
+    def starts_word(self):
+        """(V,) bool: True where a word starts with the piece, whatever stands before it."""
+
+    @property
+    @abc.abstractmethod
+    def ends_word(self):
+        """(V,) bool: True where a word starts after the piece, whatever comes."""
+
+    @abc.abstractmethod
+    def join(self, ids):
+        """The text of a sequence of ids, as far as pieces tell it: words parted by one space."""
+
+    @abc.abstractmethod
+    def _identity(self):
+        """The strings that make the vocabulary what it is, in their order."""
 
     def __len__(self):
         return len(self.pieces)
@@ -101,10 +100,7 @@ class Vocabulary:
         return hash(self.sha256)
 
     def __repr__(self):
-        return f"Vocabulary({len(self)} pieces, sha256 {self.sha256[:12]}…)"
-
-    def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.pieces, self.counts)
+        return f"{type(self).__name__}({len(self)} pieces, sha256 {self.sha256[:12]}…)"
 
     def id(self, piece):
         """The id of a piece; ValueError when there is none."""
@@ -117,11 +113,6 @@ class Vocabulary:
         if not 0 <= id < len(self.pieces):
             raise ValueError(f"Ids go from 0 to {len(self.pieces) - 1}. Received: {id}")
         return self.pieces[id]
-
-    def piece_text(self, id):
-        """What the piece with this id stands for, without the mark of where in a word it is."""
-        piece = self.piece(id)
-        return piece.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else piece
 
     def piece_name(self, id):
         """What a person reads where the piece with this id stands for itself, as in a list."""
@@ -156,28 +147,12 @@ class Vocabulary:
         )
 
     @cached_property
-    def continuations(self):
-        """(V,) bool: True where the piece continues a word ("##ing")."""
-        prefix = CONTINUATION_PREFIX
-        return np.array([p.startswith(prefix) and p != prefix for p in self.pieces], dtype=np.bool_)
-
-    @cached_property
     def stands_alone(self):
         """(V,) bool: True for special pieces but [UNK], which stands for text."""
         alone = np.zeros(len(self), dtype=np.bool_)
         alone[self.special_ids] = True
         alone[self.unk_id] = False
         return alone
-
-    @property
-    def starts_word(self):
-        """(V,) bool: True where a word starts with the piece, whatever stands before it."""
-        return ~self.continuations
-
-    @property
-    def ends_word(self):
-        """(V,) bool: True where a word starts after the piece, whatever comes."""
-        return self.stands_alone
 
     @cached_property
     def _word_marks(self):
@@ -196,63 +171,10 @@ class Vocabulary:
         starts[..., 1:] |= (marks >= 2)[..., :-1]
         return starts
 
-    def join(self, ids):
-        """The text of a sequence of ids, as far as pieces tell it: words parted by one space."""
-        words = []
-        for id in ids:
-            if self.continuations[id] and words:
-                words[-1] += self.piece_text(id)
-            else:
-                words.append(self.pieces[id])
-        return " ".join(words)
-
     @cached_property
     def sha256(self):
-        """What dataset cards and models compare: the SHA-256 of the pieces in their order."""
-        return hashlib.sha256("\n".join(self.pieces).encode("utf-8")).hexdigest()
-
-
-def write_aside(path, text):
-    """Writes a text file whole or not at all."""
-    path = Path(path)
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        aside.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(aside, path)
-    except OSError as error:
-        raise InputError(f"{path} could not be written: {error.strerror}.") from error
-
-
-def read_bytes(path):
-    """The content of a vocabulary's file; `InputError` where it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"The vocabulary {path} could not be read: {error.strerror}; give a {FILE}, or a "
-            "folder with a vocabulary."
-        ) from error
-
-
-def decode(data, path, *, what):
-    """The text of a vocabulary's file; `InputError` names file and line (`what` was expected)."""
-    if not data:
-        raise InputError(f"The vocabulary {path} is empty; {what} was expected.")
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise InputError(
-            f"{path}, line 1 begins with a byte order mark; save the file as UTF-8 without one."
-        )
-    if b"\r\n" in data:
-        number = data[: data.index(b"\r\n")].count(b"\n") + 1
-        raise InputError(
-            f"{path}, line {number} has a Windows line end; "
-            "save the file with Unix line ends (a newline only)."
-        )
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number = data[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}, line {number} is not UTF-8.") from error
+        """What dataset cards and models compare: a hash of the pieces (and merges) in order."""
+        return hashlib.sha256("\n".join(self._identity()).encode("utf-8")).hexdigest()
 
 
 def index_pieces(pieces, *, name, unit):

@@ -13,7 +13,7 @@ class WordPiece(tf.Module):
     """Greedy longest-match-first pieces of normalized texts.
 
     Args:
-        vocabulary: `Vocabulary`.
+        vocabulary: `WordPieceVocabulary`.
     """
 
     def __init__(self, vocabulary):

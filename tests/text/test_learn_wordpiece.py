@@ -5,13 +5,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.text.learn_wordpiece import learn_wordpiece, longest_pieces
 from keras_bert.text.merges import learn_merges
-from keras_bert.text.normalization import WordSplitter, normalize
 from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_learner import learn_wordpiece, longest_pieces
 
 WORDS = Counter(
     "the cat sat on the mat and the other cats sat on other mats while the rattling chatter of "
@@ -152,20 +150,11 @@ def test_bad_counts_are_refused():
             learn_wordpiece(counts, size=20)
 
 
-def word_counts(paths):
-    splitter, counts = WordSplitter(), Counter()
-    for path in paths:
-        lines = tf.constant(path.read_text(encoding="utf-8").split("\n"))
-        counts.update(splitter.words(normalize(lines, lowercase=True)))
-    return {word.decode(): count for word, count in counts.items()}
-
-
-def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(shared_data):
+def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(books, shared_data):
     """Mean pieces a word within 1 %; for 30,000 pieces see benchmarks/vocabulary_learning.py."""
     tokenizers = pytest.importorskip("tokenizers", reason="NOT TESTED: there is no tokenizers")
-    books = sorted((shared_data / "books").glob("*.txt"))
     left_out = shared_data / "books" / "emma.txt"
-    counts = word_counts([book for book in books if book != left_out])
+    counts = books.counts(*(path for path in books.paths if path != left_out))
     ours = learn_wordpiece(counts, size=8000)
     theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
     theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
@@ -174,7 +163,7 @@ def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(shared_data):
     )
     theirs.train_from_iterator((" ".join([word] * n) for word, n in counts.items()), trainer)
     assert len(ours) == theirs.get_vocab_size() == 8000
-    words = word_counts([left_out])
+    words = books.counts(left_out)
     lengths = []
     for pieces in (set(ours.pieces), set(theirs.get_vocab())):
         lengths.append(sum(len(longest_pieces(word, pieces)) * n for word, n in words.items()))

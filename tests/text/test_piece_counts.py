@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
-from keras_bert.text.piece_counts import counts_path, counts_text, read_counts
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.piece_counts import counts_path, counts_text
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary_files import read_counts
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-VOCABULARY = Vocabulary(
+VOCABULARY = WordPieceVocabulary(
     [*SPECIAL_PIECES, "the", "a\tb", "##s"], counts=[0, 7, 0, 0, 0, 2**40, 3, 0]
 )
 

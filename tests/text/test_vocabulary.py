@@ -7,13 +7,14 @@ import pytest
 
 from keras_bert.errors import InputError
 from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PIECES = [*SPECIAL_PIECES, "[unused0]", "play", "##ing", "##", "#", "well"]
 
 
 @pytest.fixture
 def vocabulary():
-    return Vocabulary(PIECES)
+    return WordPieceVocabulary(PIECES)
 
 
 def test_ids_are_places(vocabulary):
@@ -73,13 +74,13 @@ def test_saved_and_read_back_and_pickled(vocabulary, tmp_path):
 
 def test_the_hash_tells_order_and_pieces_apart(vocabulary):
     swapped = [*PIECES[:-2], PIECES[-1], PIECES[-2]]
-    assert Vocabulary(swapped).sha256 != vocabulary.sha256
-    assert Vocabulary(PIECES, counts=range(len(PIECES))).sha256 == vocabulary.sha256
+    assert WordPieceVocabulary(swapped).sha256 != vocabulary.sha256
+    assert WordPieceVocabulary(PIECES, counts=range(len(PIECES))).sha256 == vocabulary.sha256
 
 
 def test_pieces_with_unusual_line_breaks_stay_whole(tmp_path):
     pieces = [*SPECIAL_PIECES, "a\u2028b", "\x85", "\x0c"]
-    Vocabulary(pieces).save(tmp_path / "vocab.txt")
+    WordPieceVocabulary(pieces).save(tmp_path / "vocab.txt")
     assert Vocabulary.from_file(tmp_path / "vocab.txt").pieces == tuple(pieces)
 
 
@@ -112,4 +113,4 @@ def test_missing_files_and_folders_are_refused(tmp_path):
 
 def test_counts_must_fit():
     with pytest.raises(ValueError, match="one number a piece"):
-        Vocabulary(PIECES, counts=[1, 2, 3])
+        WordPieceVocabulary(PIECES, counts=[1, 2, 3])

@@ -6,8 +6,9 @@ import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.text.merges import learn_merges
-from keras_bert.text.vocabulary import CONTINUATION_PREFIX, SPECIAL_PIECES, UNK, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK
 from keras_bert.text.word_counts import checked_counts, limit_alphabet
+from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
 # Merges leave pieces behind that were only steps on the way to longer ones: of 8,000 pieces learned
 # from 10 MB of novels 322 are never used. So a tenth more are learned than wanted, and the least
@@ -28,11 +29,11 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
             one are [UNK] and teach nothing.
         unused: how many slots named [unused0], [unused1], … to leave for pieces added later.
 
-    Returns a `Vocabulary` that knows its counts: the special pieces, then the others by falling
-    count of use in the text (equal counts by code points), then the unused slots. Every character
-    of the alphabet is a piece, at the start of a word and, unless it is only ever a word of its
-    own, within one. Among equally frequent pairs the one that is smallest when compared by its
-    right piece, then by its left one, is merged first.
+    Returns a `WordPieceVocabulary` that knows its counts: the special pieces, then the others by
+    falling count of use in the text (equal counts by code points), then the unused slots. Every
+    character of the alphabet is a piece, at the start of a word and, unless it is only ever a word
+    of its own, within one. Among equally frequent pairs the one that is smallest when compared by
+    its right piece, then by its left one, is merged first.
 
     Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
     """
@@ -68,7 +69,8 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     use[UNK] = lost
     slots = [f"[unused{i}]" for i in range(unused)]
     pieces = [*SPECIAL_PIECES, *pieces, *slots]
-    return Vocabulary(pieces, counts=np.array([use[piece] for piece in pieces], dtype=np.int64))
+    found = np.array([use[piece] for piece in pieces], dtype=np.int64)
+    return WordPieceVocabulary(pieces, counts=found)
 
 
 def _count_use(counts, pieces):

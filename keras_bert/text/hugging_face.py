@@ -1,0 +1,163 @@
+"""What Hugging Face's `tokenizer_config.json` and `tokenizer.json` say, read and written.
+
+Dictionaries in, dictionaries out: who reads and writes files is `keras_bert.text.vocabulary_files`.
+"""
+
+import json
+
+from keras_bert.errors import InputError
+from keras_bert.text.bpe_vocabulary import END_OF_WORD
+from keras_bert.text.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_PIECES, UNK, index_pieces
+from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
+
+# Where a word ends: before white space, after a punctuation mark, before one. What counts as one
+# is BERT's choice: Unicode's, and all of ASCII that is no letter, digit or space.
+_PUNCTUATION = r"\p{P}$+<=>^`|~"
+_WORD_END = rf"(?<=\S)(?=\s|\z)|(?<=[{_PUNCTUATION}])(?=\S)|(?<=\S)(?=[{_PUNCTUATION}])"
+
+
+def case_of(config, tokenizer, *, source):
+    """Whether a folder's model is uncased; None where nothing says.
+
+    Args:
+        config, tokenizer: what its `tokenizer_config.json` and `tokenizer.json` hold; {} where
+            there is no such file.
+        source: what errors call the folder.
+
+    Raises `InputError` where they ask for ids which this library does not give.
+    """
+    bert = _bert_normalizer(tokenizer)
+    says = {**{key: bert[key] for key in ("strip_accents",) if key in bert}, **config}
+    said = config.get("do_lower_case", bert.get("lowercase"))
+    lowercase = said is not False
+    chinese = config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True))
+    if says.get("strip_accents") not in (None, lowercase):
+        raise InputError(
+            f"{source} asks for strip_accents={says['strip_accents']} with "
+            f"do_lower_case={lowercase}; this tokenizer drops accents exactly when it lowers the "
+            "case, as the original BERT does."
+        )
+    if not chinese:
+        raise InputError(
+            f"{source} asks for tokenize_chinese_chars=false; this tokenizer makes a word of every "
+            "CJK character, as the original BERT does."
+        )
+    return said if said is None else bool(said)
+
+
+def wordpiece_of(tokenizer, *, source):
+    """The vocabulary of a `tokenizer.json` that stands alone, as transformers 5 saves BERT's."""
+    model = tokenizer.get("model") or {}
+    if "ByteLevel" in json.dumps([tokenizer.get("pre_tokenizer"), tokenizer.get("decoder")]):
+        raise InputError(
+            f"{source} holds a tokenizer of byte-level BPE, as GPT-2 and RoBERTa have; this "
+            "library reads WordPiece (BERT's) and its own byte-pair encoding only."
+        )
+    prefix = model.get("continuing_subword_prefix")
+    if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
+        raise InputError(
+            f"{source} holds a tokenizer of type {model.get('type')}, continuing words with "
+            f"{prefix!r}; WordPiece with {CONTINUATION_PREFIX!r} was expected."
+        )
+    ids = {**model["vocab"], **{t["content"]: t["id"] for t in tokenizer.get("added_tokens", ())}}
+    pieces = sorted(ids, key=ids.get)
+    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+        raise InputError(f"{source} must give every piece an id, from 0 on and none twice.")
+    index_pieces(pieces, name=source, unit="id")
+    return WordPieceVocabulary(pieces)
+
+
+def tokenizer_config(vocabulary, *, lowercase):
+    """The content of `tokenizer_config.json` for a vocabulary of either kind."""
+    classes = {"wordpiece": "BertTokenizer", "bpe": "PreTrainedTokenizerFast"}
+    return {
+        "tokenizer_class": classes[vocabulary.algorithm],
+        "do_lower_case": lowercase,
+        "strip_accents": None,  # as the case says
+        "tokenize_chinese_chars": True,
+        "pad_token": PAD,
+        "unk_token": UNK,
+        "cls_token": CLS,
+        "sep_token": SEP,
+        "mask_token": MASK,
+    }
+
+
+def bpe_tokenizer(vocabulary, *, lowercase):
+    """The content of `tokenizer.json` (Hugging Face `tokenizers`) for byte-pair encoding.
+
+    Its splitting can append nothing to a word, so the end-of-word mark is put in before: a pattern
+    that matches nothing but a place is "replaced" by the mark and a space.
+    """
+    special = [
+        {
+            "id": vocabulary.id(piece),
+            "content": piece,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for piece in SPECIAL_PIECES
+    ]
+    cls, sep = ({"SpecialToken": {"id": p, "type_id": 0}} for p in (CLS, SEP))
+    pieces = {p: {"id": p, "ids": [vocabulary.id(p)], "tokens": [p]} for p in (CLS, SEP)}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": sorted(special, key=lambda token: token["id"]),
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {
+                    "type": "BertNormalizer",
+                    "clean_text": True,
+                    "handle_chinese_chars": True,
+                    "strip_accents": None,
+                    "lowercase": lowercase,
+                },
+                # The mark itself, written in a text, is an unknown character and a word.
+                _replace({"String": END_OF_WORD}, " \ufffd "),
+                _replace({"Regex": _WORD_END}, f"{END_OF_WORD} "),
+            ],
+        },
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [cls, {"Sequence": {"id": "A", "type_id": 0}}, sep],
+            "pair": [
+                cls,
+                {"Sequence": {"id": "A", "type_id": 0}},
+                sep,
+                {"Sequence": {"id": "B", "type_id": 1}},
+                {"SpecialToken": {"id": SEP, "type_id": 1}},
+            ],
+            "special_tokens": pieces,
+        },
+        "decoder": {"type": "BPEDecoder", "suffix": END_OF_WORD},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": UNK,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
+            "merges": [list(pair) for pair in vocabulary.merges],
+        },
+    }
+
+
+def _replace(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def _bert_normalizer(tokenizer):
+    """What a `tokenizer.json` asks of BERT's normalizer; {} where it has none."""
+    normalizer = tokenizer.get("normalizer") or {}
+    parts = normalizer.get("normalizers", [normalizer])
+    return next((part for part in parts if part.get("type") == "BertNormalizer"), {})

@@ -1,0 +1,270 @@
+"""Vocabularies as files and tokenizer folders: the one place that opens and writes either kind.
+
+A vocabulary lies in a file `vocab.txt` (WordPiece), or in a folder in Hugging Face's form: with a
+`vocab.txt`, a `vocab.json` and a `merges.txt` (byte-pair encoding), or a `tokenizer.json` alone (as
+transformers 5 saves WordPiece). A folder may say whether its vocabulary is cased; a file does not.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from keras_bert import files
+from keras_bert.errors import InputError
+from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
+from keras_bert.text.bpe_vocabulary import BpeVocabulary
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+
+CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
+# The files of a vocabulary of either kind, and with them all that `write_folder` may write.
+VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
+NAMES = frozenset({*VOCABULARY_FILES, TOKENIZER_FILE, CONFIG_FILE})
+
+
+def open_vocabulary(given, *, lowercase=None):
+    """A vocabulary, and whether text is to be lowered for it.
+
+    Args:
+        given: a `Vocabulary`, the path of a `vocab.txt`, or that of a folder (see `open_folder`).
+        lowercase: True or False where the user says it; None leaves it to the folder, and is True
+            where there is none or it does not say.
+
+    Returns (`Vocabulary`, bool). Raises `InputError` as `open_folder` does, and for a file that is
+    no vocabulary.
+    """
+    if isinstance(given, Vocabulary):
+        return given, lowercase is not False
+    if Path(given).is_dir():
+        return open_folder(given, lowercase=lowercase)
+    return read_vocabulary(given), lowercase is not False
+
+
+def open_folder(folder, *, lowercase=None):
+    """As `open_vocabulary`, for a folder.
+
+    Raises `InputError` for what is no folder with a vocabulary, where the folder says something
+    else than `lowercase`, and where it asks for ids which this library does not give. Also where
+    nobody says the case of a vocabulary of byte-pair encoding: its folders say it, so one that does
+    not is only a part of one. (BERT's own `vocab.txt` may lie in a folder alone.)
+    """
+    vocabulary, said = _read_folder(Path(folder))
+    if None not in (said, lowercase) and said != lowercase:
+        case = {True: "uncased", False: "cased"}
+        raise InputError(
+            f"The vocabulary in {folder} is {case[said]}, as its {CONFIG_FILE} says, and not "
+            f"{case[lowercase]}; leave the case out, or give another vocabulary."
+        )
+    if said is None and lowercase is None and vocabulary.algorithm == "bpe":
+        raise InputError(
+            f"{folder} does not say whether its vocabulary is cased: it has no {CONFIG_FILE}. Give "
+            "the folder in which the vocabulary was learned, or learn it again."
+        )
+    return vocabulary, (said if lowercase is None else lowercase) is not False
+
+
+def read_vocabulary(path):
+    """The `Vocabulary` of a `vocab.txt` or of a folder, whatever its case.
+
+    Raises `InputError` where there is none that this library reads.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _read_folder(path)[0]
+    if path.suffix == ".json" or path.name == bpe_vocabulary.MERGES_FILE:
+        raise InputError(
+            f"{path} alone is no vocabulary; give a {wordpiece_vocabulary.FILE}, or the folder "
+            f"that {path.name} lies in."
+        )
+    return _parse_wordpiece(_read_bytes(path), path)
+
+
+def parse_vocabulary(contents, *, folder):
+    """The `Vocabulary` of the files of either kind, as they lie in `folder` (for messages).
+
+    Args:
+        contents: name -> bytes, of `VOCABULARY_FILES` those that are there.
+    """
+    if wordpiece_vocabulary.FILE in contents:
+        name = wordpiece_vocabulary.FILE
+        return _parse_wordpiece(contents[name], f"{folder}/{name}")
+    expected = ("a JSON object of piece and id", "a pair of pieces a line")
+    sources = [f"{folder}/{name}" for name in BpeVocabulary.FILES]
+    texts = []
+    for name, source, what in zip(BpeVocabulary.FILES, sources, expected, strict=True):
+        if name not in contents:
+            raise InputError(f"The vocabulary {source} could not be read: there is no such file.")
+        texts.append(_decode(contents[name], source, what=what))
+    return BpeVocabulary.from_texts(*texts, sources=sources)
+
+
+def holds_own_kind(folder):
+    """Whether a folder's vocabulary is one that is read here: not RoBERTa's, and not none."""
+    folder = Path(folder)
+    if (folder / wordpiece_vocabulary.FILE).exists():
+        return True
+    if not all((folder / name).exists() for name in BpeVocabulary.FILES):
+        return False
+    vocab = _read_bytes(folder / bpe_vocabulary.VOCAB_FILE)
+    return bpe_vocabulary.is_own_kind(vocab.decode("utf-8", errors="replace"))
+
+
+def write_vocabulary(path, vocabulary, *, lowercase):
+    """Writes what was learned: `output_texts`, whole or not at all, in the place of what is there.
+
+    Raises `InputError` where it cannot be written.
+    """
+    texts = output_texts(path, vocabulary, lowercase=lowercase)
+    texts = {os.path.basename(each): text for each, text in texts.items()}
+    if vocabulary.algorithm == "wordpiece":
+        files.write_texts(Path(path).parent, texts)
+    else:
+        with files.new_folder(path) as folder:
+            for name, text in texts.items():
+                _write(folder / name, text)
+
+
+def output_texts(path, vocabulary, *, lowercase):
+    """What a learned vocabulary is written as at `path`, on any file system: path -> text.
+
+    WordPiece is a `vocab.txt`, byte-pair encoding a folder; the counts of the pieces are beside
+    the file or in the folder, where the vocabulary knows them. The last file is to be written last:
+    without it there is nothing that `open_vocabulary` takes.
+    """
+    path = str(path)
+    is_folder = vocabulary.algorithm == "bpe"
+    texts = {}
+    if vocabulary.counts is not None:
+        beside = piece_counts.counts_path(path, is_folder=is_folder)
+        texts[beside] = piece_counts.counts_text(vocabulary)
+    if is_folder:
+        own = folder_texts(vocabulary, lowercase=lowercase)
+        return texts | {f"{path}/{name}": text for name, text in own.items()}
+    return texts | {path: vocabulary.files()[wordpiece_vocabulary.FILE]}
+
+
+def save_vocabulary(path, vocabulary):
+    """Writes what `read_vocabulary` reads, without counts and case."""
+    contents = vocabulary.files()
+    if vocabulary.algorithm == "wordpiece":
+        files.write_text(path, contents[wordpiece_vocabulary.FILE])
+    else:
+        _write_into(Path(path), contents)
+
+
+def write_folder(folder, vocabulary, *, lowercase):
+    """Writes a folder that `open_folder` opens, and transformers' AutoTokenizer too.
+
+    What else lies in the folder stays there.
+    """
+    _write_into(Path(folder), folder_texts(vocabulary, lowercase=lowercase))
+
+
+def folder_texts(vocabulary, *, lowercase):
+    """What `write_folder` writes: name -> text."""
+    texts = vocabulary.files()
+    if vocabulary.algorithm == "bpe":
+        tokenizer = hugging_face.bpe_tokenizer(vocabulary, lowercase=lowercase)
+        texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
+    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase)
+    return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
+
+
+def read_counts(path, vocabulary):
+    """The counts of the vocabulary that was read from `path`: int64 (V,), or None without a file.
+
+    Raises `InputError` where the file is not one of this vocabulary's.
+    """
+    path = Path(path)
+    if (path / wordpiece_vocabulary.FILE).exists():
+        path = path / wordpiece_vocabulary.FILE
+    file = Path(piece_counts.counts_path(str(path), is_folder=path.is_dir()))
+    if not file.exists():
+        return None
+    text = _decode(_read_bytes(file), file, what="a piece, a tab and its count a line")
+    return piece_counts.parse_counts(text, vocabulary, source=file)
+
+
+def _read_folder(folder):
+    """-> (`Vocabulary`, whether it is uncased, None where the folder does not say)."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is not a folder; a folder with a {wordpiece_vocabulary.FILE} was expected."
+        )
+    config = _read_json(folder / CONFIG_FILE)
+    tokenizer = _read_json(folder / TOKENIZER_FILE)
+    contents = {n: _read_bytes(folder / n) for n in VOCABULARY_FILES if (folder / n).exists()}
+    if contents.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}:
+        vocabulary = parse_vocabulary(contents, folder=folder)
+    elif tokenizer:
+        vocabulary = hugging_face.wordpiece_of(tokenizer, source=str(folder / TOKENIZER_FILE))
+    else:
+        raise InputError(
+            f"{folder} has no {wordpiece_vocabulary.FILE} and no other vocabulary that this "
+            f"library reads ({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
+        )
+    return vocabulary, hugging_face.case_of(config, tokenizer, source=str(folder))
+
+
+def _write_into(folder, texts):
+    """Writes the files of a vocabulary into a folder, in the place of the one that is there."""
+    [known_by] = texts.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}
+    with files.new_file(folder / known_by) as aside:
+        for name, text in texts.items():
+            _write(aside.with_name(name), text)
+        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
+            files.delete(folder / name)
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8", newline="")
+
+
+def _parse_wordpiece(data, path):
+    text = _decode(data, path, what="one piece a line")
+    return WordPieceVocabulary.from_text(text, source=str(path))
+
+
+def _read_json(path):
+    """The object in a JSON file; {} where there is no such file."""
+    if not path.exists():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} could not be read as JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} must hold a JSON object.")
+    return value
+
+
+def _read_bytes(path):
+    """The content of a vocabulary's file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"The vocabulary {path} could not be read: {error.strerror}; give a "
+            f"{wordpiece_vocabulary.FILE}, or a folder with a vocabulary."
+        ) from error
+
+
+def _decode(data, path, *, what):
+    """The text of a vocabulary's file; `InputError` names file and line (`what` was expected)."""
+    if not data:
+        raise InputError(f"The vocabulary {path} is empty; {what} was expected.")
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise InputError(
+            f"{path}, line 1 begins with a byte order mark; save the file as UTF-8 without one."
+        )
+    if b"\r\n" in data:
+        number = data[: data.index(b"\r\n")].count(b"\n") + 1
+        raise InputError(
+            f"{path}, line {number} has a Windows line end; "
+            "save the file with Unix line ends (a newline only)."
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = data[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}, line {number} is not UTF-8.") from error

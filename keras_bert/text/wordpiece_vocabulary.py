@@ -1,0 +1,72 @@
+"""The vocabulary of WordPiece: pieces that say themselves whether they continue a word."""
+
+from functools import cached_property
+
+import numpy as np
+
+from keras_bert.errors import InputError
+from keras_bert.text.vocabulary import Vocabulary, index_pieces
+
+CONTINUATION_PREFIX = "##"
+FILE = "vocab.txt"
+
+
+class WordPieceVocabulary(Vocabulary):
+    """A vocabulary of WordPiece, as BERT's: a piece that begins with "##" continues a word.
+
+    Args:
+        pieces, counts: as for `Vocabulary`.
+    """
+
+    algorithm = "wordpiece"
+    FILES = (FILE,)
+
+    @classmethod
+    def from_text(cls, text, *, source):
+        """From the text of a `vocab.txt`: one piece a line, the line number (from 0) being the id.
+
+        `source` is what errors call the text.
+        """
+        lines = text.removesuffix("\n").split("\n")
+        if "" in lines:
+            raise InputError(
+                f"{source}, line {lines.index('') + 1} is empty; every line is one piece."
+            )
+        index_pieces(lines, name=source, unit="line")  # so that errors name source and line
+        return cls(lines)
+
+    def files(self):
+        return {FILE: "".join(f"{piece}\n" for piece in self.pieces)}
+
+    def __reduce__(self):  # into a Beam worker without the derived tables
+        return type(self), (self.pieces, self.counts)
+
+    @cached_property
+    def continuations(self):
+        """(V,) bool: True where the piece continues a word ("##ing")."""
+        prefix = CONTINUATION_PREFIX
+        return np.array([p.startswith(prefix) and p != prefix for p in self.pieces], dtype=np.bool_)
+
+    @property
+    def starts_word(self):
+        return ~self.continuations
+
+    @property
+    def ends_word(self):
+        return self.stands_alone
+
+    def piece_text(self, id):
+        piece = self.piece(id)
+        return piece.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else piece
+
+    def join(self, ids):
+        words = []
+        for id in ids:
+            if self.continuations[id] and words:
+                words[-1] += self.piece_text(id)
+            else:
+                words.append(self.pieces[id])
+        return " ".join(words)
+
+    def _identity(self):
+        return self.pieces

@@ -1,0 +1,112 @@
+"""Kills what writes a vocabulary at each of its system calls, over what may lie there before.
+
+    python -m tests.text.killed_vocabularies {job,save} FOLDER
+
+Prints how many kills there were in each case. A process of its own, since it forks for each of
+them, which is slow where TensorFlow is loaded.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from keras_bert.errors import InputError
+from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.vocabulary_files import (
+    open_vocabulary,
+    read_counts,
+    write_folder,
+    write_vocabulary,
+)
+from keras_bert.text.wordpiece_learner import learn_wordpiece
+from tests.kill_points import kill_at_every_call
+
+WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
+ALGORITHMS = ("wordpiece", "bpe")
+OLD = {"wordpiece": learn_wordpiece(WORDS, size=30), "bpe": learn_bpe(WORDS, size=20)}
+NEW = {"wordpiece": learn_wordpiece(WORDS, size=33), "bpe": learn_bpe(WORDS, size=24)}
+# What other programs, and people, may call theirs.
+FOREIGN = ("v.part", ".v.part", "vocab.txt.part", ".vocab.txt.part")
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def opened(path):
+    """What a reader gets: the vocabulary, its counts and its case; None for a refusal."""
+    try:
+        vocabulary, lowercase = open_vocabulary(path)
+    except InputError:
+        return None
+    counts = read_counts(path, vocabulary)
+    return vocabulary, None if counts is None else counts.tolist(), lowercase
+
+
+def kill_job(algorithm, place, *, replaces):
+    """What the job of learning leaves: the old vocabulary with its counts, or the new one."""
+    old, new = OLD[algorithm], NEW[algorithm]
+    path = place / ("v" if algorithm == "bpe" else "vocab.txt")
+    own = {"v"} if algorithm == "bpe" else {"vocab.txt", "vocab.counts.tsv"}
+
+    def prepare():
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        for name in FOREIGN:
+            (place / name).write_text("mine")
+        if replaces:
+            write_vocabulary(path, old, lowercase=False)
+
+    def write():
+        write_vocabulary(path, new, lowercase=True)
+
+    # A `vocab.txt` does not say that it is cased.
+    allowed = [(old, old.counts.tolist(), algorithm == "wordpiece")] if replaces else []
+    wanted = (new, new.counts.tolist(), True)
+
+    def check(killed):
+        assert opened(path) in [None, wanted, *allowed]
+        write()
+        assert opened(path) == wanted
+        assert set(names(place)) == {*FOREIGN, *own}
+        assert all((place / name).read_text() == "mine" for name in FOREIGN)
+
+    return kill_at_every_call(place, prepare=prepare, action=write, check=check)
+
+
+def kill_save(algorithm, folder, *, before):
+    """What saving into a model's folder leaves: the old tokenizer, the new one, or a refusal."""
+
+    def prepare():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        write_folder(folder, OLD[before], lowercase=False)
+
+    def write():
+        write_folder(folder, NEW[algorithm], lowercase=True)
+
+    wanted = (NEW[algorithm], None, True)
+    own = {"vocab.txt"} if algorithm == "wordpiece" else {*NEW["bpe"].FILES, "tokenizer.json"}
+
+    def check(killed):
+        assert opened(folder) in [None, wanted, (OLD[before], None, False)]
+        write()
+        assert opened(folder) == wanted
+        assert set(names(folder)) == {"config.json", "tokenizer_config.json", *own}
+
+    return kill_at_every_call(folder, prepare=prepare, action=write, check=check)
+
+
+if __name__ == "__main__":
+    os.fsync = lambda descriptor: None  # the machine is not switched off here
+    what, place = sys.argv[1], Path(sys.argv[2]) / "place"
+    if what == "job":
+        cases = [
+            kill_job(a, place, replaces=replaces) for a in ALGORITHMS for replaces in (False, True)
+        ]
+    else:
+        cases = [kill_save(a, place, before=before) for a in ALGORITHMS for before in ALGORITHMS]
+    print(json.dumps(cases))

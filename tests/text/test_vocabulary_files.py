@@ -1,0 +1,133 @@
+"""Vocabularies as files and folders: opened as what they are, written whole, never half taken."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary_files import (
+    open_folder,
+    open_vocabulary,
+    output_texts,
+    parse_vocabulary,
+    write_folder,
+    write_vocabulary,
+)
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from tests.text.killed_vocabularies import ALGORITHMS, NEW, OLD, names, opened
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+def test_a_learned_wordpiece_vocabulary_is_a_file_with_its_counts_beside_it(tmp_path):
+    path = tmp_path / "new" / "v.txt"
+    learned = NEW["wordpiece"]
+    write_vocabulary(path, learned, lowercase=False)
+    assert names(path.parent) == ["v.counts.tsv", "v.txt"]
+    assert opened(path) == (learned, learned.counts.tolist(), True)  # a file does not say its case
+    assert open_vocabulary(path, lowercase=False)[1] is False
+    write_vocabulary(path, WordPieceVocabulary(SPECIAL_PIECES), lowercase=True)  # without counts
+    assert path.read_text() == "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_learned_vocabulary_of_byte_pair_encoding_is_a_folder(tmp_path, lowercase):
+    learned = NEW["bpe"]
+    path = tmp_path / "v"
+    write_vocabulary(path, OLD["bpe"], lowercase=not lowercase)
+    (path / "from an earlier version").write_text("")
+    write_vocabulary(path, learned, lowercase=lowercase)
+    assert names(path) == [
+        "counts.tsv",
+        "merges.txt",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.json",
+    ]
+    assert opened(path) == (learned, learned.counts.tolist(), lowercase)
+    assert Vocabulary.from_file(path).merges == learned.merges
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_output_texts_are_what_is_written(tmp_path, algorithm):
+    """So that a job may write them on any file system."""
+    path = tmp_path / "vocab.txt"
+    texts = output_texts(path, NEW[algorithm], lowercase=True)
+    write_vocabulary(path, NEW[algorithm], lowercase=True)
+    written = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert {str(file): file.read_bytes().decode() for file in written} == texts
+    remote = output_texts("gs://bucket/v.txt", NEW[algorithm], lowercase=True)
+    assert len(remote) == len(texts)
+    assert all(name.startswith("gs://bucket/v.") for name in remote)
+
+
+def kills(what, place):
+    """How often `killed_vocabularies.py` killed what it tests, in a process of its own."""
+    command = [sys.executable, "-m", "tests.text.killed_vocabularies", what, str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_killed_job_leaves_the_old_vocabulary_or_the_new_one(tmp_path):
+    found = kills("job", tmp_path)
+    assert len(found) == 4 and min(found) > 8
+
+
+def test_a_killed_save_is_never_read_as_a_mixture(tmp_path):
+    found = kills("save", tmp_path)
+    assert len(found) == 4 and min(found) > 8
+
+
+@pytest.mark.parametrize("missing", ["vocab.json", "merges.txt", "tokenizer_config.json"])
+def test_a_part_of_a_folder_is_refused_and_not_taken_for_uncased(tmp_path, missing):
+    """As a run that was killed between its files once left it."""
+    write_folder(tmp_path, NEW["bpe"], lowercase=False)
+    (tmp_path / "tokenizer.json").unlink()
+    assert open_folder(tmp_path) == (NEW["bpe"], False)
+    (tmp_path / missing).unlink()
+    for given in (open_folder, open_vocabulary):
+        with pytest.raises(InputError, match=missing):
+            given(tmp_path)
+
+
+def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
+    NEW["bpe"].save(tmp_path)
+    assert names(tmp_path) == ["merges.txt", "vocab.json"]
+    assert Vocabulary.from_file(tmp_path) == NEW["bpe"]
+    with pytest.raises(InputError, match="does not say whether its vocabulary is cased"):
+        open_vocabulary(tmp_path)
+    for lowercase in (True, False):
+        assert open_vocabulary(tmp_path, lowercase=lowercase) == (NEW["bpe"], lowercase)
+    NEW["wordpiece"].save(tmp_path / "vocab.txt")
+    assert open_vocabulary(tmp_path) == (NEW["wordpiece"], True)  # BERT's own need not say
+
+
+def test_who_contradicts_the_folder_is_refused(tmp_path):
+    write_folder(tmp_path, NEW["bpe"], lowercase=False)
+    assert open_vocabulary(tmp_path, lowercase=False) == (NEW["bpe"], False)
+    with pytest.raises(
+        InputError, match="is cased, as its tokenizer_config.json says, and not uncased"
+    ):
+        open_vocabulary(tmp_path, lowercase=True)
+
+
+def test_what_another_reader_of_files_has_read_is_parsed(tmp_path):
+    for vocabulary in NEW.values():
+        contents = {name: text.encode() for name, text in vocabulary.files().items()}
+        assert parse_vocabulary(contents, folder="gs://data") == vocabulary
+    del contents["vocab.json"]
+    with pytest.raises(InputError, match="gs://data/vocab.json could not be read"):
+        parse_vocabulary(contents, folder="gs://data")
+
+
+def test_an_output_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for vocabulary in NEW.values():
+        with pytest.raises(InputError, match="cannot be written"):
+            write_vocabulary(tmp_path / "file" / "v", vocabulary, lowercase=True)
+    assert names(tmp_path) == ["file"]
