@@ -19,11 +19,7 @@ TOKENS = ("words-mean", "words-first", "pieces", "none")
 
 
 def check_layers(name, *, config):
-    """Raises `InputError` where there is no such choice, or the model has too few layers for it."""
-    if name not in _LAYERS:
-        raise InputError(
-            f"There is no choice of layers {name!r}: it is one of {', '.join(LAYERS)}."
-        )
+    """Raises `InputError` where the model has too few layers for a choice."""
     needed, _ = _LAYERS[name]
     if (needed or 0) > config.num_hidden_layers:
         raise InputError(
@@ -57,11 +53,3 @@ def choose_layers(states, name):
     for block in blocks[1:]:
         total = total + block
     return total / len(blocks) if how == "mean" else total
-
-
-def check_tokens(name):
-    """Raises `InputError` where there is no such choice."""
-    if name not in TOKENS:
-        raise InputError(
-            f"There is no choice of tokens {name!r}: it is one of {', '.join(TOKENS)}."
-        )

@@ -1,36 +1,45 @@
-"""The embeddings of texts, one after another or as a file."""
+"""The embeddings of texts, one after another."""
 
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.embeddings.embedder import Embedder
+from keras_bert.embeddings.settings import EmbedderSettings, EmbedSettings
 from keras_bert.errors import InputError
 from keras_bert.examples.labelled_texts import open_labelled_texts
+from keras_bert.settings import takes
 
 
-def embed(*, model, data=None, text=None, text_column=None, header=None, report=None, **options):
+@takes(EmbedSettings)
+def embed(*, report=None, **settings):
     """Yields one `TextEmbedding` a text, in order, in memory that does not grow with their number.
 
         for found in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
             found.tokens, found.vectors, found.cls, found.mean
 
     Args:
-        model: a model folder (or the folder of the run that made it), or a pair of an encoder and
-            its tokenizer.
-        data: a file of texts (one a line, TSV, JSON Lines), or `-` for standard input.
-        text: a text, or a list of texts, instead of a file.
-        text_column, header: see `LabelledTexts`.
+        {settings}
         report: a function that is told in one line how the file was read.
-        **options: `layers`, `tokens`, `max_length`, `batch_size`: see `Embedder`.
+
+    `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
-    examples = open_texts(data, text, text_column=text_column, header=header, report=report)
-    return open_embedder(model, **options)(examples)
+    settings = settings_of(EmbedSettings, settings)
+    texts = open_texts(settings, report=report)
+    return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
 
 
-def open_embedder(model, **options):
+def settings_of(cls, values):
+    """The settings of a call, which may give one text, or any number of them in any sequence."""
+    text = values.get("text")
+    if text is not None:
+        values = {**values, "text": [text] if isinstance(text, str) else list(text)}
+    return cls.of(values)
+
+
+def open_embedder(model, **settings):
     """The `Embedder` of a folder or of a pair (encoder, tokenizer)."""
-    return Embedder(*open_model(model), **options)
+    return Embedder(*open_model(model), EmbedderSettings.of(settings))
 
 
 def open_model(model):
@@ -44,14 +53,16 @@ def open_model(model):
     return encoder, tokenizer
 
 
-def open_texts(data, text, *, text_column=None, header=None, report=None):
-    """The examples of a file, or of one or several texts given."""
-    if (data is None) == (text is None):
-        raise InputError("Give either a file of texts or a text, and not both.")
-    if data is None:
-        texts = [text] if isinstance(text, str) else list(text)
-        return open_labelled_texts(texts, need_labels=False)
-    examples = open_labelled_texts(data, text_column=text_column, header=header, need_labels=False)
+def open_texts(settings, *, report=None):
+    """The examples of the settings' file, or of the texts given."""
+    if settings.data is None:
+        return open_labelled_texts(settings.text, need_labels=False)
+    examples = open_labelled_texts(
+        settings.data,
+        text_column=settings.text_column,
+        header=settings.header,
+        need_labels=False,
+    )
     if report is not None:
         report(examples.description)
     return examples

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.embeddings.choices import check_layers, check_tokens, choose_layers
-from keras_bert.embeddings.long_texts import rows_of
+from keras_bert.embeddings.choices import check_layers, choose_layers
+from keras_bert.embeddings.long_texts import windows_of
 from keras_bert.embeddings.text_embedding import TextEmbedding
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.framing import frame
@@ -26,50 +26,32 @@ class Embedder:
     Args:
         encoder: a `BertEncoder`.
         tokenizer: its `Tokenizer`.
-        layers: which layers make a vector (see `choices.choose_layers`).
-        tokens: what has a vector beside the text as a whole: "words-mean" and "words-first", each
-            word, as the mean of its pieces' vectors or that of its first piece; "pieces", each
-            piece; "none", nothing. Words are the tokenizer's: parted at white space and
-            punctuation.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; None is as many as the model has
-            positions. Nothing of a longer text is lost: it is read in rows that overlap (see
-            `long_texts`), and its [CLS] and [SEP] are the means of its rows'.
-        batch_size: rows in a step, at most.
+        settings: `EmbedderSettings`. Its `layers` are explained at `choices.choose_layers`. Words
+            are the tokenizer's: parted at white space and punctuation. Nothing of a text longer
+            than `max_length` is lost: it is read in rows that overlap (see `long_texts`), and its
+            [CLS] and [SEP] are the means of its rows'.
 
     Attribute: `width`, D of the vectors.
 
     Raises:
-        InputError: a choice that there is not, or that the model has too few layers or positions
-            for.
+        InputError: the model has too few layers or positions for the settings.
     """
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer,
-        *,
-        layers="last",
-        tokens="words-mean",
-        max_length=None,
-        batch_size=32,
-    ):
+    def __init__(self, encoder, tokenizer, settings):
         config = encoder.config
-        check_layers(layers, config=config)
-        check_tokens(tokens)
-        max_length = config.max_length if max_length is None else max_length
-        if not 3 <= max_length <= config.max_length:
+        check_layers(settings.layers, config=config)
+        max_length = settings.max_length or config.max_length
+        if max_length > config.max_length:
             raise InputError(
-                f"A length of {max_length} tokens cannot be: a row has room for [CLS], [SEP] and a "
-                f"token at least, and the model has {config.max_length} positions."
+                f"`max_length` is {max_length}, and the model has {config.max_length} positions."
             )
         view = encoder.view(hidden_states=True)
-        vectors = keras.ops.cast(choose_layers(view.output["hidden_states"], layers), "float32")
+        chosen = choose_layers(view.output["hidden_states"], settings.layers)
+        vectors = keras.ops.cast(chosen, "float32")
         # Over the view's own symbols, so that blocks above the chosen layers are not computed.
-        self._model = keras.Model(view.input, vectors)
-        # Rows come in many shapes: a compiler would work longer than it saves. JAX cannot without.
-        self._model.jit_compile = keras.backend.backend() == "jax"
+        self._vectors_of = _traced_once(keras.Model(view.input, vectors))
         self._tokenizer = tokenizer
-        self._tokens = tokens
+        self._tokens = settings.tokens
 
         # As a graph: on small models the many small operations of it cost more than the model.
         @tf.function(
@@ -83,7 +65,7 @@ class Embedder:
 
         self._inputs_of = inputs_of
         self._max_length = max_length
-        self._batch_size = batch_size
+        self._batch_size = settings.batch_size
         self.width = vectors.shape[-1]
 
     def __call__(self, examples):
@@ -134,21 +116,23 @@ class Embedder:
 
     def _run(self, ids, splits):
         """Ids (T,) of N texts, splits (N + 1,) -> vectors (T, D), [CLS] (N, D), mean (N, D)."""
-        rows = rows_of(np.diff(splits), room=self._max_length - 2)
-        first, last = splits[rows.text] + rows.first, splits[rows.text] + rows.last  # into ids
+        windows = windows_of(np.diff(splits), room=self._max_length - 2)
+        begin = splits[windows.text]
+        first, last = begin + windows.first, begin + windows.last  # into ids
         lengths = last - first
         vectors = np.empty((len(ids), self.width), np.float32)
         ends_of_rows = np.empty((2, len(lengths), self.width), np.float32)  # [CLS] and [SEP]
         for batch in self._batches(lengths):
             pieces = np.concatenate([ids[first[row] : last[row]] for row in batch])
             inputs = self._inputs_of(pieces, lengths[batch])
-            found = self._model.predict_on_batch({name: x.numpy() for name, x in inputs.items()})
+            found = np.asarray(self._vectors_of(inputs))
             for vector, row in zip(found, batch, strict=True):
-                start = splits[rows.text[row]]
-                keep = slice(start + rows.keep_first[row], start + rows.keep_last[row])
+                keep = slice(
+                    begin[row] + windows.keep_first[row], begin[row] + windows.keep_last[row]
+                )
                 vectors[keep] = vector[1 + keep.start - first[row] : 1 + keep.stop - first[row]]
                 ends_of_rows[:, row] = vector[0], vector[1 + lengths[row]]
-        return vectors, *_sentences(vectors, splits, ends_of_rows, rows.text)
+        return vectors, *_sentences(vectors, splits, ends_of_rows, windows.text)
 
     def _batches(self, lengths):
         """Yields arrays of row numbers, from the longest rows to the shortest."""
@@ -174,6 +158,16 @@ class Embedder:
         else:
             vectors = vectors[first]
         return {"starts": starts[first], "ends": ends[last - 1], "vectors": vectors}
+
+
+def _traced_once(model):
+    """A model as a function of its inputs, rows of any number and length: int32 (B, S) by name."""
+    if keras.backend.backend() != "tensorflow":
+        return lambda inputs: model.predict_on_batch({n: x.numpy() for n, x in inputs.items()})
+    # Without a compiler, which would work longer on each shape than it saves. What Keras traces for
+    # `predict` would be traced twice, first for one shape.
+    signature = {name: tf.TensorSpec([None, None], tf.int32) for name in model.input}
+    return tf.function(lambda inputs: model(inputs, training=False), input_signature=[signature])
 
 
 def _sentences(vectors, splits, ends_of_rows, text_of_row):

@@ -9,11 +9,12 @@ import numpy as np
 _OVERLAP = 1 / 4
 
 
-class Rows(NamedTuple):
-    """Rows of tokens that cover some texts, int (R,) each; R is at least the number of texts.
+class Windows(NamedTuple):
+    """Windows of tokens that cover some texts, int (W,) each; W is at least the number of texts.
 
-    Row r holds the tokens [first, last) of text `text`, and is where the vectors of its tokens
-    [keep_first, keep_last) come from. What the rows of a text keep is all its tokens, each once.
+    Window w is a row for the model: the tokens [first, last) of text `text`. The vectors of its
+    tokens [keep_first, keep_last) come from it. What the windows of a text keep is all its tokens,
+    each once.
     """
 
     text: np.ndarray
@@ -23,22 +24,22 @@ class Rows(NamedTuple):
     keep_last: np.ndarray
 
 
-def rows_of(lengths, *, room):
-    """The `Rows` of texts of so many tokens, when at most `room` tokens fit into a row.
+def windows_of(lengths, *, room):
+    """The `Windows` of texts of so many tokens, when at most `room` tokens fit into a row.
 
-    Shapes: lengths (N,) int. The rows are in the order of the texts, and inside a text from left to
-    right. A text that fits is one row; an empty one is an empty row.
+    Shapes: lengths (N,) int. The windows are in the order of the texts, and inside a text from left
+    to right. A text that fits is one window; an empty one is an empty window.
     """
-    rows = []
+    windows = []
     for text, length in enumerate(np.asarray(lengths).tolist()):
         starts = _starts(length, room)
         ends = [min(start + room, length) for start in starts]
         # Halfway through what two neighbours share, a token has as much on either side.
         middles = [(a + b) // 2 for a, b in zip(starts[1:], ends[:-1], strict=True)]
-        rows += zip(
+        windows += zip(
             [text] * len(starts), starts, ends, [0, *middles], [*middles, length], strict=True
         )
-    return Rows(*np.array(rows, np.int64).reshape(-1, 5).T)
+    return Windows(*np.array(windows, np.int64).reshape(-1, 5).T)
 
 
 def _starts(length, room):

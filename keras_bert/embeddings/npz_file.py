@@ -1,5 +1,6 @@
 """Embeddings as a NumPy archive: flat arrays, and where each text begins in them."""
 
+import contextlib
 import json
 import shutil
 import tempfile
@@ -22,7 +23,8 @@ class NpzFile:
     tokens of text i are row_splits[i] to row_splits[i + 1]; `tokens` string (T,), cut to 64
     characters; `starts` and `ends` int32 (T,); `vectors` float32 (T, D); `cls` and `mean` float32
     (N, D); `settings`, JSON. How many rows an array has stands at its beginning, so the numbers
-    wait in files without a name beside the output, which the system deletes whatever happens.
+    wait in files without a name beside the output, which the system deletes whatever happens. The
+    archive is whole at the end of a `with`, unless its body failed.
 
     Args:
         path: the file, replaced if it is there.
@@ -33,16 +35,20 @@ class NpzFile:
     def __init__(self, path, *, width, settings):
         self._path = Path(path)
         self._settings = json.dumps(settings)
+        self._open_files = contextlib.ExitStack()
         self._columns = {
-            "lines": _Column("int64", (), self._path.parent),
-            "row_splits": _Column("int64", (), self._path.parent),
-            "starts": _Column("int32", (), self._path.parent),
-            "ends": _Column("int32", (), self._path.parent),
-            "vectors": _Column("float32", (width,), self._path.parent),
-            "cls": _Column("float32", (width,), self._path.parent),
-            "mean": _Column("float32", (width,), self._path.parent),
+            name: _Column(self._new_file(), dtype, shape)
+            for name, dtype, shape in (
+                ("lines", "int64", ()),
+                ("row_splits", "int64", ()),
+                ("starts", "int32", ()),
+                ("ends", "int32", ()),
+                ("vectors", "float32", (width,)),
+                ("cls", "float32", (width,)),
+                ("mean", "float32", (width,)),
+            )
         }
-        self._tokens = tempfile.TemporaryFile(dir=self._path.parent)
+        self._tokens = self._new_file()
         self._longest = 1
         self._count = 0
         self._columns["row_splits"].append([0])
@@ -60,8 +66,19 @@ class NpzFile:
         for name in ("cls", "mean"):
             self._columns[name].append(getattr(embedding, name)[None])
 
-    def close(self):
-        """Puts the archive together."""
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        with self._open_files:
+            if error is None:
+                self._put_together()
+
+    def _new_file(self):
+        file = tempfile.TemporaryFile(dir=self._path.parent)
+        return self._open_files.enter_context(file)
+
+    def _put_together(self):
         with zipfile.ZipFile(self._path, "w", allowZip64=True) as archive:
             for name, column in self._columns.items():
                 with _entry(archive, name, column.dtype, (column.rows, *column.shape)) as entry:
@@ -89,11 +106,11 @@ class NpzFile:
 class _Column:
     """Rows of one array on their way to the archive."""
 
-    def __init__(self, dtype, shape, folder):
+    def __init__(self, file, dtype, shape):
         self.dtype = np.dtype(dtype)
         self.shape = shape
         self.rows = 0
-        self._file = tempfile.TemporaryFile(dir=folder)
+        self._file = file
 
     def append(self, values):
         values = np.ascontiguousarray(values, self.dtype)
@@ -103,7 +120,6 @@ class _Column:
     def copy_to(self, target):
         self._file.seek(0)
         shutil.copyfileobj(self._file, target, 1 << 20)
-        self._file.close()
 
 
 def _entry(archive, name, dtype, shape):

@@ -1,5 +1,6 @@
 """Embeddings as a Parquet file: one row a text."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -17,6 +18,8 @@ class ParquetFile:
     Columns: `line` int64, `text` string, `tokens` list of strings, `starts` and `ends` lists of
     int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata has
     the settings as JSON under `keras_bert`.
+
+    The file is whole at the end of a `with`, unless its body failed.
 
     Args:
         path: the file, replaced if it is there.
@@ -40,8 +43,10 @@ class ParquetFile:
             ],
             metadata={"keras_bert": json.dumps(settings)},
         )
+        # Python's own file: what the system says of it comes as Python's own error.
+        self._file = open(path, "wb")
         self._writer = parquet.ParquetWriter(
-            path,
+            self._file,
             self._schema,
             compression="zstd",
             # Vectors hardly repeat: looking for repetitions costs time and finds none.
@@ -56,10 +61,17 @@ class ParquetFile:
         if self._numbers >= _NUMBERS_IN_A_GROUP:
             self._flush()
 
-    def close(self):
-        """Writes what is left, and the end of the file."""
-        self._flush()
-        self._writer.close()
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        with self._file:
+            if error is None:
+                self._flush()
+                self._writer.close()
+            else:
+                with contextlib.suppress(OSError, pyarrow.ArrowException):
+                    self._writer.close()
 
     def _flush(self):
         if not self._waiting:

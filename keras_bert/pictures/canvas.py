@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from keras_bert import files
 from keras_bert.errors import InputError
 
 INK, GREY = "#1f2430", "#6b7280"
@@ -54,8 +55,8 @@ def save_picture(draw, path, *, size):
         size: width and height in inches (of 110 pixels).
 
     Raises:
-        InputError: matplotlib is not installed, the name ends otherwise, or there is no such
-            folder.
+        InputError: matplotlib is not installed, the name ends otherwise, or the file cannot be
+            written.
     """
     path = Path(path)
     if path.suffix != ".png":
@@ -68,5 +69,6 @@ def save_picture(draw, path, *, size):
         figure = matplotlib.figure.Figure(figsize=size, dpi=_PIXELS_PER_INCH)
         matplotlib.backends.backend_agg.FigureCanvasAgg(figure)  # so that texts have a size
         draw(figure)
-        figure.savefig(path, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+        with files.new_file(path) as aside:
+            figure.savefig(aside, facecolor="white", bbox_inches="tight", pad_inches=0.15)
     return path

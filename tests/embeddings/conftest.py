@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from keras_bert.embeddings.embedder import Embedder
+from keras_bert.embeddings.settings import EmbedderSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -20,8 +21,13 @@ def encoder(tokenizer):
 
 @pytest.fixture(scope="session")
 def embedder(encoder, tokenizer):
-    """A function from options to an `Embedder`, made once for each: its graph takes time."""
-    return functools.cache(functools.partial(Embedder, encoder, tokenizer))
+    """A function from settings to an `Embedder`, made once for each: its graph takes time."""
+
+    @functools.cache
+    def of(settings):
+        return Embedder(encoder, tokenizer, settings)
+
+    return lambda **settings: of(EmbedderSettings(**settings))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,8 @@ import pytest
 from keras_bert.embeddings.choices import LAYERS
 from keras_bert.embeddings.embed import embed
 from keras_bert.embeddings.embedder import Embedder
-from keras_bert.embeddings.long_texts import rows_of
+from keras_bert.embeddings.long_texts import windows_of
+from keras_bert.embeddings.settings import EmbedderSettings
 from keras_bert.errors import InputError
 from keras_bert.examples.given_texts import GivenTexts
 from tests.small_model import make_encoder
@@ -66,7 +67,7 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     ids = tokenizer.tokenize([text])[0].numpy()
     assert len(found.vectors) == len(ids) == 180
     ends = []
-    for _, first, last, keep_first, keep_last in zip(*rows_of([180], room=38), strict=True):
+    for _, first, last, keep_first, keep_last in zip(*windows_of([180], room=38), strict=True):
         row = states(tuple(ids[first:last]))[-1]
         kept = row[1:-1][keep_first - first : keep_last - first]
         np.testing.assert_allclose(found.vectors[keep_first:keep_last], kept, atol=2e-5)
@@ -145,21 +146,22 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"layers": "middle"}, "no choice of layers 'middle': it is one of last, "),
-        ({"tokens": "letters"}, "no choice of tokens 'letters'"),
-        ({"max_length": 41}, "the model has 40 positions"),
-        ({"max_length": 2}, "has room for"),
+        ({"layers": "middle"}, "`layers` is 'middle'; it should be last, .* or first"),
+        ({"tokens": "letters"}, "`tokens` is 'letters'; it should be words-mean, "),
+        ({"max_length": 41}, "`max_length` is 41, and the model has 40 positions"),
+        ({"max_length": 2}, "`max_length` is 2; at least 3 is needed"),
+        ({"batch_size": 0}, "`batch_size` is 0; at least 1 is needed"),
     ],
 )
 def test_refuses_what_cannot_be(options, sentence, encoder, tokenizer):
     with pytest.raises(InputError, match=sentence):
-        Embedder(encoder, tokenizer, **options)
+        Embedder(encoder, tokenizer, EmbedderSettings(**options))
 
 
 def test_refuses_more_layers_than_the_model_has(tokenizer):
     small = make_encoder(tokenizer, num_hidden_layers=3)
     with pytest.raises(InputError, match="needs a model of at least 4 layers, and this one has 3"):
-        Embedder(small, tokenizer, layers="concat-last-4")
+        Embedder(small, tokenizer, EmbedderSettings(layers="concat-last-4"))
 
 
 def test_refuses_a_text_whose_vectors_are_too_many(embedder, monkeypatch):

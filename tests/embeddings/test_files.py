@@ -1,17 +1,21 @@
 """The files: what is read back equals what was embedded, and nothing else is touched."""
 
+import functools
 import json
 import os
+import resource
 
 import numpy as np
 import pytest
 from pyarrow import parquet
 
+from keras_bert.embeddings import embed_to_file as module
 from keras_bert.embeddings.embed_to_file import embed_to_file
 from keras_bert.embeddings.npz_file import NpzFile
 from keras_bert.embeddings.parquet_file import ParquetFile
 from keras_bert.embeddings.text_embedding import TextEmbedding
 from keras_bert.errors import InputError
+from tests.kill_points import kill_at_every_call
 
 WIDTH = 3
 SETTINGS = {"layers": "last", "width": WIDTH}
@@ -45,10 +49,9 @@ EXPECTED = [embedding(2 * number, text) for number, text in enumerate(TEXTS)]
 
 
 def write(make, path):
-    file = make(path, width=WIDTH, settings=SETTINGS)
-    for one in EXPECTED:
-        file.write(one)
-    file.close()
+    with make(path, width=WIDTH, settings=SETTINGS) as file:
+        for one in EXPECTED:
+            file.write(one)
 
 
 @pytest.mark.parametrize("numbers", [1, 20, 10_000])
@@ -93,16 +96,33 @@ def test_npz(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("make, ending", [(NpzFile, "npz"), (ParquetFile, "parquet")])
 def test_texts_without_any_token(make, ending, tmp_path):
-    file = make(tmp_path / f"vectors.{ending}", width=WIDTH, settings=SETTINGS)
-    file.write(embedding(1, ""))
-    file.close()
+    with make(tmp_path / f"vectors.{ending}", width=WIDTH, settings=SETTINGS) as file:
+        file.write(embedding(1, ""))
     if ending == "npz":
         assert np.load(tmp_path / "vectors.npz")["vectors"].shape == (0, WIDTH)
     else:
         assert parquet.read_table(tmp_path / "vectors.parquet")["tokens"].to_pylist() == [[]]
 
 
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.fixture
+def embedded(monkeypatch):
+    """`embed_to_file` with the vectors at hand instead of a model: what is left is the file."""
+
+    class Embedded:
+        width = WIDTH
+
+        def __call__(self, texts):
+            return iter(EXPECTED)
+
+    monkeypatch.setattr(module, "open_embedder", lambda model, **settings: Embedded())
+    return functools.partial(embed_to_file, model=None, text=TEXTS)
+
+
+@pytest.fixture(params=["npz", "parquet"])
+def ending(request):
+    return request.param
+
+
 def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, tokenizer, tmp_path):
     path = tmp_path / f"vectors.{ending}"
 
@@ -112,12 +132,14 @@ def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, to
         )
 
     path.write_text("mine", encoding="utf-8")
-    for force, sentence in ((False, "is there already"), (True, "is no file of embeddings")):
-        with pytest.raises(InputError, match=sentence):
+    for force in (False, True):
+        with pytest.raises(InputError, match="a file that this command did not write"):
             run(force=force)
     assert path.read_text(encoding="utf-8") == "mine"
     path.unlink()
     assert run() == run(force=True) == {"texts": 2, "tokens": 3, "width": 16}
+    with pytest.raises(InputError, match="is there already"):
+        run()
     assert os.listdir(tmp_path) == [path.name]
     if ending == "npz":
         assert np.load(path)["tokens"].tolist() == ["a", "bank", "b"]
@@ -137,3 +159,51 @@ def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
     with pytest.raises(InputError, match="should end in .npz or .parquet"):
         embed_to_file(model=model_folder, data=data, output=output.with_suffix(".csv"))
     assert list(output.parent.iterdir()) == []
+
+
+def test_a_killed_run_leaves_the_old_file_or_the_new_one(ending, embedded, tmp_path):
+    path = tmp_path / f"v.{ending}"
+    foreign = [f"v.{ending}.part", f".v.{ending}.part"]
+    for name in foreign:
+        (tmp_path / name).write_text("mine")
+    embedded(output=path, layers="first")
+    old = path.read_bytes()
+    embedded(output=path, force=True)
+    new = path.read_bytes()
+    assert old != new  # the choice of layers is in the file
+
+    def check(killed):
+        assert path.read_bytes() in (old, new)
+        embedded(output=path, force=True)
+        assert path.read_bytes() == new
+        assert sorted(os.listdir(tmp_path)) == sorted([path.name, *foreign])
+        assert all((tmp_path / name).read_text() == "mine" for name in foreign)
+
+    kills = kill_at_every_call(
+        tmp_path,
+        prepare=lambda: path.write_bytes(old),
+        action=lambda: embedded(output=path, force=True),
+        check=check,
+    )
+    assert kills > 8
+
+
+@pytest.mark.parametrize("room", [0, 50, 600])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(ending, embedded, tmp_path, room):
+    """A limit on the size of files stands in for it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(InputError, match=rf"v\.{ending} cannot be written: [A-Z][a-z ]+$"):
+            embedded(output=tmp_path / f"v.{ending}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_text_alone_and_any_sequence_are_taken(embedded, tmp_path):
+    for text in ("one", ("one", "two"), (text for text in ("one", "two"))):
+        assert embedded(text=text, output=tmp_path / "v.npz", force=True)["texts"] == len(TEXTS)
+    for texts in ({"text": None}, {"data": "file"}):
+        with pytest.raises(InputError, match="either `data`, a file of texts, or `text`"):
+            embedded(**texts, output=tmp_path / "v.npz", force=True)

@@ -1,0 +1,82 @@
+"""What can be said of embeddings: how vectors are made, of which texts, into which file."""
+
+import dataclasses
+
+from keras_bert.embeddings.choices import LAYERS, TOKENS
+from keras_bert.errors import InputError
+from keras_bert.settings import Settings, setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedderSettings(Settings):
+    """How a text becomes vectors."""
+
+    layers: str = setting(
+        "last",
+        help='the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" '
+        "the sum of all blocks",
+        choices=LAYERS,
+    )
+    tokens: str = setting(
+        "words-mean",
+        help="what has a vector beside the text itself: words, as the mean of their pieces or by "
+        "their first piece; pieces; or nothing",
+        choices=TOKENS,
+    )
+    max_length: int | None = setting(
+        None,
+        help="tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that "
+        "overlap",
+        unit="TOKENS",
+        default_help="as many as the model has positions",
+        at_least=3,
+    )
+    batch_size: int = setting(32, help="rows in a step, at most", unit="ROWS", at_least=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedSettings(EmbedderSettings):
+    """Settings of `keras_bert.embed`."""
+
+    model: object = setting(
+        help="a model folder, or the output of a run", unit="FOLDER", is_path=True
+    )
+    data: object = setting(
+        None,
+        help="one text a line, TSV or JSON Lines, told by content; - is standard input",
+        unit="FILE",
+        default_help="give `text`",
+        is_path=True,
+    )
+    text: list[str] | None = setting(
+        None, help="a text; may be given several times", unit="TEXT", default_help="give `data`"
+    )
+    text_column: str | None = setting(
+        None,
+        help="the column (from 1) or key of the text",
+        unit="NAME|NUMBER",
+        default_help="told by names and content",
+        reads=True,
+    )
+    header: bool | None = setting(
+        None,
+        help="whether the first line of a TSV names its columns",
+        default_help="told by content",
+        reads=True,
+    )
+
+    def check(self):
+        if (self.data is None) == (self.text is None):
+            raise InputError("Give either `data`, a file of texts, or `text`, and not both.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedToFileSettings(EmbedSettings):
+    """Settings of `keras_bert.embed_to_file`."""
+
+    output: object = setting(
+        help="NAME.parquet or NAME.npz, which says the format", unit="FILE", is_path=True
+    )
+    force: bool = setting(
+        False, help="replace an output that this command wrote before", recorded=False
+    )
