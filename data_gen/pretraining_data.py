@@ -25,8 +25,7 @@ from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.errors import InputError
 from keras_bert.records.folder import CARD
-from keras_bert.text.piece_counts import read_counts
-from keras_bert.text.tokenizer_folder import open_vocabulary
+from keras_bert.text.vocabulary_files import open_vocabulary, read_counts
 
 ITEM_BYTES = 2 << 20
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes

@@ -19,11 +19,11 @@ from apache_beam.transforms.window import GlobalWindows
 from data_gen import documents, runner
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
-from keras_bert.text.learn_bpe import learn_bpe
-from keras_bert.text.learn_wordpiece import learn_wordpiece
-from keras_bert.text.piece_counts import counts_path, counts_text
-from keras_bert.text.tokenizer_folder import folder_files
-from keras_bert.text.vocabulary import FILE, Vocabulary
+from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.piece_counts import counts_path
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import output_texts, write_vocabulary
+from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 ALGORITHMS = ("wordpiece", "bpe")
 
@@ -124,12 +124,11 @@ def learn_vocabulary(
         alphabet_limit=alphabet_limit,
         unused=unused,
     )
-    if algorithm == "wordpiece":
-        _write(output, vocabulary.files()[FILE])
+    if "://" not in output:
+        write_vocabulary(output, vocabulary, lowercase=lowercase)
     else:
-        for name, text in folder_files(vocabulary, lowercase=lowercase).items():
-            _write(f"{output}/{name}", text)
-    _write(beside, counts_text(vocabulary))
+        for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
+            _write(path, text)
     return LearnedVocabulary(
         vocabulary,
         words=counters["words"],

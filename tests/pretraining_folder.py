@@ -13,11 +13,12 @@ from keras_bert.masking import Masker, row_keys
 from keras_bert.records import compact
 from keras_bert.records.folder import CARD, COMPLETED, FORMAT_VERSION, shard_name
 from keras_bert.records.specs import SPAN_FEATURES
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 WORDS = 20
 MAX_LENGTH, MAX_PREDICTIONS = 16, 3
-VOCABULARY = Vocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
 
 
 def make_data_folder(

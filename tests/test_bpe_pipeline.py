@@ -27,6 +27,7 @@ from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, Vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from keras_bert.train.starting_point import StartingPoint
 
 LENGTH = 48
@@ -226,7 +227,7 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
     assert make_data(work, vocab, folder) == 2
     assert "finished data" in capsys.readouterr().err
     lines = work / "wordpiece.txt"
-    Vocabulary([*SPECIAL_PIECES, *map(chr, range(33, 127))]).save(lines)
+    WordPieceVocabulary([*SPECIAL_PIECES, *map(chr, range(33, 127))]).save(lines)
     assert make_data(work, lines, folder, "--force") == 0
     assert {"vocab.txt"} == {"vocab.txt", "vocab.json", "merges.txt"} & set(os.listdir(folder))
     verify(DataFolder.open(folder))
@@ -240,8 +241,9 @@ def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_pat
     uncased = tmp_path / "uncased"
     Tokenizer(Vocabulary.from_file(vocab), lowercase=True).save(uncased)
     assert make_data(work, uncased, tmp_path / "data", "--cased") == 2
-    assert "is uncased, as its tokenizer_config.json says, and --cased" in capsys.readouterr().err
-    with pytest.raises(InputError, match="and --cased asks for a cased one"):
+    refusal = "is uncased, as its tokenizer_config.json says, and not cased"
+    assert refusal in capsys.readouterr().err
+    with pytest.raises(InputError, match="and not cased"):
         StartingPoint(architecture="tiny", vocab=uncased, cased=True)
     assert not (tmp_path / "data").exists()
 

@@ -37,7 +37,10 @@ WITHOUT_TENSORFLOW = {
     *("mixed_encoder", "tasks", "checkpoints", "cli"),
 }
 # Single modules of parts that may import it.
-LIGHT = {"text.vocabulary"}
+LIGHT = {
+    *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
+    *("text.piece_counts", "text.vocabulary_files", "text.wordpiece_learner", "text.bpe_learner"),
+}
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {"errors", "files", "settings", "records", "masking", "text"}
 

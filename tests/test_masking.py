@@ -5,14 +5,15 @@ import pytest
 
 from keras_bert.masking import SPAN_WORDS, UNITS, Masker, row_keys, unmask
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 200
 SPECIAL = np.array([PAD, UNK, CLS, SEP, MASK, 5, 6], np.int32)  # 5 and 6: [unused…]
 FIRST = [*SPECIAL_PIECES, "[unused0]", "[unused1]"]
 # Every third ordinary piece continues a word.
-WORDPIECE = Vocabulary(
+WORDPIECE = WordPieceVocabulary(
     [*FIRST, *(f"##{i}" if i % 3 == 0 else f"w{i}" for i in range(len(FIRST), SIZE))]
 )
 # Two of three ordinary pieces end a word, one of them the end of a word alone.

@@ -18,7 +18,7 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.mixed_encoder import MixedEncoder
-from keras_bert.text import tokenizer_folder
+from keras_bert.text import vocabulary_files
 
 
 def load(folder, *, dtype=None):
@@ -186,6 +186,6 @@ def to_hugging_face(model):
 
 def _is_own(folder):
     """Whether a folder holds a model that this library wrote, and nothing else."""
-    own = {CONFIG, safetensors_files.FILE, *tokenizer_folder.NAMES}
+    own = {CONFIG, safetensors_files.FILE, *vocabulary_files.NAMES}
     entries = set(held_names(folder))
     return entries <= own and CONFIG in entries and MARK in read_json(folder / CONFIG)

@@ -89,7 +89,7 @@ def load_keras_nlp(path):
     """
     keras_nlp = _keras_nlp()
     from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.vocabulary import Vocabulary
+    from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
     try:
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
@@ -98,7 +98,7 @@ def load_keras_nlp(path):
         message = str(error).splitlines()[0]
         raise InputError(f"{path} is not a whole keras-nlp preset: {message}") from error
     encoder = from_keras_nlp(backbone)
-    vocabulary = Vocabulary(theirs.get_vocabulary())
+    vocabulary = WordPieceVocabulary(theirs.get_vocabulary())
     if len(vocabulary) > encoder.config.vocab_size:
         raise InputError(
             f"{path} has {len(vocabulary)} pieces, more than the {encoder.config.vocab_size} rows "

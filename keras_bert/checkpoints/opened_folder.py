@@ -13,7 +13,7 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.settings import checked
-from keras_bert.text.tokenizer_folder import holds_own_kind
+from keras_bert.text.vocabulary_files import holds_own_kind
 
 CONFIG = "config.json"
 

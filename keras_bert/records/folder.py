@@ -6,14 +6,11 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.records.specs import spec_of
-from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
 NAME = "pretraining_data"
 CARD = "dataset_card.json"
 COMPLETED = "COMPLETED"
-# The files of the vocabulary of either kind.
-VOCABULARY_FILES = (*Vocabulary.FILES, *BpeVocabulary.FILES)
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")
 
@@ -83,20 +80,18 @@ class DataFolder:
         return paths
 
     def vocabulary(self):
-        """The `Vocabulary` (or `BpeVocabulary`) that made the rows: a copy lies in the folder."""
-        has_merges = tf.io.gfile.exists(_join(self.path, BpeVocabulary.FILES[-1]))
-        kind = BpeVocabulary if has_merges else Vocabulary
-        files = {}
-        for name in kind.FILES:
+        """The `Vocabulary` that made the rows: a copy lies in the folder."""
+        contents = {}
+        for name in VOCABULARY_FILES:
             path = _join(self.path, name)
-            try:
+            if tf.io.gfile.exists(path):
                 with tf.io.gfile.GFile(path, "rb") as file:
-                    files[name] = file.read()
-            except tf.errors.NotFoundError:
-                raise InputError(
-                    f"there is no {path}: run keras-bert pretraining-data again"
-                ) from None
-        return kind.from_files(files, folder=self.path)
+                    contents[name] = file.read()
+        if not contents:
+            raise InputError(
+                f"there is no vocabulary in {self.path}: run keras-bert pretraining-data again"
+            )
+        return parse_vocabulary(contents, folder=self.path)
 
     def check_vocabulary(self, vocabulary):
         """Raises `InputError` unless these rows were made with this vocabulary."""

@@ -8,7 +8,7 @@ from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.tokenizer_folder import open_vocabulary
+from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.train.architecture import read_architecture
 
 

@@ -6,10 +6,11 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_bert import Tokenizer, Vocabulary
+from keras_bert import Tokenizer
 from keras_bert.checkpoints import save_folder
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
 SIZES = {
@@ -25,7 +26,7 @@ SIZES = {
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    return Tokenizer.from_vocab(Vocabulary(PIECES), lowercase=True)
+    return Tokenizer.from_vocab(WordPieceVocabulary(PIECES), lowercase=True)
 
 
 @pytest.fixture(scope="session")

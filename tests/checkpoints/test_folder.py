@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from keras_bert import Classifier, Pretrainer, Tokenizer, Vocabulary
+from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.folder import to_hugging_face
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
 
 RNG = np.random.default_rng(21)
@@ -271,7 +272,7 @@ def test_an_output_in_use_is_left_alone(tmp_path, encoder, tokenizer, folder):
 
 
 def test_a_tokenizer_that_does_not_fit_is_an_error(tmp_path, encoder):
-    larger = Tokenizer.from_vocab(Vocabulary([*PIECES, "k"]), lowercase=True)
+    larger = Tokenizer.from_vocab(WordPieceVocabulary([*PIECES, "k"]), lowercase=True)
     with pytest.raises(ValueError, match=r"len\(tokenizer\)=16, vocab_size=15"):
         save_folder(encoder, larger, tmp_path / "model")
     with pytest.raises(ValueError, match="tokenizer=None"):

@@ -11,7 +11,8 @@ from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 WORDS = "the a film is was good great fun bad dull awful plot cast buy pills now meeting minutes"
 REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}
@@ -38,7 +39,8 @@ def answers(task, texts):
 def tokenizer():
     letters = string.ascii_lowercase + string.digits
     pieces = [*SPECIAL_PIECES, *letters, *(f"##{c}" for c in letters), *string.punctuation]
-    return Tokenizer.from_vocab(Vocabulary([*pieces, *(w for w in WORDS.split() if len(w) > 1)]))
+    words = [word for word in WORDS.split() if len(word) > 1]
+    return Tokenizer.from_vocab(WordPieceVocabulary([*pieces, *words]))
 
 
 @pytest.fixture(scope="session")

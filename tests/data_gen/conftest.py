@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 
 class NumberedCorpus:
@@ -25,7 +26,7 @@ class NumberedCorpus:
                 sentences.append(list(range(number, number + length)))
                 number += length
             self.documents.append(sentences)
-        self.vocabulary = Vocabulary(
+        self.vocabulary = WordPieceVocabulary(
             [*SPECIAL_PIECES, *(f"w{k}" for k in range(number - self.first))]
         )
         # By id: the document of each token.

@@ -14,7 +14,8 @@ from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 LENGTH = 48
 
@@ -301,7 +302,7 @@ def test_offences_of_padding_are_found(folders, name, place, value):
         open(shard, "wb").write(before)
 
 
-LETTERS = Vocabulary([*SPECIAL_PIECES, *"ab", "##a", "##b", "##ab", "##bb"])
+LETTERS = WordPieceVocabulary([*SPECIAL_PIECES, *"ab", "##a", "##b", "##ab", "##bb"])
 
 
 @pytest.mark.parametrize("objective", ["mlm", "span"])

@@ -14,7 +14,8 @@ from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
 
@@ -556,7 +557,7 @@ def test_the_card_is_drawn(made):
 def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd):
     """The font of the picture has no Chinese, and "$" begins a formula."""
     pytest.importorskip("matplotlib")
-    vocabulary = Vocabulary([*SPECIAL_PIECES, "我", "们", "$", "\\", "##é", "_", "^{"])
+    vocabulary = WordPieceVocabulary([*SPECIAL_PIECES, "我", "们", "$", "\\", "##é", "_", "^{"])
     (tmp_path / "a.txt").write_text("我 们 $ \\ 我 们.\n我 $.\n\n我 我 $ _ 们\n")
     card = make_pretraining_data(
         input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data", form="lines",

@@ -13,9 +13,9 @@ from data_gen.vocabulary import learn_vocabulary
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.text import Tokenizer
-from keras_bert.text.learn_wordpiece import learn_wordpiece
-from keras_bert.text.piece_counts import read_counts
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import read_counts
+from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 TEXT = """The café's cats sat on the mat, and the Cat\u00adfish sat on the Café-mat. 日本
 
