@@ -47,7 +47,7 @@ def main():
                 output = folder / f"vectors.{ending}"
                 _, seconds, _, memory = measured([
                     sys.executable, "-m", "keras_bert.cli.main", "embed", "--model",
-                    folder / "model", "--text", texts, "--output", output,
+                    folder / "model", "--data", texts, "--output", output,
                 ])  # fmt: skip
                 output.unlink()
                 print(

@@ -36,7 +36,7 @@ def run(arguments):
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
     to = settings.get("to", "folder")
     if to == "folder":
-        print(f"Next: keras-bert embed --model {output} --text FILE --output vectors.npz")
+        print(f"Next: keras-bert embed --model {output} --data FILE --output vectors.npz")
     elif to == "google":
         print(f"Next: --init_checkpoint={output}/bert_model.ckpt, in google-research/bert")
     else:

@@ -24,17 +24,13 @@ def embed(*, report=None, **settings):
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
-    settings = settings_of(EmbedSettings, settings)
-    texts = open_texts(settings, report=report)
-    return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
-
-
-def settings_of(cls, values):
-    """The settings of a call, which may give one text, or any number of them in any sequence."""
-    text = values.get("text")
+    text = settings.get("text")
     if text is not None:
-        values = {**values, "text": [text] if isinstance(text, str) else list(text)}
-    return cls.of(values)
+        settings["text"] = [text] if isinstance(text, str) else list(text)
+    settings = EmbedSettings.of(settings)
+    data = settings.text if settings.data is None else settings.data
+    texts = open_texts(data, settings, report=report)
+    return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
 
 
 def open_embedder(model, **settings):
@@ -53,16 +49,11 @@ def open_model(model):
     return encoder, tokenizer
 
 
-def open_texts(settings, *, report=None):
-    """The examples of the settings' file, or of the texts given."""
-    if settings.data is None:
-        return open_labelled_texts(settings.text, need_labels=False)
+def open_texts(data, settings, *, report=None):
+    """The examples of a file or of a sequence of texts; `settings` say how a file is read."""
     examples = open_labelled_texts(
-        settings.data,
-        text_column=settings.text_column,
-        header=settings.header,
-        need_labels=False,
+        data, text_column=settings.text_column, header=settings.header, need_labels=False
     )
-    if report is not None:
+    if report is not None and examples.description:
         report(examples.description)
     return examples

@@ -8,7 +8,7 @@ from tqdm import tqdm
 import keras_bert
 from keras_bert import files
 from keras_bert.embeddings import npz_file, parquet_file
-from keras_bert.embeddings.embed import open_embedder, open_texts, settings_of
+from keras_bert.embeddings.embed import open_embedder, open_texts
 from keras_bert.embeddings.settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.errors import InputError
 from keras_bert.settings import takes
@@ -31,7 +31,7 @@ def embed_to_file(*, progress=False, report=None, **settings):
         progress: show a progress bar on the standard error stream.
         report: a function that is told in one line how the file was read.
 
-    `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
+    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
     Returns:
         A dictionary: `texts` and `tokens`, how many there were, and `width`, D of the vectors.
@@ -40,10 +40,12 @@ def embed_to_file(*, progress=False, report=None, **settings):
         InputError: on bad input, or where `output` has another ending, is there already, or cannot
             be written.
     """
-    settings = settings_of(EmbedToFileSettings, settings)
+    if "text" in settings:
+        raise InputError("`text` is called `data` now: a file of texts, or a list of them.")
+    settings = EmbedToFileSettings.of(settings)
     output = Path(settings.output)
     make = _check_output(output, force=settings.force)
-    texts = open_texts(settings, report=report)
+    texts = open_texts(settings.data, settings, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
     described = {
         "version": keras_bert.__version__,
@@ -81,7 +83,7 @@ def _check_output(output, *, force):
 
 def _count_lines(path):
     """How many lines a file has, for a progress bar; None for what is no plain file."""
-    if path is None or not os.path.isfile(path):
+    if not isinstance(path, str) or not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -35,21 +35,16 @@ class EmbedderSettings(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbedSettings(EmbedderSettings):
-    """Settings of `keras_bert.embed`."""
+class TextsSettings(Settings):
+    """Which texts, and for which model."""
 
     model: object = setting(
         help="a model folder, or the output of a run", unit="FOLDER", is_path=True
     )
     data: object = setting(
-        None,
         help="one text a line, TSV or JSON Lines, told by content; - is standard input",
         unit="FILE",
-        default_help="give `text`",
         is_path=True,
-    )
-    text: list[str] | None = setting(
-        None, help="a text; may be given several times", unit="TEXT", default_help="give `data`"
     )
     text_column: str | None = setting(
         None,
@@ -65,13 +60,26 @@ class EmbedSettings(EmbedderSettings):
         reads=True,
     )
 
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedSettings(EmbedderSettings, TextsSettings):
+    """Settings of `keras_bert.embed`."""
+
+    data: object = setting(
+        None,
+        help="a file: one text a line, TSV or JSON Lines, told by content; - is standard input",
+        default_help="give `text`",
+        is_path=True,
+    )
+    text: list[str] | None = setting(None, help="the texts", default_help="give `data`")
+
     def check(self):
         if (self.data is None) == (self.text is None):
             raise InputError("Give either `data`, a file of texts, or `text`, and not both.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbedToFileSettings(EmbedSettings):
+class EmbedToFileSettings(EmbedderSettings, TextsSettings):
     """Settings of `keras_bert.embed_to_file`."""
 
     output: object = setting(

@@ -14,6 +14,8 @@ from keras_bert.errors import InputError
 from keras_bert.examples.given_texts import GivenTexts
 from tests.small_model import make_encoder
 
+given_texts = functools.partial(GivenTexts, need_labels=False)
+
 
 @pytest.fixture(scope="module")
 def states(encoder, tokenizer):
@@ -46,7 +48,7 @@ DEFINITIONS = {
 @pytest.mark.parametrize("layers", LAYERS)
 def test_pieces_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokenizer, states, texts):
     embed_texts = embedder(layers=layers, tokens="pieces", batch_size=3)
-    found = list(embed_texts(GivenTexts(texts)))
+    found = list(embed_texts(given_texts(texts)))
     assert [one.text for one in found] == texts
     for one in found:
         ids = tokenizer.tokenize([one.text])[0].numpy()
@@ -63,7 +65,7 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     embedder, tokenizer, states
 ):
     text = "words bank " * 30
-    (found,) = embedder(layers="last", tokens="pieces", batch_size=3)(GivenTexts([text]))
+    (found,) = embedder(layers="last", tokens="pieces", batch_size=3)(given_texts([text]))
     ids = tokenizer.tokenize([text])[0].numpy()
     assert len(found.vectors) == len(ids) == 180
     ends = []
@@ -80,9 +82,9 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
 
 def test_words_are_the_mean_or_the_first_of_their_pieces(embedder, tokenizer, texts):
     every = zip(
-        embedder(layers="last", tokens="pieces", batch_size=3)(GivenTexts(texts)),
-        embedder()(GivenTexts(texts)),
-        embedder(tokens="words-first")(GivenTexts(texts)),
+        embedder(layers="last", tokens="pieces", batch_size=3)(given_texts(texts)),
+        embedder()(given_texts(texts)),
+        embedder(tokens="words-first")(given_texts(texts)),
         strict=True,
     )
     for pieces, mean, first in every:
@@ -102,14 +104,14 @@ def test_words_are_the_mean_or_the_first_of_their_pieces(embedder, tokenizer, te
 
 def test_words_stand_where_their_offsets_say(embedder):
     text = "  Ünïcödé, naïve 好bank!"
-    (found,) = embedder()(GivenTexts([text]))
+    (found,) = embedder()(given_texts([text]))
     assert found.tokens == ["Ünïcödé", ",", "naïve", "好", "bank", "!"]
     assert found.starts.tolist() == [2, 9, 11, 17, 18, 22]
 
 
 def test_none_leaves_the_text_itself(embedder, texts):
-    whole = embedder()(GivenTexts(texts))
-    bare = embedder(tokens="none")(GivenTexts(texts))
+    whole = embedder()(given_texts(texts))
+    bare = embedder(tokens="none")(given_texts(texts))
     for one, other in zip(whole, bare, strict=True):
         assert other.tokens == [] and other.vectors.shape == (0, 16)
         np.testing.assert_array_equal(one.mean, other.mean)
@@ -117,12 +119,12 @@ def test_none_leaves_the_text_itself(embedder, texts):
 
 
 def test_how_texts_are_batched_changes_nothing(embedder, texts, monkeypatch):
-    usual = list(embedder()(GivenTexts(texts)))
+    usual = list(embedder()(given_texts(texts)))
     monkeypatch.setattr("keras_bert.embeddings.embedder._TEXTS_TOGETHER", 3)
     monkeypatch.setattr("keras_bert.embeddings.embedder._TOKENS_IN_A_STEP", 80)
-    few = list(embedder()(GivenTexts(texts)))
+    few = list(embedder()(given_texts(texts)))
     monkeypatch.setattr("keras_bert.embeddings.embedder._TOKENS_IN_A_STEP", 1)
-    for one, other in zip([*usual, *few], [*embedder()(GivenTexts(texts))] * 2, strict=True):
+    for one, other in zip([*usual, *few], [*embedder()(given_texts(texts))] * 2, strict=True):
         assert one.text == other.text
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-5)
         np.testing.assert_allclose(one.mean, other.mean, atol=1e-5)
@@ -139,8 +141,12 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
     for one, other in zip(from_file, given, strict=True):
         assert one.tokens == other.tokens
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-6)
-    alone = embed(model=(encoder, tokenizer), text="a bank", layers="first", tokens="pieces")
-    assert next(alone).tokens == ["a", "bank"]
+    for text in ("a bank", ("a bank",), iter(["a bank"])):
+        alone = embed(model=(encoder, tokenizer), text=text, layers="first", tokens="pieces")
+        assert next(alone).tokens == ["a", "bank"]
+    for texts in ({}, {"text": "a", "data": path}):
+        with pytest.raises(InputError, match="either `data`, a file of texts, or `text`"):
+            embed(model=(encoder, tokenizer), **texts)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +172,6 @@ def test_refuses_more_layers_than_the_model_has(tokenizer):
 
 def test_refuses_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
     monkeypatch.setattr("keras_bert.embeddings.embedder._NUMBERS_TOGETHER", 16 * 20)
-    assert len(list(embedder()(GivenTexts(["a " * 20] * 3)))) == 3
+    assert len(list(embedder()(given_texts(["a " * 20] * 3)))) == 3
     with pytest.raises(InputError, match="Text 2 .*: 21 tokens are too many .*it may have 20"):
-        list(embedder()(GivenTexts(["a", "a " * 21])))
+        list(embedder()(given_texts(["a", "a " * 21])))

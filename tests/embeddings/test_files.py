@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+from keras_bert.cli.main import main
 from keras_bert.embeddings import embed_to_file as module
 from keras_bert.embeddings.embed_to_file import embed_to_file
 from keras_bert.embeddings.npz_file import NpzFile
@@ -115,7 +116,7 @@ def embedded(monkeypatch):
             return iter(EXPECTED)
 
     monkeypatch.setattr(module, "open_embedder", lambda model, **settings: Embedded())
-    return functools.partial(embed_to_file, model=None, text=TEXTS)
+    return functools.partial(embed_to_file, model=None, data=TEXTS)
 
 
 @pytest.fixture(params=["npz", "parquet"])
@@ -128,7 +129,7 @@ def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, to
 
     def run(**options):
         return embed_to_file(
-            model=(encoder, tokenizer), text=["a bank", "b"], output=path, layers="first", **options
+            model=(encoder, tokenizer), data=["a bank", "b"], output=path, layers="first", **options
         )
 
     path.write_text("mine", encoding="utf-8")
@@ -201,9 +202,34 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(ending, embedded, tmp_pa
     assert os.listdir(tmp_path) == []
 
 
-def test_a_text_alone_and_any_sequence_are_taken(embedded, tmp_path):
-    for text in ("one", ("one", "two"), (text for text in ("one", "two"))):
-        assert embedded(text=text, output=tmp_path / "v.npz", force=True)["texts"] == len(TEXTS)
-    for texts in ({"text": None}, {"data": "file"}):
-        with pytest.raises(InputError, match="either `data`, a file of texts, or `text`"):
-            embedded(**texts, output=tmp_path / "v.npz", force=True)
+def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
+    with pytest.raises(InputError, match="`text` is called `data` now"):
+        embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.npz")
+    arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.npz")]
+    assert main([*arguments, "--text", "texts.txt"]) == 2
+    assert "--text is called --data now: a file of texts" in capsys.readouterr().err
+    assert main(arguments) == 2
+    assert "--data is needed: one text a line" in capsys.readouterr().err
+
+
+def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys):
+    data = tmp_path / "texts.tsv"
+    data.write_text("id\ttext\n1\tthe bank\n2\tof the river\n", encoding="utf-8")
+    made = tmp_path / "made.parquet"
+    embed_to_file(model=model_folder, data=data, output=made, text_column="text", layers="first")
+    output = tmp_path / "vectors.parquet"
+    arguments = [
+        "embed",
+        "--model",
+        str(model_folder),
+        "--data",
+        str(data),
+        "--output",
+        str(output),
+    ]
+    assert main([*arguments, "--text-column", "text", "--layers", "first", "--header", "yes"]) == 0
+    assert output.read_bytes() == made.read_bytes()
+    said = capsys.readouterr()
+    assert (
+        "2 texts, 5 tokens, vectors of 16 numbers" in said.out and "TSV with a header" in said.err
+    )
