@@ -1,0 +1,132 @@
+"""Settings: what a value may be, where it stands, and that flags, file and call say the same."""
+
+import argparse
+import dataclasses
+
+import pytest
+
+from keras_bert.cli import settings_flags
+from keras_bert.errors import InputError
+from keras_bert.settings import Settings, reading, setting, takes, together
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowSettings(Settings):
+    name: str = setting(help="what it is called", unit="NAME")
+    count: int = setting(3, help="how many", at_least=1, at_most=9)
+    rate: float = setting(0.5, help="the rate", above=0, below=1)
+    path: str | None = setting(None, help="a file", is_path=True, default_help="none")
+    fast: bool = setting(False, help="hurry", recorded=False)
+    kind: str = setting("a", help="which", choices=("a", "b", "c"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ColumnSettings(Settings):
+    column: int | None = setting(None, help="where", reads=True, default_help="told by content")
+    header: bool | None = setting(None, help="is there one", reads=True)
+    words: list[str] | None = setting(None, help="a word")
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({}, "`name` is needed: what it is called"),
+        ({"name": "x", "colour": 1}, "no setting `colour`"),
+        ({"name": 3}, "`name` is 3; it should be a text"),
+        ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),
+        ({"name": "x", "count": 10}, "`count` is 10; it must be at most 9"),
+        ({"name": "x", "count": 2.0}, "`count` is 2.0; it should be a whole number"),
+        ({"name": "x", "count": True}, "`count` is True; it should be a whole number"),
+        ({"name": "x", "rate": 0}, "`rate` is 0.0; it must be above 0"),
+        ({"name": "x", "rate": 1}, "`rate` is 1.0; it must be below 1"),
+        ({"name": "x", "rate": float("nan")}, "`rate` is nan; it should be a finite number"),
+        ({"name": "x", "rate": float("inf")}, "`rate` is inf; it should be a finite number"),
+        ({"name": "x", "fast": 1}, "`fast` is 1; it should be true or false"),
+        ({"name": "x", "kind": "d"}, "`kind` is 'd'; it should be a, b or c"),
+        ({"name": "x", "path": 4}, "`path` is 4; it should be a text"),
+    ],
+)
+def test_what_cannot_be_is_said(values, message):
+    with pytest.raises(InputError, match=message):
+        RowSettings.of(values)
+
+
+def test_a_run_records_what_its_result_depends_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = RowSettings(name="x", path="data.txt", fast=True)
+    expected = {"name": "x", "count": 3, "rate": 0.5, "kind": "a"}
+    assert settings.recorded() == {**expected, "path": str(tmp_path / "data.txt")}
+    for path in ("-", "tfds:glue/sst2:train", "gs://bucket/data"):
+        assert RowSettings(name="x", path=path).recorded()["path"] == path
+    assert RowSettings(name="x", path=tmp_path).path == str(tmp_path)
+
+
+def test_classes_are_put_together_and_taken_apart():
+    both = together(ColumnSettings, RowSettings)
+    settings = both.of({"name": "x", "column": 2, "rate": 0.25})
+    assert settings.part(ColumnSettings) == {"column": 2, "header": None, "words": None}
+    assert [field.name for field in dataclasses.fields(reading(ColumnSettings))] == [
+        "column",
+        "header",
+    ]
+    assert together(ColumnSettings, RowSettings) is both
+
+
+def test_a_call_shows_its_settings():
+    @takes(RowSettings)
+    def make(name, *, report=None, **settings):
+        """Makes.
+
+        Args:
+            {settings}
+            report: is told.
+        """
+
+    import inspect
+
+    shown = inspect.signature(make)
+    assert str(shown) == (
+        "(name, *, count=3, rate=0.5, path=None, fast=False, kind='a', report=None)"
+    )
+    assert (
+        "\n    count: how many.\n" in make.__doc__ and "path: a file (None: none)" in make.__doc__
+    )
+
+
+def parse(cls, *flags):
+    parser = argparse.ArgumentParser()
+    settings_flags.add(parser, cls)
+    return settings_flags.read(parser.parse_args(flags))
+
+
+def test_flags_give_what_was_given_and_no_more():
+    assert parse(RowSettings, "--name", "x") == {"name": "x"}
+    given = parse(RowSettings, "--name=x", "--count", "9", "--rate", "1e-1", "--fast")
+    assert given == {"name": "x", "count": 9, "rate": 0.1, "fast": True}
+    assert parse(ColumnSettings, "--header", "no", "--words", "a", "--words", "b") == {
+        "header": False,
+        "words": ["a", "b"],
+    }
+
+
+def test_the_words_of_the_library_become_flags():
+    message = '`count` is 0; give `path`, or `kind="b"`, `fast=True` or a `colour`.'
+    assert settings_flags.with_flags(message, RowSettings) == (
+        "--count is 0; give --path, or --kind b, --fast or a `colour`."
+    )
+    assert settings_flags.with_flags(message, None) == message
+
+
+def test_the_help_has_every_setting_with_its_default(capsys):
+    with pytest.raises(SystemExit):
+        parse(together(ColumnSettings, RowSettings), "--help")
+    shown = capsys.readouterr().out
+    for text in (
+        "--name NAME",
+        "how many (default: 3)",
+        "a file (default: none)",
+        "--kind {a,b,c}",
+        "--header {yes,no}",
+        "(default: told by content)",
+    ):
+        assert text in shown, text

@@ -1,0 +1,159 @@
+"""The loop of all runs: what it fetches, how many steps an execution has, how it ends."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.files import owned
+from keras_bert.records import DataFolder
+from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.train import loop
+from keras_bert.train.finetune import finetune
+from keras_bert.train.pretrain import pretrain
+from keras_bert.train.settings import PretrainSettings
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.small_model import make_encoder, make_tokenizer
+
+SIZES = {
+    "vocab_size": len(VOCABULARY),
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("loop")
+    data = make_data_folder(folder / "data", rows=44, eval_rows=11)
+    (folder / "config.json").write_text(json.dumps(SIZES))
+    return {
+        "data": str(data),
+        "vocab": str(data / "vocab.txt"),
+        "architecture": str(folder / "config.json"),
+        "steps": 12,
+        "batch_size": 8,
+        "eval_every": 6,
+        "checkpoint_every": 6,
+    }
+
+
+def figures(metrics):
+    return [
+        {name: entry.get(name) for name in ("step", "train", "eval", "learning_rate")}
+        for entry in metrics["curve"]
+    ]
+
+
+def test_several_steps_an_execution_are_the_same_steps(given, tmp_path, monkeypatch):
+    executions = []
+    original = loop._End.on_train_batch_end
+
+    def count(self, batch, logs=None):
+        executions.append((batch, logs))
+        original(self, batch, logs)
+
+    monkeypatch.setattr(loop._End, "on_train_batch_end", count)
+    one = pretrain(**given, output=tmp_path / "one", steps_per_execution=1)
+    assert len(executions) == 12
+    executions.clear()
+    three = pretrain(**given, output=tmp_path / "three", steps_per_execution=3)
+    assert len(executions) == 4
+    assert all(not logs for _, logs in executions)  # no figure is fetched for a step
+    last = [figures(metrics)[-1] for metrics in (one, three)]
+    assert last[0]["step"] == last[1]["step"] == 12
+    assert last[0]["learning_rate"] == last[1]["learning_rate"] == 0
+    for name, value in last[0]["eval"].items():
+        assert last[1]["eval"][name] == pytest.approx(value, rel=1e-4)
+
+
+def test_steps_that_are_no_whole_executions_are_refused(given):
+    values = {**given, "output": "o", "steps_per_execution": 4}
+    with pytest.raises(InputError, match="`checkpoint_every` is 6; it should be a multiple of"):
+        PretrainSettings.of(values)
+    with pytest.raises(InputError, match="`steps` is 12; it should be .* 5"):
+        PretrainSettings.of(
+            {**values, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
+        )
+
+
+def test_a_second_run_in_the_same_folder_is_refused(given, tmp_path, capsys):
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    with owned(tmp_path / "run"):
+        assert main(["pretrain", *flags, "--output", str(tmp_path / "run")]) == 2
+    assert "is in use by process" in capsys.readouterr().err
+
+
+def test_going_on_from_a_model_folder(given, tmp_path):
+    first = pretrain(**given, output=tmp_path / "first")
+    further = {name: value for name, value in given.items() if name != "architecture"}
+    again = pretrain(**further, model=tmp_path / "first", output=tmp_path / "again")
+    assert again["eval_at_start"] == pytest.approx(first["eval"], rel=1e-4)
+    # Rows of another objective take the heads that they have a use for.
+    alone = make_data_folder(tmp_path / "mlm", rows=20, eval_rows=11, objective="mlm")
+    other = pretrain(
+        **{**further, "data": str(alone), "steps": 2},
+        model=tmp_path / "first" / "model",
+        output=tmp_path / "other",
+    )
+    assert "next_sentence_loss" not in other["eval"]
+    assert (
+        json.loads((tmp_path / "other" / "model" / "config.json").read_text())["keras_bert"]["task"]
+        == "fill-mask"
+    )
+    with pytest.raises(InputError, match="Give either `model`, .* or `architecture`"):
+        pretrain(**given, model=tmp_path / "first", output=tmp_path / "both")
+
+
+def test_one_segment_type_and_rows_of_pairs_are_refused(given, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({**SIZES, "type_vocab_size": 1}))
+    values = {**given, "architecture": str(tmp_path / "config.json")}
+    with pytest.raises(InputError, match="have two segments, and .* has type_vocab_size 1; make"):
+        pretrain(**values, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_mixed_precision_keeps_float32_weights_and_a_float32_folder(given, tmp_path):
+    metrics = pretrain(**given, output=tmp_path / "run", dtype="mixed_bfloat16")
+    assert np.isfinite(metrics["eval"]["loss"])
+    assert metrics["eval"]["masked_lm_loss"] < metrics["eval_at_start"]["masked_lm_loss"]
+    again = {**given, "architecture": None, "model": str(tmp_path / "run")}
+    float32 = pretrain(**again, output=tmp_path / "again")
+    assert float32["eval_at_start"]["masked_lm_loss"] == pytest.approx(
+        metrics["eval"]["masked_lm_loss"], rel=0.02
+    )
+
+
+def test_a_model_of_few_positions_is_fine_tuned_at_its_own_length(tmp_path):
+    tokenizer = make_tokenizer(["good", "bad"])
+    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
+    task.save(tmp_path / "model")
+    (tmp_path / "train.tsv").write_text("good\ta\nbad\tb\n" * 4)
+    files = {name: str(tmp_path / "train.tsv") for name in ("train", "dev")}
+    finetune(**files, model=str(tmp_path / "model"), output=tmp_path / "run", epochs=1)
+    stored = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert stored["keras_bert"]["max_length"] == stored["max_position_embeddings"] == 40
+
+
+def test_no_dataset_of_ours_waits_for_the_autotuner(given):
+    """Its thread wakes at doubling intervals, and the end of an iterator waits for it."""
+    tokenizer = make_tokenizer(["good", "bad"])
+    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
+    examples = [("good", "a"), ("bad", "b")] * 8
+    rows = task.features(list(task.read(examples)), labelled=True)
+    folder = DataFolder.open(given["data"])
+    options = {"vocabulary": VOCABULARY, "batch_size": 4}
+    for dataset in (
+        task.dataset(examples, batch_size=4),
+        rows.evaluation_batches(batch_size=4),
+        training_dataset(folder, **options, seed=0),
+        evaluation_dataset(folder, **options),
+    ):
+        assert dataset.options().autotune.enabled is False
+        assert dataset.options().deterministic is True
