@@ -109,9 +109,11 @@ class BertEncoder(keras.Model):
         """The `keras.layers.Embedding` (V, D) that a masked-LM head shares."""
         return self.embeddings.token_embedding
 
-    @property
     def base(self):
-        """The encoder itself: what a `MixedEncoder` stands on."""
+        """The encoder itself: what a `MixedEncoder` stands on.
+
+        No property: Keras would go through it to itself without end when it loads a file.
+        """
         return self
 
     @property

@@ -45,7 +45,9 @@ def batch(task):
         "masked_lm_positions": np.array([[1, 2], [0, 3], [5, 1]], "int32"),
     }
     inputs = {name: arrays[name] for name in task.input}
-    labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in task(inputs).items()}
+    symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}
+    outputs = task(symbols)
+    labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
     return inputs, labels
 
 

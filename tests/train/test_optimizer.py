@@ -139,30 +139,28 @@ def test_lamb_survives_serialisation():
     assert keras.saving.deserialize_keras_object(config).get_config() == optimizer.get_config()
 
 
-def test_a_step_of_several_batches_is_that_of_their_mean_gradient():
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_a_step_of_several_batches_is_that_of_their_mean_gradient(name):
     """Rates, moments, decay and clipping go by the update, whatever it takes to make one."""
-    for name in ("adamw", "lamb"):
-        settings = {"learning_rate": 0.1, "warmup": 0.5, "weight_decay": 0.3, "steps": 4}
-        whole, parts = small_model(), small_model()
-        at_once = make_optimizer(whole, optimizer=name, **settings)
-        collected = make_optimizer(parts, optimizer=name, gradient_accumulation_steps=3, **settings)
-        # Each batch's gradient is beyond the clipping norm of 1, and their mean is not always.
-        batches = draw_gradients(whole, steps=12, scale=0.4)
-        for step in range(4):
-            three = batches[3 * step : 3 * step + 3]
-            before = [np.array(v) for v in parts.trainable_variables]
-            for gradients in three[:2]:
-                apply(collected, parts, gradients)
-            for variable, old in zip(parts.trainable_variables, before, strict=True):
-                np.testing.assert_array_equal(variable, old)
-            np.testing.assert_allclose(collected.learning_rate, at_once.learning_rate)
-            apply(collected, parts, three[2])
-            apply(at_once, whole, [np.mean(g, axis=0) for g in zip(*three, strict=True)])
-            assert int(collected.iterations) == int(at_once.iterations) == step + 1
-            for one, other in zip(
-                whole.trainable_variables, parts.trainable_variables, strict=True
-            ):
-                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    settings = {"learning_rate": 0.1, "warmup": 0.5, "weight_decay": 0.3, "steps": 4}
+    whole, parts = small_model(), small_model()
+    at_once = make_optimizer(whole, optimizer=name, **settings)
+    collected = make_optimizer(parts, optimizer=name, gradient_accumulation_steps=3, **settings)
+    # Each batch's gradient is beyond the clipping norm of 1, and their mean is not always.
+    batches = draw_gradients(whole, steps=12, scale=0.4)
+    for step in range(4):
+        three = batches[3 * step : 3 * step + 3]
+        before = [np.array(v) for v in parts.trainable_variables]
+        for gradients in three[:2]:
+            apply(collected, parts, gradients)
+        for variable, old in zip(parts.trainable_variables, before, strict=True):
+            np.testing.assert_array_equal(variable, old)
+        np.testing.assert_allclose(collected.learning_rate, at_once.learning_rate)
+        apply(collected, parts, three[2])
+        apply(at_once, whole, [np.mean(g, axis=0) for g in zip(*three, strict=True)])
+        assert int(collected.iterations) == int(at_once.iterations) == step + 1
+        for one, other in zip(whole.trainable_variables, parts.trainable_variables, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_keras_asks_a_schedule_by_batches():
