@@ -8,11 +8,11 @@ import sys
 import time
 
 import pytest
-from apache_beam.io.filesystems import FileSystems
 
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.errors import InputError
+from keras_bert.files import aside_name, publishing
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
 
@@ -37,7 +37,8 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
         path.mkdir(parents=True)
     folder = OutputFolder(path, force=False)
     assert names(path) == [IN_PROGRESS]
-    fill(path, SHARD, SHARD + ".part-0a1b2c")
+    fill(path, SHARD)
+    fill(path / aside_name(SHARD), SHARD)
     folder.finish()
     assert names(path) == sorted([COMPLETED, SHARD])
 
@@ -52,11 +53,12 @@ def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path, force)
 
 def test_finished_data_needs_force(tmp_path):
     path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
-    with pytest.raises(InputError, match="holds finished data.*--force"):
+    with pytest.raises(InputError, match="holds finished data: .*force"):
         OutputFolder(path, force=False)
     assert len(names(path)) == 3
-    OutputFolder(path, force=True)
-    assert names(path) == [IN_PROGRESS]
+    with OutputFolder(path, force=True):
+        assert names(path) == [IN_PROGRESS]
+    assert names(path) == []
 
 
 def test_a_file_is_refused(tmp_path):
@@ -66,20 +68,21 @@ def test_a_file_is_refused(tmp_path):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    OutputFolder(tmp_path / "a", force=False)
-    with pytest.raises(InputError, match=f"in use by a job.*process {os.getpid()}"):
-        OutputFolder(tmp_path / "a", force=True)
+    with OutputFolder(tmp_path / "a", force=False):
+        with pytest.raises(InputError, match=f"in use by process {os.getpid()}: wait"):
+            OutputFolder(tmp_path / "a", force=True)
 
 
 def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    path = fill(tmp_path / "a", SHARD, SHARD + ".part-99")
+    path = fill(tmp_path / "a", SHARD)
     owner = json.dumps({"host": os.uname().nodename, "process": process.pid, "started": "1"})
     for mark in (owner, owner.replace(str(process.pid), str(os.getpid())), "", "[]"):
+        fill(path / aside_name(SHARD), SHARD)
         (path / IN_PROGRESS).write_text(mark)
-        OutputFolder(path, force=False)
-        assert names(path) == [IN_PROGRESS]
+        with OutputFolder(path, force=False):
+            assert names(path) == [IN_PROGRESS]
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
@@ -145,14 +148,14 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     corpus, corpus_files, tmp_path, monkeypatch, name
 ):
     """The disk is full when this file is written."""
-    create = FileSystems.create
+    flush = publishing._flush
 
-    def full(path, *arguments, **options):
-        if name in path:
+    def full(folder):
+        if any(name in file for file in os.listdir(folder)):
             raise OSError(28, "No space left on device")
-        return create(path, *arguments, **options)
+        flush(folder)
 
-    monkeypatch.setattr(FileSystems, "create", full)
+    monkeypatch.setattr(publishing, "_flush", full)
     with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",
