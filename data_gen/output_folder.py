@@ -53,9 +53,11 @@ class OutputFolder:
         self._owned = contextlib.ExitStack()
         with self._errors(), contextlib.ExitStack() as owned:
             self.finished = self._is_finished(card, force)
-            if self.finished and IN_PROGRESS not in self._names():
+            left = [n for n in self._names(aside=True) if n == IN_PROGRESS or files.is_aside(n)]
+            if self.finished and not left:
                 return
             self._own(owned, force)
+            self._clear_leftovers()
             self.finished = self._is_finished(card, force)  # another may have finished it since
             if not self.finished:
                 self._clean()
@@ -107,8 +109,7 @@ class OutputFolder:
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
         self._clear_leftovers()
-        ours = [name for name in self._names() if _OURS.fullmatch(name) and name != IN_PROGRESS]
-        FileSystems.delete([self.file(name) for name in ours])
+        self._delete(n for n in self._names() if _OURS.fullmatch(n) and n != IN_PROGRESS)
         self._owned.close()
         if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
@@ -132,21 +133,26 @@ class OutputFolder:
                 f"folder{advice}"
             )
         self.write(IN_PROGRESS, files.Owner.this().to_json())
-        owned.callback(FileSystems.delete, [self.file(IN_PROGRESS)])
+        owned.callback(self._delete, [IN_PROGRESS])
 
     def _clean(self):
         """Deletes what an earlier job left; COMPLETED first, so that it never looks finished."""
-        self._clear_leftovers()
         names = [name for name in self._names() if name != IN_PROGRESS]
-        names.sort(key=lambda name: (name != COMPLETED, name))
-        FileSystems.delete([self.file(name) for name in names])
+        self._delete(sorted(names, key=lambda name: (name != COMPLETED, name)))
 
     def _clear_leftovers(self):
         if is_local(self.path):
             files.clear_leftovers_in(self.path)
         else:
-            aside = [name for name in self._names(aside=True) if files.is_aside(name)]
-            FileSystems.delete([self.file(name) for name in aside])
+            self._delete(name for name in self._names(aside=True) if files.is_aside(name))
+
+    def _delete(self, names):
+        paths = [self.file(name) for name in names]
+        if is_local(self.path):
+            for path in paths:  # Beam takes a path for a glob
+                os.unlink(path)
+        else:
+            FileSystems.delete(paths)
 
     def _names(self, aside=False):
         """The names in the folder; those of what lies aside only if they are asked for."""

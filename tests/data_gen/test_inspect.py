@@ -19,6 +19,14 @@ from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 LENGTH = 48
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_pictures():
+    """Drawing the card takes a third of such a small job."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data_gen.pretraining_data.draw_card", lambda *arguments: False)
+        yield
+
+
 def make(corpus, files, output, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
     make_pretraining_data(
