@@ -29,6 +29,15 @@ _OURS = re.compile(
 )
 
 
+def owner_of(path):
+    """What the folder `path` says of the job that owns it, a text; None where it does not say."""
+    try:
+        with open(f"{path}/{IN_PROGRESS}", encoding="utf-8") as file:
+            return file.read()
+    except OSError:  # nothing there, or another file system, where jobs have workers of their own
+        return None
+
+
 class OutputFolder:
     """The output folder of a job, on any file system of Beam's.
 
@@ -142,7 +151,7 @@ class OutputFolder:
 
     def _clear_leftovers(self):
         if is_local(self.path):
-            files.clear_leftovers_in(self.path)
+            files.clear_leftovers_in(self.path, owned=True)
         else:
             self._delete(name for name in self._names(aside=True) if files.is_aside(name))
 

@@ -6,7 +6,9 @@ from apache_beam.transforms.window import GlobalWindows
 
 from data_gen.documents import read
 from data_gen.new_file import new_file
+from data_gen.output_folder import owner_of
 from data_gen.statistics import Statistics
+from keras_bert.errors import InputError
 from keras_bert.records.folder import shard_name
 
 
@@ -15,7 +17,7 @@ class WriteShard(beam.DoFn):
 
     The tokenizer is loaded once. An item that is done again leaves the same bytes. `unigrams` are
     the counts of the corpus where the settings need them. Raises `InputError` where the disk is
-    full, or the output cannot be written for another reason.
+    full, or the output cannot be written for another reason, or belongs to another job by now.
 
     The statistics of all items of a bundle are yielded as one: a count for each piece of the
     vocabulary, they are too large to travel once an item, of which there may be thousands.
@@ -30,6 +32,7 @@ class WriteShard(beam.DoFn):
         from data_gen.row_builder import RowBuilder
 
         self._builder = RowBuilder(self._settings)
+        self._owner = owner_of(self._settings.output)
 
     def start_bundle(self):
         self._total = Statistics()
@@ -42,6 +45,9 @@ class WriteShard(beam.DoFn):
         with new_file(f"{self._settings.output}/{name}") as shard:
             self._write(shard, item, total)
             total.counters[f"{item.split}/bytes"] += shard.stat().st_size
+            if owner_of(self._settings.output) != self._owner:
+                # This job was killed, and its worker lives on beside a new one.
+                raise InputError(f"{self._settings.output} is another job's by now")
         for counter, value in total.counters.items():
             Metrics.counter("pretraining_data", counter).inc(value)
         total.shards[item.split, item.index] = total.counters[f"{item.split}/instances"]
