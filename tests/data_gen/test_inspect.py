@@ -19,14 +19,6 @@ from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 LENGTH = 48
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_pictures():
-    """Drawing the card takes a third of such a small job."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data_gen.pretraining_data.draw_card", lambda *arguments: False)
-        yield
-
-
 def make(corpus, files, output, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
     make_pretraining_data(
@@ -59,7 +51,7 @@ def folders(corpus, corpus_files, tmp_path_factory):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_what_a_job_writes_obeys_every_law(folders, name):
     counts = verify(folders[name])
-    assert counts["train"]["rows"] == folders[name].card["splits"]["train"]["instances"] > 100
+    assert counts["train"]["rows"] == folders[name].card.splits["train"].instances > 100
     assert (counts["train"]["predictions"] > 0) == (name != "dynamic")
 
 
