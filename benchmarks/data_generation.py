@@ -44,7 +44,7 @@ card = make_pretraining_data(
     input=sys.argv[1], vocab=sys.argv[2], output=sys.argv[3], max_length=128, max_predictions=20,
     dupe_factor=1, eval_fraction=0, pad=True, beam_options=["--direct_num_workers=" + sys.argv[4]],
 )
-print(card["splits"]["train"]["instances"])
+print(card.splits["train"].instances)
 """
 
 
@@ -320,10 +320,10 @@ def bytes_a_token(books, *, folder):
                 objective=objective, masking="dynamic", max_length=length,
                 max_predictions=length // 6, beam_options=options,
             )  # fmt: skip
-            train = card["splits"]["train"]
+            train = card.splits["train"]
             print(
                 f"Compact dynamic rows, {objective}, length {length}: "
-                f"{train['bytes'] / train['tokens']:.2f} bytes a token on disk"
+                f"{train.counters['bytes'] / train.tokens:.2f} bytes a token on disk"
             )
 
 

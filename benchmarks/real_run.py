@@ -63,9 +63,9 @@ def main():
         rates=arguments.rates,
     )
     results = {
-        "train_rows": card["splits"]["train"]["instances"],
-        "train_tokens": card["splits"]["train"]["tokens"],
-        "unigram_entropy": card["unigram_entropy"],
+        "train_rows": card.splits["train"].instances,
+        "train_tokens": card.splits["train"].tokens,
+        "unigram_entropy": card.unigram_entropy,
         **{
             name: pretrained[name]
             for name in ("steps", "parameters", "seconds", "tokens_per_second")

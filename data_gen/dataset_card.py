@@ -1,22 +1,22 @@
-"""The dataset card: what the rows of a folder are, how they were made, and what is in them."""
+"""Makes the dataset card of a job from what was counted, and writes it."""
 
 import dataclasses
-import json
-import os
-import tempfile
+from collections import Counter
 
 import apache_beam as beam
 import numpy as np
 
 import keras_bert
-from data_gen.shards import put
+from data_gen.new_file import new_file
 from keras_bert.errors import InputError
-from keras_bert.records.folder import CARD, FORMAT_VERSION, SPLITS
-
-_SETTINGS = (
-    "mask_unit", "replacement", "replacement_counts", "masked_rate", "short_rate", "dupe_factor",
-    "eval_fraction", "item_bytes",
-)  # fmt: skip
+from keras_bert.records.dataset_card import (
+    SPLITS,
+    CardSettings,
+    CardSplit,
+    CardVocabulary,
+    DatasetCard,
+)
+from keras_bert.records.folder import CARD
 
 
 class WriteCard(beam.DoFn):
@@ -29,21 +29,18 @@ class WriteCard(beam.DoFn):
 
     def process(self, statistics):
         card = make_card(statistics, settings=self._settings, input=self._input)
-        if not card["splits"]["train"]["instances"]:
+        if not card.splits["train"].instances:
             raise InputError(
                 f"there is no text in {' '.join(self._input)} to make a row of: nothing but white "
                 "space, or sentences too short to have a second part"
             )
-        with tempfile.TemporaryDirectory(prefix="keras_bert_") as folder:
-            local = os.path.join(folder, CARD)
-            with open(local, "w", encoding="utf-8") as file:
-                file.write(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
-            put(local, f"{self._settings.output}/{CARD}")
+        with new_file(f"{self._settings.output}/{CARD}") as file:
+            file.write_text(card.to_json(), encoding="utf-8")
         yield card
 
 
 def make_card(statistics, *, settings, input):
-    """The card as a dict of what JSON has. Counters of a split lie under its name."""
+    """The `DatasetCard` of a job. Counters of a split lie under its name."""
     vocabulary = settings.vocabulary
     lengths = statistics.lengths
     unigrams = statistics.unigrams
@@ -51,35 +48,43 @@ def make_card(statistics, *, settings, input):
         unigrams = np.zeros(len(vocabulary), np.int64)
     if lengths is None:
         lengths = np.zeros(settings.max_length + 1, np.int64)
-    splits = {split: {"shards": 0, "instances": 0, "tokens": 0} for split in SPLITS}
-    for split in SPLITS:
-        shards = sorted(item for item in statistics.shards.items() if item[0][0] == split)
-        splits[split]["shard_instances"] = [rows for _, rows in shards]
-    counters = {}
+    counters, counters_of = {}, {split: Counter() for split in SPLITS}
     for name, value in sorted(statistics.counters.items()):
         split, _, counter = name.rpartition("/")
-        (splits[split] if split else counters)[counter] = int(value)
-    return {
-        "format_version": FORMAT_VERSION,
-        "made_by": f"keras-bert-toolkit {keras_bert.__version__}",
-        "input": list(input),
-        "objective": settings.objective,
-        "masking": settings.masking,
-        "rows": "padded" if settings.pad else "compact",
-        "compression": settings.compression,
-        "max_length": settings.max_length,
-        "max_predictions": settings.max_predictions,
-        "seed": settings.seed,
-        "lowercase": settings.lowercase,
-        "vocabulary": {"sha256": vocabulary.sha256, "size": len(vocabulary)},
-        "settings": {name: getattr(settings, name) for name in _SETTINGS}
-        | {"reading": dataclasses.asdict(settings.reading)},
-        "splits": splits,
-        "counters": counters,
-        "length_histogram": lengths.tolist(),
-        "unigram_entropy": unigram_entropy(unigrams, vocabulary.special_ids),
-        "unigram_counts": unigrams.tolist(),
-    }
+        (counters_of[split] if split else counters)[counter] = int(value)
+    return DatasetCard(
+        made_by=f"keras-bert-toolkit {keras_bert.__version__}",
+        input=tuple(input),
+        objective=settings.objective,
+        masking=settings.masking,
+        rows="padded" if settings.pad else "compact",
+        compression=settings.compression,
+        max_length=settings.max_length,
+        max_predictions=settings.max_predictions,
+        seed=settings.seed,
+        lowercase=settings.lowercase,
+        vocabulary=CardVocabulary(sha256=vocabulary.sha256, size=len(vocabulary)),
+        settings=_settings(settings),
+        splits={split: _split(split, counters_of[split], statistics.shards) for split in SPLITS},
+        counters=counters,
+        length_histogram=tuple(lengths.tolist()),
+        unigram_entropy=unigram_entropy(unigrams, vocabulary.special_ids),
+        unigram_counts=tuple(unigrams.tolist()),
+    )
+
+
+def _settings(settings):
+    names = {field.name for field in dataclasses.fields(CardSettings)} - {"reading"}
+    return CardSettings(
+        **{name: getattr(settings, name) for name in names},
+        reading=dataclasses.asdict(settings.reading),
+    )
+
+
+def _split(split, counters, shards):
+    """A split of its counters and of the rows of every (split, index) of a shard."""
+    rows = tuple(rows for (of, _), rows in sorted(shards.items()) if of == split)
+    return CardSplit.from_counts({**counters, "shard_instances": rows})
 
 
 def unigram_entropy(counts, special_ids):

@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.masking import row_keys
-from keras_bert.records import pad
+from keras_bert.records.padding import pad
 
 
-class Rows(NamedTuple):
+class UnmaskedRows(NamedTuple):
     """`input_ids` int32 (R, S), padded with 0; `lengths` (R,); `segment_lengths` (R, 1 or 2)."""
 
     input_ids: np.ndarray
@@ -40,7 +40,7 @@ def assemble(tokens, segments, *, cls_id, sep_id, max_length):
         input_ids[rows, end] = sep_id
         segment_lengths.append(sizes + (2 if number == 0 else 1))
         begin = end + 1
-    return Rows(input_ids, begin, np.stack(segment_lengths, axis=1))
+    return UnmaskedRows(input_ids, begin, np.stack(segment_lengths, axis=1))
 
 
 def columns(rows, *, random, masker, seed, copies):

@@ -1,20 +1,22 @@
 """The folder that a job writes into: taken only if it is free, and marked as finished at the end.
 
-While a job runs, the folder holds IN_PROGRESS; a folder that a killed job left is told by it,
-cleaned and used again. COMPLETED is written last. Nothing that this command did not write is ever
-deleted.
+While a job runs, the folder holds IN_PROGRESS, which tells whose it is; a folder that a killed job
+left is told by it, cleaned and used again. COMPLETED is written last. Nothing that this command did
+not write is ever deleted.
 """
 
-import json
+import contextlib
 import os
 import re
-import socket
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
+from data_gen.new_file import is_local, new_file
 from data_gen.tfds_metadata import FEATURES, INFO
+from keras_bert import files
 from keras_bert.errors import InputError
+from keras_bert.records.dataset_card import DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES
 
 IN_PROGRESS = "IN_PROGRESS"
@@ -22,34 +24,61 @@ PICTURE = "dataset_card.png"
 
 _NAMES = "|".join(re.escape(name) for name in (CARD, PICTURE, *VOCABULARY_FILES, INFO, FEATURES))
 _OURS = re.compile(
-    rf"(?:{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES})(?:\.part-\w+)?"
+    rf"{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES}"
     rf"|{COMPLETED}|{IN_PROGRESS}"
 )
-_PART = re.compile(r".*\.part-\w+")
+
+
+def owner_of(path):
+    """What the folder `path` says of the job that owns it, a text; None where it does not say."""
+    try:
+        with open(f"{path}/{IN_PROGRESS}", encoding="utf-8") as file:
+            return file.read()
+    except OSError:  # nothing there, or another file system, where jobs have workers of their own
+        return None
 
 
 class OutputFolder:
     """The output folder of a job, on any file system of Beam's.
 
-    Creating one takes the folder. Raises `InputError` where `path` is a file, holds anything that
-    this command did not write, holds finished data and `force` is not set, is in use by a job that
-    is running, or cannot be written.
+    Creating one takes the folder, unless it holds the same data already: then `finished` is True,
+    and nothing is changed. It is given back by `finish`, `discard`, or the end of a `with`, which
+    discards what was written if an `InputError` ends it.
+
+    Args:
+        path: the folder; it is made if it is not there.
+        force: replace finished data that an earlier job left.
+        card: a `DatasetCard` of the job's settings and input; what it has counted does not matter.
+        inputs: a text that changes with the content of the input; `finish` writes it down.
+
+    Raises `InputError` where `path` is a file, holds anything that this command did not write,
+    holds other finished data and `force` is not set, is in use by a job that is running, or cannot
+    be written.
     """
 
-    def __init__(self, path, *, force):
+    def __init__(self, path, *, force, card=None, inputs=""):
         self.path = str(path).rstrip("/")
-        try:
-            names = self._names()
-            self._refuse(names, force)
-            FileSystems.delete([self.file(name) for name in sorted(names, key=_finished_first)])
-            if not FileSystems.exists(self.path) and "://" not in self.path:
-                FileSystems.mkdirs(self.path)
-            owner = {"host": socket.gethostname(), "process": os.getpid()}
-            self.write(IN_PROGRESS, json.dumps(owner | {"started": _start_of(os.getpid())}))
-        except InputError:
-            raise
-        except (OSError, BeamIOError, ValueError) as error:  # ValueError: an unknown file system
-            raise InputError(f"the output {self.path} cannot be written: {error}") from None
+        self._inputs = inputs
+        self._owned = contextlib.ExitStack()
+        with self._errors(), contextlib.ExitStack() as owned:
+            self.finished = self._is_finished(card, force)
+            left = [n for n in self._names(aside=True) if n == IN_PROGRESS or files.is_aside(n)]
+            if self.finished and not left:
+                return
+            self._own(owned, force)
+            self._clear_leftovers()
+            self.finished = self._is_finished(card, force)  # another may have finished it since
+            if not self.finished:
+                self._clean()
+                self._owned = owned.pop_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if isinstance(error, InputError):
+            self.discard()
+        self._owned.close()
 
     def file(self, name):
         """The path of a file of the folder."""
@@ -62,13 +91,12 @@ class OutputFolder:
 
     def write(self, name, text):
         """Writes a small text file; `InputError` where it cannot be written."""
-        try:
-            with FileSystems.create(
-                self.file(name), "text/plain", CompressionTypes.UNCOMPRESSED
-            ) as file:
-                file.write(text.encode("utf-8"))
-        except (OSError, BeamIOError) as error:
-            raise InputError(f"{self.file(name)} cannot be written: {error}") from None
+        with new_file(self.file(name)) as file:
+            file.write_text(text, encoding="utf-8", newline="")
+
+    def card(self):
+        """The `DatasetCard` that lies in the folder."""
+        return DatasetCard.parse(self.read(CARD), self.file(CARD))
 
     def shards(self):
         """How many shards are finished, and how many there will be (None: not known yet)."""
@@ -82,77 +110,93 @@ class OutputFolder:
 
     def finish(self):
         """Marks the data as finished."""
-        names = self._names()
-        parts = [name for name in names if _PART.fullmatch(name)]
-        FileSystems.delete([self.file(name) for name in parts])
-        self.write(COMPLETED, "")
-        FileSystems.delete([self.file(IN_PROGRESS)])
+        with self._errors():
+            self._clear_leftovers()
+            self.write(COMPLETED, self._inputs)
+            self._owned.close()
 
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
-        names = self._names()
-        FileSystems.delete([self.file(name) for name in names if _OURS.fullmatch(name)])
-        if "://" not in self.path and not os.listdir(self.path):
+        self._clear_leftovers()
+        self._delete(n for n in self._names() if _OURS.fullmatch(n) and n != IN_PROGRESS)
+        self._owned.close()
+        if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
 
-    def _names(self):
-        if "://" not in self.path:
+    def _errors(self):
+        return files.system_errors(self.path)
+
+    def _own(self, owned, force):
+        """Takes the folder for this process until the `ExitStack` that is given is closed."""
+        if is_local(self.path):
+            owned.enter_context(files.owned(self.path, name=IN_PROGRESS))
+            return
+        # Other file systems have no locks: there is only what the owner wrote.
+        owner = None
+        if IN_PROGRESS in self._names():
+            owner = files.Owner.from_json(self.read(IN_PROGRESS))
+        if owner and owner.runs and (owner.is_here or not force):
+            advice = "" if owner.is_here else "; if that has ended, use force"
+            raise InputError(
+                f"the output {self.path} is in use by {owner}: wait for its end, or give another "
+                f"folder{advice}"
+            )
+        self.write(IN_PROGRESS, files.Owner.this().to_json())
+        owned.callback(self._delete, [IN_PROGRESS])
+
+    def _clean(self):
+        """Deletes what an earlier job left; COMPLETED first, so that it never looks finished."""
+        names = [name for name in self._names() if name != IN_PROGRESS]
+        self._delete(sorted(names, key=lambda name: (name != COMPLETED, name)))
+
+    def _clear_leftovers(self):
+        if is_local(self.path):
+            files.clear_leftovers_in(self.path, owned=True)
+        else:
+            self._delete(name for name in self._names(aside=True) if files.is_aside(name))
+
+    def _delete(self, names):
+        paths = [self.file(name) for name in names]
+        if is_local(self.path):
+            for path in paths:  # Beam takes a path for a glob
+                os.unlink(path)
+        else:
+            FileSystems.delete(paths)
+
+    def _names(self, aside=False):
+        """The names in the folder; those of what lies aside only if they are asked for."""
+        if is_local(self.path):
             if os.path.lexists(self.path) and not os.path.isdir(self.path):
                 raise InputError(f"the output {self.path} is a file: give the name of a folder")
-            return os.listdir(self.path) if os.path.isdir(self.path) else []
-        found = FileSystems.match([f"{self.path}/**"])[0].metadata_list
-        return [match.path[len(self.path) + 1 :] for match in found]
+            names = os.listdir(self.path) if os.path.isdir(self.path) else []
+        else:
+            try:
+                found = FileSystems.match([f"{self.path}/**"])[0].metadata_list
+            except (BeamIOError, ValueError) as error:  # ValueError: an unknown file system
+                raise InputError(f"{self.path} cannot be written: {error}") from None
+            names = [match.path[len(self.path) + 1 :] for match in found]
+        return [name for name in names if aside or not files.is_aside(name)]
 
-    def _refuse(self, names, force):
+    def _is_finished(self, card, force):
+        """Whether the data of `card` is there already; raises where something else is."""
+        names = self._names()
         foreign = sorted(name for name in names if not _OURS.fullmatch(name))
         if foreign:
             raise InputError(
                 f"the output {self.path} holds something else already, such as {foreign[0]}: give "
                 "a new or an empty folder"
             )
-        if IN_PROGRESS in names:
-            self._refuse_if_running()
-        elif COMPLETED in names and not force:
-            raise InputError(
-                f"the output {self.path} holds finished data: give another folder, or --force to "
-                "make it anew"
-            )
-
-    def _refuse_if_running(self):
-        try:
-            owner = json.loads(self.read(IN_PROGRESS))
-            process, host, started = owner["process"], owner["host"], owner["started"]
-        except (json.JSONDecodeError, KeyError, TypeError):
-            return  # killed while it wrote this very file
-        if host == socket.gethostname() and started == _start_of(process) is not None:
-            raise InputError(
-                f"the output {self.path} is in use by a job that is running (process {process}): "
-                "wait for its end, or give another folder"
-            )
-
-
-def _start_of(process):
-    """When a process of this machine started, None if it does not run.
-
-    A number alone may have been given to another process since.
-    """
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except OSError:
-        return None if not _is_running(process) else "unknown"
-
-
-def _is_running(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _finished_first(name):
-    """Deletes COMPLETED first, so that half a folder never looks finished."""
-    return name != COMPLETED, name
+        if COMPLETED not in names or force:
+            return False
+        different = None
+        if card is not None:
+            different = self.card().difference(card)
+            if different is None and self.read(COMPLETED) != self._inputs:
+                different = "content of the input"
+            if different is None:
+                return True
+        other = f" that was made with another {different}" if different else ""
+        raise InputError(
+            f"the output {self.path} holds finished data{other}: give another folder, or use force "
+            "to make it anew"
+        )

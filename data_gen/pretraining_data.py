@@ -5,7 +5,6 @@
 Only descriptors, hashes and counts go from worker to worker; text, tokens and rows never do.
 """
 
-import json
 import math
 import os
 
@@ -24,7 +23,6 @@ from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.errors import InputError
-from keras_bert.records.folder import CARD
 from keras_bert.text.vocabulary_files import open_vocabulary, read_counts
 
 ITEM_BYTES = 2 << 20
@@ -64,7 +62,7 @@ def make_pretraining_data(
     force=False,
     beam_options=(),
 ):
-    """Makes a folder of pre-training rows from text, and returns its dataset card (a dict).
+    """Makes a folder of pre-training rows from text, and returns its `DatasetCard`.
 
     Args:
         input: paths or globs of text or Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared
@@ -161,7 +159,7 @@ def make_pretraining_data(
                 ),
                 [f"--direct_num_workers={workers}", *beam_options],
             )
-        card = json.loads(folder.read(CARD))
+        card = folder.card()
         if compression is None:  # tfds has no compressed records
             folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
             folder.write(tfds_metadata.FEATURES, tfds_metadata.features(settings.spec))

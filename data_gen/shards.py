@@ -1,23 +1,15 @@
 """Writes a work item's shard: aside first, then under its name, so that none is ever half there."""
 
-import os
-import tempfile
-import uuid
-
 import apache_beam as beam
-import tensorflow as tf
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen.documents import read
-from data_gen.row_builder import RowBuilder
+from data_gen.new_file import new_file
+from data_gen.output_folder import owner_of
 from data_gen.statistics import Statistics
 from keras_bert.errors import InputError
 from keras_bert.records.folder import shard_name
-
-_COPIED_AT_ONCE = 4 << 20
 
 
 class WriteShard(beam.DoFn):
@@ -25,7 +17,7 @@ class WriteShard(beam.DoFn):
 
     The tokenizer is loaded once. An item that is done again leaves the same bytes. `unigrams` are
     the counts of the corpus where the settings need them. Raises `InputError` where the disk is
-    full, or the output cannot be written for another reason.
+    full, or the output cannot be written for another reason, or belongs to another job by now.
 
     The statistics of all items of a bundle are yielded as one: a count for each piece of the
     vocabulary, they are too large to travel once an item, of which there may be thousands.
@@ -36,7 +28,11 @@ class WriteShard(beam.DoFn):
         self._settings = settings
 
     def setup(self):
+        # TensorFlow is loaded where rows are made, not where the job is described.
+        from data_gen.row_builder import RowBuilder
+
         self._builder = RowBuilder(self._settings)
+        self._owner = owner_of(self._settings.output)
 
     def start_bundle(self):
         self._total = Statistics()
@@ -46,19 +42,12 @@ class WriteShard(beam.DoFn):
             self._builder.masker = self._settings.masker(unigrams)
         total = Statistics()
         name = shard_name(item.split, item.index, item.count, self._settings.compression)
-        with tempfile.TemporaryDirectory(prefix="keras_bert_") as folder:
-            local = os.path.join(folder, "shard")
-            try:
-                with tf.io.TFRecordWriter(local, self._options()) as writer:
-                    for group in groups(item, self._settings):
-                        for rows, statistics in self._builder.rows(group, split=item.split):
-                            for row in rows:
-                                writer.write(row)
-                            total.add(statistics)
-                total.counters[f"{item.split}/bytes"] += os.path.getsize(local)
-                put(local, f"{self._settings.output}/{name}")
-            except (OSError, BeamIOError, tf.errors.OpError) as error:
-                raise InputError(f"the shard {name} cannot be written: {error}") from error
+        with new_file(f"{self._settings.output}/{name}") as shard:
+            self._write(shard, item, total)
+            total.counters[f"{item.split}/bytes"] += shard.stat().st_size
+            if owner_of(self._settings.output) != self._owner:
+                # This job was killed, and its worker lives on beside a new one.
+                raise InputError(f"{self._settings.output} is another job's by now")
         for counter, value in total.counters.items():
             Metrics.counter("pretraining_data", counter).inc(value)
         total.shards[item.split, item.index] = total.counters[f"{item.split}/instances"]
@@ -67,9 +56,18 @@ class WriteShard(beam.DoFn):
     def finish_bundle(self):
         yield GlobalWindows.windowed_value(self._total)
 
-    def _options(self):
+    def _write(self, shard, item, total):
+        """Writes the rows of an item into a local file, and adds what they are to `total`."""
+        import tensorflow as tf
+
         compressed = self._settings.compression == "gzip"
-        return tf.io.TFRecordOptions(compression_type="GZIP" if compressed else "")
+        options = tf.io.TFRecordOptions(compression_type="GZIP" if compressed else "")
+        with tf.io.TFRecordWriter(str(shard), options) as writer:
+            for group in groups(item, self._settings):
+                for rows, statistics in self._builder.rows(group, split=item.split):
+                    for row in rows:
+                        writer.write(row)
+                    total.add(statistics)
 
 
 def groups(item, settings):
@@ -92,21 +90,3 @@ def groups(item, settings):
                 size = sum(document.size for document in held)
     if held:
         yield held
-
-
-def put(local, path):
-    """Copies a local file to `path` on any file system: aside first, then renamed.
-
-    Raises `InputError` where it cannot be written.
-    """
-    aside = f"{path}.part-{uuid.uuid4().hex}"
-    try:
-        with open(local, "rb") as source:
-            with FileSystems.create(
-                aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
-            ) as target:
-                while chunk := source.read(_COPIED_AT_ONCE):
-                    target.write(chunk)
-        FileSystems.rename([aside], [path])
-    except (OSError, BeamIOError) as error:
-        raise InputError(f"{path} cannot be written: {error}") from None

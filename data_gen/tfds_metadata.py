@@ -34,17 +34,17 @@ def info(card):
         {
             "name": split,
             "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}",
-            "numBytes": str(counts["bytes"]),
-            "shardLengths": [str(number) for number in counts["shard_instances"]],
+            "numBytes": str(counts.counters["bytes"]),
+            "shardLengths": [str(number) for number in counts.shard_instances],
         }
-        for split, counts in card["splits"].items()
-        if counts["instances"]
+        for split, counts in card.splits.items()
+        if counts.instances
     ]
     content = {
         "name": NAME,
         "version": "1.0.0",
         "fileFormat": "tfrecord",
-        "description": f"Rows for pre-training ({card['objective']}), by {card['made_by']}.",
+        "description": f"Rows for pre-training ({card.objective}), by {card.made_by}.",
         "splits": splits,
     }
     return json.dumps(content, indent=1) + "\n"

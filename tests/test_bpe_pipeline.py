@@ -113,7 +113,7 @@ def test_the_data_folder_keeps_the_vocabulary_with_its_merges(vocab, data):
         data.check_vocabulary(BpeVocabulary(learned.pieces, learned.merges[:-1]))
     assert not (vocab.parent / "data" / "vocab.txt").exists()
     assert Vocabulary.from_file(data.path) == learned  # so it can be given as --vocab
-    assert data.card["lowercase"] is False  # nobody said --cased: the folder did
+    assert data.card.lowercase is False  # nobody said --cased: the folder did
 
 
 def test_every_law_holds_and_a_word_that_is_masked_in_part_is_found(data, capsys):
@@ -170,31 +170,33 @@ def test_inspect_joins_pieces_to_words(work, data, capsys):
     assert "[MASK]{" in shown and END_OF_WORD not in shown and "@@" not in shown
 
 
-def test_the_picture_of_the_card_names_pieces_readably(data, monkeypatch):
+def test_the_picture_of_the_card_names_pieces_readably(data, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     from matplotlib.axes import Axes
 
     from data_gen import card_picture
 
     names = []
-    monkeypatch.setattr(card_picture, "put", lambda local, path: None)
     monkeypatch.setattr(
         Axes, "set_xticks", lambda self, places, labels=None, **_: names.extend(labels or [])
     )
-    assert card_picture.draw_card(data.card, data.vocabulary(), _Nowhere())
+    assert card_picture.draw_card(data.card, data.vocabulary(), _At(tmp_path))
     assert "the" in names and len(names) == 30
     assert not any(END_OF_WORD in name for name in names)
 
 
-class _Nowhere:
+class _At:
+    def __init__(self, folder):
+        self.folder = folder
+
     def file(self, name):
-        return name
+        return self.folder / name
 
 
 def test_tfds_opens_the_folder(data):
     tfds = pytest.importorskip("tensorflow_datasets")
     builder = tfds.builder_from_directory(data.path)
-    rows = data.card["splits"]["train"]["instances"]
+    rows = data.card.splits["train"].instances
     assert sum(1 for _ in builder.as_dataset(split="train")) == rows > 100
 
 

@@ -55,7 +55,7 @@ def run(arguments):
             console.print(_as_text(instance), soft_wrap=not console.is_terminal)
             console.print()
     given = shlex.quote(folder.path)
-    if folder.card["objective"] != "span":
+    if folder.card.objective != "span":
         following = f"pretrain --data {given} --vocab {given} --architecture tiny --steps 10000"
         console.print(f"Next: keras-bert {following} --output pretrained", soft_wrap=True)
     elif not settings.verify:  # pretrain refuses spans as long as there is no head for them
@@ -100,7 +100,7 @@ def _verify(folder, console):
             line += (
                 " (" + ", ".join(f"{n} {s:.2%}" for n, s in zip(_FATES, shares, strict=True)) + ")"
             )
-        if folder.card["objective"] == "mlm-nsp" and counts["rows"]:
+        if folder.card.objective == "mlm-nsp" and counts["rows"]:
             line += f", second segment random in {counts['random'] / counts['rows']:.2%}"
         console.print(line, soft_wrap=True)
     console.print("Every row obeys every law, and the counts are those of the dataset card.")

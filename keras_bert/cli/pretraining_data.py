@@ -191,7 +191,7 @@ def run(arguments):
         beam_options=arguments.beam_options,
     )
     console.print("\n".join(_summary(card)), soft_wrap=True)
-    if not card["lowercase"] and not arguments.cased:
+    if not card.lowercase and not arguments.cased:
         console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
     output = shlex.quote(arguments.output)
     following = f"keras-bert inspect {output}"
@@ -207,7 +207,7 @@ def _summary(card):
     """What the job read and wrote, from its card."""
     from data_gen.text_files import skipped_lines
 
-    counters, train = card["counters"], card["splits"]["train"]
+    counters, train = card.counters, card.splits["train"]
     forms = [
         f"{count:,} of the form {name.removeprefix('files_of_form_')}"
         for name, count in counters.items()
@@ -228,20 +228,21 @@ def _summary(card):
     if counters.get("long_documents_cut"):
         times = _number(counters["long_documents_cut"], "time")
         yield f"Cut documents of more than 64 MiB, {times}."
-    for split, counts in card["splits"].items():
-        if counts["instances"]:
+    for split, counts in card.splits.items():
+        if counts.instances:
             yield (
-                f"Wrote {_number(counts['instances'], f'{split} row')} of "
-                f"{counts['tokens'] / counts['instances']:.1f} tokens on average "
-                f"in {_number(counts['shards'], 'shard')}, made of "
-                f"{_number(counts['sentences'], 'sentence')} with "
-                f"{_number(counts['tokens_of_text'], 'token')}{_truncations(counts)}."
+                f"Wrote {_number(counts.instances, f'{split} row')} of "
+                f"{counts.tokens / counts.instances:.1f} tokens on average "
+                f"in {_number(counts.shards, 'shard')}, made of "
+                f"{_number(counts.counters['sentences'], 'sentence')} with "
+                f"{_number(counts.counters['tokens_of_text'], 'token')}"
+                f"{_truncations(counts.counters)}."
             )
         else:
             yield f"There are no {split} rows."
-    share = train["unknown_tokens"] / max(1, train["tokens_of_text"])
+    share = train.counters["unknown_tokens"] / max(1, train.counters["tokens_of_text"])
     yield (
-        f"[UNK]: {share:.3%} of the tokens. Unigram entropy: {card['unigram_entropy']:.3f} nats "
+        f"[UNK]: {share:.3%} of the tokens. Unigram entropy: {card.unigram_entropy:.3f} nats "
         "a token, the loss to beat."
     )
 

@@ -106,9 +106,13 @@ def clear_leftovers(path):
     _clear(path.parent, path.name)
 
 
-def clear_leftovers_in(folder):
-    """`clear_leftovers` for every name in a folder."""
-    _clear(Path(os.path.realpath(folder)), None)
+def clear_leftovers_in(folder, *, owned=False):
+    """`clear_leftovers` for every name in a folder.
+
+    `owned` is for who owns the folder (see `keras_bert.files.owned`), so that whoever is still
+    writing in it is left over too: that is deleted under its hands, and can take no place.
+    """
+    _clear(Path(os.path.realpath(folder)), None, owned)
 
 
 @contextlib.contextmanager
@@ -189,7 +193,7 @@ def _move_in(ready, path):
     shutil.rmtree(ready, ignore_errors=True)
 
 
-def _clear(folder, wanted):
+def _clear(folder, wanted, owned=False):
     """Clears what lies aside in a folder for the name `wanted`, None for every name."""
     if not folder.is_dir():
         return
@@ -200,8 +204,12 @@ def _clear(folder, wanted):
         found = folder / entry
         try:
             lock = _lock(found)
-        except (BlockingIOError, FileNotFoundError):
-            continue  # somebody is writing, or has just cleared it
+        except FileNotFoundError:
+            continue  # somebody has just cleared it
+        except BlockingIOError:  # somebody is writing
+            if owned:
+                shutil.rmtree(found, ignore_errors=True)
+            continue
         try:
             if is_ready:
                 _move_in(found, folder / name)

@@ -7,6 +7,7 @@ model carries it. Core TensorFlow operations only, so that any server can run it
 import tensorflow as tf
 
 from keras_bert.errors import InputError
+from keras_bert.records.padding import pad_rows
 
 
 def frame(segments, *, vocabulary, max_length, multiple_of=1):
@@ -32,24 +33,13 @@ def frame(segments, *, vocabulary, max_length, multiple_of=1):
     for segment in segments:
         parts += [tf.cast(segment, tf.int32), _column(batch, vocabulary.sep_id)]
     rows = tf.concat(parts, axis=1)  # ragged (B, None)
-    lengths = tf.cast(rows.row_lengths(), tf.int32)  # (B,)
-    longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))  # a batch of no rows has a width too
-    width = tf.minimum(-(-longest // multiple_of) * multiple_of, max_length)
-    input_ids = rows.to_tensor(vocabulary.pad_id, shape=tf.stack([batch, width]))  # (B, S)
-    input_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
-    segment_ids = tf.zeros_like(input_ids)
-    if len(segments) == 2:
-        # [CLS], the first segment and its [SEP] are segment 0.
-        first = 2 + tf.cast(segments[0].row_lengths(), tf.int32)
-        segment_ids = input_mask - tf.sequence_mask(first, width, dtype=tf.int32)
-    return {
-        name: tf.ensure_shape(tensor, [None, None])
-        for name, tensor in (
-            ("input_ids", input_ids),
-            ("input_mask", input_mask),
-            ("segment_ids", segment_ids),
-        )
-    }
+    return pad_rows(
+        rows,
+        2 + segments[0].row_lengths(),  # [CLS], the first segment and its [SEP] are segment 0
+        max_length=max_length,
+        multiple_of=multiple_of,
+        pad_id=vocabulary.pad_id,
+    )
 
 
 def check_max_length(max_length, config):

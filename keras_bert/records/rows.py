@@ -6,11 +6,12 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.errors import InputError
+from keras_bert.records.damage import damage_of
 
 _AT_ONCE = 1024
 
 
-class Rows(NamedTuple):
+class ShardRows(NamedTuple):
     """Consecutive rows of a shard, R of them, whatever spec they are stored by.
 
     `first` is the number of the first row in its shard, from 0. `input_ids` int32 (R, S), padded
@@ -30,7 +31,7 @@ class Rows(NamedTuple):
 
 
 def read_rows(folder, shard):
-    """Yields the `Rows` of a shard of a `DataFolder`, some at a time.
+    """Yields the `ShardRows` of a shard of a `DataFolder`, some at a time.
 
     Raises `InputError` with the number of the record where the file is damaged or a record is not
     of the folder's spec.
@@ -44,7 +45,7 @@ def read_rows(folder, shard):
                 return
             parsed = folder.spec.parse(serialized)
         except tf.errors.OpError as error:
-            raise _damaged(folder, shard, read, error) from None
+            raise damage_of(folder, shard, first=read) or error from None
         unpack = _of_padded if folder.spec.kind == "padded" else _of_compact
         yield unpack(shard, read, parsed, folder)
         read += len(serialized)
@@ -61,7 +62,7 @@ def _of_compact(shard, first, batch, folder):
             raise InputError(
                 f"{shard}, record {first + row}: {name} and {names[0]} have not as many values"
             )
-    return Rows(
+    return ShardRows(
         shard=shard,
         first=first,
         input_ids=batch["input_ids"].to_tensor().numpy(),
@@ -74,7 +75,7 @@ def _of_compact(shard, first, batch, folder):
 
 
 def _of_padded(shard, first, batch, folder):
-    has_pairs = folder.card["objective"] == "mlm-nsp"
+    has_pairs = folder.card.has_pairs
     batch = {name: value.numpy() for name, value in batch.items()}
     lengths = batch["input_mask"].sum(axis=1)
     second = batch["segment_ids"].sum(axis=1)
@@ -95,7 +96,7 @@ def _of_padded(shard, first, batch, folder):
             )
     names = [name for name in batch if name.startswith(("masked_lm_", "span_"))]
     names.remove("masked_lm_weights")
-    return Rows(
+    return ShardRows(
         shard=shard,
         first=first,
         input_ids=batch["input_ids"],
@@ -104,19 +105,4 @@ def _of_padded(shard, first, batch, folder):
         next_sentence_labels=batch["next_sentence_labels"][:, 0] if has_pairs else None,
         predictions={name: batch[name] for name in names},
         prediction_counts=counts,
-    )
-
-
-def _damaged(folder, shard, read, error):
-    """The first record from `read` on that cannot be read or parsed, as a sentence."""
-    number = read
-    try:
-        for serialized in tf.data.TFRecordDataset(shard, folder.compression).skip(read):
-            folder.spec.parse(serialized[None])
-            number += 1
-    except tf.errors.OpError as at_record:
-        error = at_record
-    return InputError(
-        f"{shard}, record {number} cannot be read: {error.message.splitlines()[0]}; make the data "
-        "again with keras-bert pretraining-data"
     )

@@ -2,14 +2,12 @@
 
 Two kinds of row hold the same instance. A *compact* row has no padding; a *padded* one has the
 fixed-length features of google-research/bert's `create_pretraining_data.py`, under its names, so
-that its input function and the TF Model Garden's read them. `pad` is the one way from the first to
-the second. Legend of shapes: B rows, S length of a row, P predictions.
+that its input function and the TF Model Garden's read them. `keras_bert.records.padding` is the one
+way from the first to the second. Legend of shapes: B rows, S length of a row, P predictions.
 """
 
 import dataclasses
 from collections.abc import Mapping
-
-import tensorflow as tf
 
 from keras_bert.records.encoding import encode_floats, encode_integers, frame
 
@@ -17,7 +15,7 @@ OBJECTIVES = ("mlm-nsp", "mlm", "span")
 MASKINGS = ("static", "dynamic")
 SPAN_FEATURES = ("span_left", "span_right", "span_offset")
 
-_PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
+PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +58,8 @@ class FeatureSpec:
         `tf.RaggedTensor` (B, None) where it is not; int32, or float32 for `floats`. A row that
         lacks a feature of fixed length is an error of `tf.io.parse_example`.
         """
+        import tensorflow as tf  # the jobs describe rows without it
+
         features = {}
         for name, length in self.lengths.items():
             dtype = tf.float32 if name in self.floats else tf.int64
@@ -102,7 +102,7 @@ def compact(*, objective, masking):
     if objective == "mlm-nsp":
         lengths["next_sentence_labels"] = 1
     if masking == "static":
-        lengths |= dict.fromkeys(_PREDICTION_FEATURES)
+        lengths |= dict.fromkeys(PREDICTION_FEATURES)
         if objective == "span":
             lengths |= dict.fromkeys(SPAN_FEATURES)
     return FeatureSpec(kind="compact", lengths=lengths)
@@ -117,74 +117,11 @@ def padded(*, objective, max_length, max_predictions):
     """
     _check(objective, "static")
     lengths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), max_length)
-    lengths |= dict.fromkeys((*_PREDICTION_FEATURES, "masked_lm_weights"), max_predictions)
+    lengths |= dict.fromkeys((*PREDICTION_FEATURES, "masked_lm_weights"), max_predictions)
     lengths["next_sentence_labels"] = 1
     if objective == "span":
         lengths |= dict.fromkeys(SPAN_FEATURES, max_predictions)
     return FeatureSpec(kind="padded", lengths=lengths, floats=frozenset({"masked_lm_weights"}))
-
-
-def spec_of(card):
-    """The spec of the rows that a dataset card describes."""
-    if card["rows"] == "padded":
-        return padded(
-            objective=card["objective"],
-            max_length=card["max_length"],
-            max_predictions=card["max_predictions"],
-        )
-    return compact(objective=card["objective"], masking=card["masking"])
-
-
-def pad(batch, max_length, max_predictions):
-    """Turns a parsed batch of compact rows into the dense tensors that a model takes.
-
-    Works eagerly and in a graph. Always gives int32 `input_ids`, `input_mask`, `segment_ids`
-    (B, S); where the masks are static also int32 `masked_lm_positions`, `masked_lm_ids` and
-    float32 `masked_lm_weights` (B, P), and for spans `span_left`, `span_right`, `span_offset`
-    (B, P). `next_sentence_labels` is (B, 1), and 0 where the rows have none. Padding is 0. A row
-    that is longer than `max_length`, or has more predictions than `max_predictions`, is an error:
-    cutting it here would lose what was masked.
-    """
-    rows = batch["input_ids"]
-    lengths = tf.cast(rows.row_lengths(), tf.int32)  # (B,)
-    checks = [
-        tf.debugging.assert_less_equal(
-            tf.reduce_max(lengths),
-            max_length,
-            message="a row is longer than the maximum length asked for",
-        )
-    ]
-    segments = batch["segment_lengths"]  # (B, 1 or 2)
-    with tf.control_dependencies([check for check in checks if check is not None]):
-        input_ids = rows.to_tensor(shape=(None, max_length))  # (B, S)
-    input_mask = tf.sequence_mask(lengths, max_length, dtype=tf.int32)
-    in_first = tf.sequence_mask(segments[:, 0], max_length, dtype=tf.int32)
-    result = {
-        "input_ids": input_ids,
-        "input_mask": input_mask,
-        "segment_ids": input_mask - in_first,
-        "next_sentence_labels": batch.get("next_sentence_labels", tf.zeros_like(segments[:, :1])),
-    }
-    if "masked_lm_positions" in batch:
-        result |= _pad_predictions(batch, max_predictions)
-    return result
-
-
-def _pad_predictions(batch, max_predictions):
-    counts = batch["masked_lm_positions"].row_lengths()  # (B,)
-    check = tf.debugging.assert_less_equal(
-        tf.reduce_max(counts),
-        tf.cast(max_predictions, counts.dtype),
-        message="a row has more predictions than the maximum asked for",
-    )
-    with tf.control_dependencies([check] if check is not None else []):
-        result = {
-            name: batch[name].to_tensor(shape=(None, max_predictions))  # (B, P)
-            for name in (*_PREDICTION_FEATURES, *SPAN_FEATURES)
-            if name in batch
-        }
-    result["masked_lm_weights"] = tf.sequence_mask(counts, max_predictions, dtype=tf.float32)
-    return result
 
 
 def _check(objective, masking):

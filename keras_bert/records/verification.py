@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.masking import SPAN_WORDS
-from keras_bert.records.folder import SPLITS
+from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.rows import read_rows
 
 # How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
@@ -26,7 +26,7 @@ def verify(folder):
 
 
 def _verify_split(folder, split, vocabulary):
-    counts, lengths = Counter(), np.zeros(folder.card["max_length"] + 1, np.int64)
+    counts, lengths = Counter(), np.zeros(folder.card.max_length + 1, np.int64)
     for shard in folder.shards(split):
         for rows in read_rows(folder, shard):
             _Checked(rows, folder.card, vocabulary).all()
@@ -36,19 +36,19 @@ def _verify_split(folder, split, vocabulary):
             if rows.next_sentence_labels is not None:
                 counts["random"] += int(rows.next_sentence_labels.sum())
             _count_fates(counts, rows, vocabulary)
-    said = folder.card["splits"][split]
-    for name, key in (
-        ("rows", "instances"),
-        ("tokens", "tokens"),
-        ("predictions", "predictions"),
-        ("random", "random_pairs"),
+    said = folder.card.splits[split]
+    for name, number in (
+        ("rows", said.instances),
+        ("tokens", said.tokens),
+        ("predictions", said.counters["predictions"]),
+        ("random", said.counters["random_pairs"]),
     ):
-        if counts[name] != said.get(key, 0):
+        if counts[name] != number:
             raise InputError(
                 f"the {split} split of {folder.path} has {counts[name]} {name}, and its card "
-                f"says {said.get(key, 0)}"
+                f"says {number}"
             )
-    if split == "train" and lengths.tolist() != folder.card["length_histogram"]:
+    if split == "train" and tuple(lengths.tolist()) != folder.card.length_histogram:
         raise InputError(f"the row lengths of {folder.path} are not those that its card counts")
     _check_shares(counts, folder, split, vocabulary)
     return counts
@@ -82,7 +82,7 @@ class _Checked:
     def _frame(self):
         rows, vocabulary = self._rows, self._vocabulary
         ids, lengths, segments = rows.input_ids, rows.lengths, rows.segment_lengths
-        self._offend(lengths > self._card["max_length"], "it is longer than the maximum length")
+        self._offend(lengths > self._card.max_length, "it is longer than the maximum length")
         self._offend((ids < 0) | (ids >= len(vocabulary)), "an id is none of the vocabulary's")
         self._offend(segments.sum(axis=1) != lengths, "its segments do not sum to its length")
         self._offend(segments < np.array([3, 2])[: segments.shape[1]], "a segment is empty")
@@ -110,8 +110,8 @@ class _Checked:
         )
         counts, row = rows.prediction_counts, np.arange(len(positions))[:, None]
         held = np.arange(positions.shape[1]) < counts[:, None]
-        self._offend(counts > self._card["max_predictions"], "it has too many predictions")
-        budget = np.rint(rows.lengths * self._card["settings"]["masked_rate"]).clip(1)
+        self._offend(counts > self._card.max_predictions, "it has too many predictions")
+        budget = np.rint(rows.lengths * self._card.settings.masked_rate).clip(1)
         self._offend(counts > budget, "it has more predictions than the rate of masking allows")
         self._offend(held & (positions >= rows.lengths[:, None]), "a masked position is outside it")
         rising = np.diff(positions, axis=1) > 0
@@ -131,13 +131,13 @@ class _Checked:
         self._original = np.array(rows.input_ids)
         self._original[np.nonzero(held)[0], positions[held]] = originals[held]
         ordinary = self._text & ~special[self._original]
-        if self._card["settings"]["mask_unit"] == "token":
-            due = np.minimum(budget.clip(max=self._card["max_predictions"]), ordinary.sum(axis=1))
+        if self._card.settings.mask_unit == "token":
+            due = np.minimum(budget.clip(max=self._card.max_predictions), ordinary.sum(axis=1))
             self._offend(counts < due, "it has fewer predictions than the rate of masking asks for")
 
     def _whole_words(self):
         """Words (and so spans, which are runs of them) are masked whole, but token by token."""
-        if self._card["settings"]["mask_unit"] == "token":
+        if self._card.settings.mask_unit == "token":
             return
         self._starts = self._vocabulary.word_starts(self._original)
         inner = ~self._starts[:, 1:] & self._inside[:, 1:]
@@ -196,10 +196,10 @@ def _check_shares(counts, folder, split, vocabulary):
     if not counts["predictions"]:
         return
     # Words and spans hold several tokens of one fate: fewer draws, wider bounds.
-    draws = counts["draws"] / (1 if folder.card["objective"] != "span" else 2)
+    draws = counts["draws"] / (1 if folder.card.objective != "span" else 2)
     # A random replacement may be the token itself.
     again = 0.1 / (len(vocabulary) - len(vocabulary.special_ids))
-    if folder.card["settings"].get("replacement") == "unigram":
+    if folder.card.settings.replacement == "unigram":
         again = 0.1
     for name, low, high in (
         ("masked", 0.8, 0.8),

@@ -216,9 +216,9 @@ class _Run:
                 eval_fraction=sizes.eval_fraction,
                 seed=self.seed,
             )
-            train, held_out = (card["splits"][split] for split in ("train", "eval"))
+            train, held_out = (card.splits[split] for split in ("train", "eval"))
             done(
-                f"{train['instances']:,} rows to train on and {held_out['instances']:,} held out; "
+                f"{train.instances:,} rows to train on and {held_out.instances:,} held out; "
                 f"look at them with: keras-bert inspect {shlex.quote(str(data))}"
             )
 

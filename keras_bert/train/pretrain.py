@@ -63,7 +63,7 @@ def pretrain(*, report=None, **settings):
     task_class = _task_of(folder)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
     folder.check_vocabulary(vocabulary)
-    tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card["lowercase"])
+    tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -79,7 +79,7 @@ def pretrain(*, report=None, **settings):
         weight_decay=settings.weight_decay,
         steps=settings.steps,
     )
-    inputs = {"data": _fingerprint(folder.card), "vocab": vocabulary.sha256, **start}
+    inputs = {"data": _fingerprint(folder.card.to_dict()), "vocab": vocabulary.sha256, **start}
     with RunFolder.of(settings, command="pretrain", inputs=inputs) as run:
         if run.finished:
             report(f"The run in {run.path} is finished already; these are its results.")
@@ -108,7 +108,7 @@ def _train(model, optimizer, run, folder, settings):
         plan,
         task=model,
         evaluate_first=True,
-        constants={"unigram_entropy": {"masked_lm/loss": folder.card["unigram_entropy"]}},
+        constants={"unigram_entropy": {"masked_lm/loss": folder.card.unigram_entropy}},
     )
     save_folder(model, model.tokenizer, run.model, overwrite=True)
     return run.finish(_summary(entries, model, folder))
@@ -121,9 +121,9 @@ class _RowsOfFolder(Feed):
         self.folder = folder
         self.vocabulary = vocabulary
         self.settings = settings
-        split = folder.card["splits"]["train"]
-        if split["instances"]:
-            self.tokens_a_step = settings.batch_size * split["tokens"] / split["instances"]
+        split = folder.card.splits["train"]
+        if split.instances:
+            self.tokens_a_step = settings.batch_size * split.tokens / split.instances
 
     def training(self, first_step):
         return training_dataset(
@@ -135,7 +135,7 @@ class _RowsOfFolder(Feed):
         )
 
     def evaluation(self):
-        if not self.folder.card["splits"]["eval"]["instances"]:
+        if not self.folder.card.splits["eval"].instances:
             return None
         return evaluation_dataset(
             self.folder,
@@ -146,7 +146,7 @@ class _RowsOfFolder(Feed):
 
 
 def _task_of(folder):
-    objective = folder.card["objective"]
+    objective = folder.card.objective
     if objective not in _TASKS:
         # Trained without their boundaries such rows would give a model that is not SpanBERT's, and
         # the same command would give another one once there is the head.
@@ -203,14 +203,14 @@ def _take_heads(task, path):
 
 def _check_fits(config, folder, source):
     """Raises `InputError` where a model of this config cannot take the rows."""
-    longest = folder.card["max_length"]
+    longest = folder.card.max_length
     if longest > config.max_length:
         raise InputError(
             f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
             f"for {config.max_length}; make shorter rows, or give an architecture with more "
             "positions."
         )
-    if folder.card["objective"] == "mlm-nsp" and config.type_vocab_size < 2:
+    if folder.card.objective == "mlm-nsp" and config.type_vocab_size < 2:
         raise InputError(
             f"The rows of {folder.path} have two segments, and {source} has type_vocab_size "
             f'{config.type_vocab_size}; make rows with `objective="mlm"`, or give an architecture '
@@ -226,7 +226,7 @@ def _summary(entries, model, folder):
         "parameters": model.count_params(),
         "seconds": entries[-1]["seconds"],
         "tokens_per_second": speeds[len(speeds) // 2] if speeds else None,
-        "unigram_entropy": folder.card["unigram_entropy"],
+        "unigram_entropy": folder.card.unigram_entropy,
         "eval_at_start": evaluated[0] if evaluated else None,
         "eval": evaluated[-1] if evaluated else None,
         "train": entries[-1]["train"],

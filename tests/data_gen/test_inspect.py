@@ -52,7 +52,7 @@ def folders(corpus, corpus_files, tmp_path_factory):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_what_a_job_writes_obeys_every_law(folders, name):
     counts = verify(folders[name])
-    assert counts["train"]["rows"] == folders[name].card["splits"]["train"]["instances"] > 100
+    assert counts["train"]["rows"] == folders[name].card.splits["train"].instances > 100
     assert (counts["train"]["predictions"] > 0) == (name != "dynamic")
 
 

@@ -6,17 +6,28 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.localfilesystem import LocalFileSystem
 
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.errors import InputError
+from keras_bert.files import Owner, aside_name, publishing
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
+from tests.data_gen.killed_output_folder import SHARD, card, write_all
 
-SHARD = "pretraining_data-train.tfrecord-00000-of-00002"
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pictures():
+    """Drawing the card takes a third of such a small job."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data_gen.pretraining_data.draw_card", lambda *arguments: False)
+        yield
 
 
 def fill(folder, *names):
@@ -37,7 +48,8 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
         path.mkdir(parents=True)
     folder = OutputFolder(path, force=False)
     assert names(path) == [IN_PROGRESS]
-    fill(path, SHARD, SHARD + ".part-0a1b2c")
+    fill(path, SHARD)
+    fill(path / aside_name(SHARD), SHARD)
     folder.finish()
     assert names(path) == sorted([COMPLETED, SHARD])
 
@@ -52,11 +64,20 @@ def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path, force)
 
 def test_finished_data_needs_force(tmp_path):
     path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
-    with pytest.raises(InputError, match="holds finished data.*--force"):
+    with pytest.raises(InputError, match="holds finished data: .*force"):
         OutputFolder(path, force=False)
     assert len(names(path)) == 3
-    OutputFolder(path, force=True)
-    assert names(path) == [IN_PROGRESS]
+    with OutputFolder(path, force=True):
+        assert names(path) == [IN_PROGRESS]
+    assert names(path) == []
+
+
+def test_a_folder_may_be_called_like_a_glob(tmp_path):
+    path = fill(tmp_path / "run[1]*", SHARD, COMPLETED)
+    with OutputFolder(path, force=True) as folder:
+        assert names(path) == [IN_PROGRESS]
+        folder.finish()
+    assert names(path) == [COMPLETED]
 
 
 def test_a_file_is_refused(tmp_path):
@@ -66,20 +87,21 @@ def test_a_file_is_refused(tmp_path):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    OutputFolder(tmp_path / "a", force=False)
-    with pytest.raises(InputError, match=f"in use by a job.*process {os.getpid()}"):
-        OutputFolder(tmp_path / "a", force=True)
+    with OutputFolder(tmp_path / "a", force=False):
+        with pytest.raises(InputError, match=f"in use by process {os.getpid()}: wait"):
+            OutputFolder(tmp_path / "a", force=True)
 
 
 def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    path = fill(tmp_path / "a", SHARD, SHARD + ".part-99")
+    path = fill(tmp_path / "a", SHARD)
     owner = json.dumps({"host": os.uname().nodename, "process": process.pid, "started": "1"})
     for mark in (owner, owner.replace(str(process.pid), str(os.getpid())), "", "[]"):
+        fill(path / aside_name(SHARD), SHARD)
         (path / IN_PROGRESS).write_text(mark)
-        OutputFolder(path, force=False)
-        assert names(path) == [IN_PROGRESS]
+        with OutputFolder(path, force=False):
+            assert names(path) == [IN_PROGRESS]
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
@@ -98,6 +120,117 @@ def test_discarding_leaves_what_is_not_ours(tmp_path):
     fill(tmp_path / "a", "notes.txt", SHARD)
     folder.discard()
     assert names(tmp_path / "a") == ["notes.txt"]
+
+
+def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
+    path = tmp_path / "a"
+    write_all(path, card=card(), inputs="7 bytes")
+    before = {name: os.stat(path / name).st_mtime_ns for name in names(path)}
+    assert sorted(before) == sorted([COMPLETED, CARD, SHARD, "vocab.txt"])
+    again = card(splits={"train": {}, "eval": {}})  # nothing is counted before a job
+    assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
+    (path / IN_PROGRESS).write_text("")  # killed after COMPLETED
+    assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
+    for other, inputs, what in (
+        (card(seed=6), "7 bytes", "made with another seed"),
+        (card(input=["b.txt"]), "7 bytes", "made with another input"),
+        (card(), "8 bytes", "made with another content of the input"),
+    ):
+        with pytest.raises(InputError, match=f"holds finished data that was {what}: .*force"):
+            OutputFolder(path, force=False, card=other, inputs=inputs)
+    assert {name: os.stat(path / name).st_mtime_ns for name in names(path)} == before
+    with OutputFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
+        assert not folder.finished and names(path) == [IN_PROGRESS]
+
+
+@pytest.mark.parametrize("before", ["fresh", "replacing"])
+def test_a_folder_killed_at_any_call_is_taken_again(tmp_path, before):
+    command = [sys.executable, "-m", "tests.data_gen.killed_output_folder", before, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
+    assert not done.returncode, done.stderr
+    assert int(done.stdout) > 40
+
+
+class OtherFileSystem(LocalFileSystem):
+    """`other://NAME` is a file of a folder here: something that only Beam reaches."""
+
+    root = None
+
+    @classmethod
+    def scheme(cls):
+        return "other"
+
+    def join(self, basepath, *paths):
+        return "/".join([basepath, *paths])
+
+    def split(self, path):
+        return tuple(path.rsplit("/", 1))
+
+    def _here(self, path):
+        return str(self.root / path.removeprefix("other://"))
+
+    def match(self, patterns, limits=None):
+        found = super().match([self._here(pattern) for pattern in patterns], limits)
+        for result in found:
+            for metadata in result.metadata_list:
+                metadata.path = "other://" + os.path.relpath(metadata.path, self.root)
+        return found
+
+    def create(self, path, *arguments, **options):
+        os.makedirs(os.path.dirname(self._here(path)), exist_ok=True)
+        return super().create(self._here(path), *arguments, **options)
+
+    def open(self, path, *arguments, **options):
+        return super().open(self._here(path), *arguments, **options)
+
+    def exists(self, path):
+        return super().exists(self._here(path))
+
+    def rename(self, sources, targets):
+        super().rename([*map(self._here, sources)], [*map(self._here, targets)])
+
+    def delete(self, paths):
+        for path in paths:
+            os.unlink(self._here(path))
+
+
+@pytest.fixture
+def other(tmp_path, monkeypatch):
+    """The folder that `other://a` is."""
+    monkeypatch.setattr(OtherFileSystem, "root", tmp_path)
+    (tmp_path / "a").mkdir()
+    return tmp_path / "a"
+
+
+def test_another_file_system_is_written_in_the_same_way(other):
+    (other / IN_PROGRESS).write_text("torn by a kill")
+    (other / SHARD).write_text("half")
+    (other / aside_name(SHARD)).write_text("aside")
+    write_all("other://a", card=card(), inputs="7 bytes")
+    assert names(other) == sorted([COMPLETED, CARD, SHARD, "vocab.txt"])
+    assert (other / SHARD).read_text() == "rows" and (other / COMPLETED).read_text() == "7 bytes"
+    assert OutputFolder("other://a", force=False, card=card(), inputs="7 bytes").finished
+    (other / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="something else already, such as thesis.txt"):
+        OutputFolder("other://a", force=True)
+
+
+@pytest.mark.parametrize(
+    "owner, without_force, with_force",
+    [
+        (Owner.this(), "process", "process"),
+        (Owner("elsewhere", 7, "1"), "process 7 on elsewhere: .*has ended, use force", None),
+        (Owner(Owner.this().host, os.getpid(), "of an earlier one"), None, None),
+    ],
+)
+def test_on_another_file_system_its_owner_is_who_wrote_so(other, owner, without_force, with_force):
+    (other / IN_PROGRESS).write_text(owner.to_json())
+    for force, refusal in ((False, without_force), (True, with_force)):
+        if refusal:
+            with pytest.raises(InputError, match=f"in use by {refusal}"):
+                OutputFolder("other://a", force=force)
+        else:
+            write_all("other://a", force=force)
 
 
 SETTINGS = dict(max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines")
@@ -145,14 +278,14 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     corpus, corpus_files, tmp_path, monkeypatch, name
 ):
     """The disk is full when this file is written."""
-    create = FileSystems.create
+    flush = publishing._flush
 
-    def full(path, *arguments, **options):
-        if name in path:
+    def full(folder):
+        if any(name in file for file in os.listdir(folder)):
             raise OSError(28, "No space left on device")
-        return create(path, *arguments, **options)
+        flush(folder)
 
-    monkeypatch.setattr(FileSystems, "create", full)
+    monkeypatch.setattr(publishing, "_flush", full)
     with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",

@@ -1,7 +1,6 @@
 """Laws of the rows that a job writes, read back from its folder."""
 
 import collections
-import json
 import logging
 import random
 
@@ -104,7 +103,7 @@ def test_random_segments_come_from_the_same_work_item(corpus, made):
 
 def test_some_rows_are_short(made):
     card, rows, _ = made
-    assert card["settings"]["short_rate"] == 0.1
+    assert card.settings.short_rate == 0.1
     assert 0.05 < np.mean([len(row["input_ids"]) < LENGTH // 2 for row in rows["train"]]) < 0.6
 
 
@@ -156,28 +155,32 @@ def test_splits_share_no_document_and_lose_none(corpus, made):
 
 def test_the_card_tells_what_is_there(corpus, made):
     card, rows, output = made
-    assert card == json.loads((output / "dataset_card.json").read_text())
+    assert card.to_json() == (output / "dataset_card.json").read_text()
     assert (output / "COMPLETED").exists() and not (output / "IN_PROGRESS").exists()
-    for split, counts in card["splits"].items():
-        assert counts["instances"] == len(rows[split])
-        assert counts["tokens"] == sum(len(row["input_ids"]) for row in rows[split])
-        assert counts["predictions"] == sum(len(row["masked_lm_ids"]) for row in rows[split])
+    for split, counts in card.splits.items():
+        assert counts.instances == len(rows[split])
+        assert counts.tokens == sum(len(row["input_ids"]) for row in rows[split])
+        assert counts.counters["predictions"] == sum(
+            len(row["masked_lm_ids"]) for row in rows[split]
+        )
         labels = sum(row["next_sentence_labels"][0] for row in rows[split])
-        assert counts["random_pairs"] == labels
+        assert counts.counters["random_pairs"] == labels
         folder = DataFolder.open(output)
-        assert counts["shards"] == len(folder.shards(split)) >= 1
-        assert counts["bytes"] == sum(tf.io.gfile.stat(s).length for s in folder.shards(split))
-    assert card["splits"]["train"]["shards"] > 5
-    documents = [counts["documents"] for counts in card["splits"].values()]
-    assert sum(documents) == card["counters"]["documents"] == len(corpus.documents)
-    assert card["counters"]["files_of_form_lines"] == 8
+        assert counts.shards == len(folder.shards(split)) >= 1
+        assert counts.counters["bytes"] == sum(
+            tf.io.gfile.stat(s).length for s in folder.shards(split)
+        )
+    assert card.splits["train"].shards > 5
+    documents = [counts.counters["documents"] for counts in card.splits.values()]
+    assert sum(documents) == card.counters["documents"] == len(corpus.documents)
+    assert card.counters["files_of_form_lines"] == 8
     lengths = collections.Counter(len(row["input_ids"]) for row in rows["train"])
-    assert card["length_histogram"] == [lengths[n] for n in range(LENGTH + 1)]
+    assert card.length_histogram == tuple(lengths[n] for n in range(LENGTH + 1))
     # Every token of the train split's text once, whatever the number of copies.
-    counts = np.array(card["unigram_counts"])
+    counts = np.array(card.unigram_counts)
     assert set(counts[corpus.first :]) == {0, 1}
-    assert counts.sum() == card["splits"]["train"]["tokens_of_text"]
-    assert card["unigram_entropy"] == pytest.approx(np.log(counts.sum()))
+    assert counts.sum() == card.splits["train"].counters["tokens_of_text"]
+    assert card.unigram_entropy == pytest.approx(np.log(counts.sum()))
     DataFolder.open(output).check_vocabulary(corpus.vocabulary)
 
 
@@ -221,7 +224,7 @@ def test_dynamic_rows_are_unmasked(corpus, corpus_files, tmp_path):
     for row in rows_of(tmp_path / "data", "train"):
         assert set(row) == {"input_ids", "segment_lengths", "next_sentence_labels"}
         assert corpus.vocabulary.mask_id not in row["input_ids"]
-    assert "predictions" not in card["splits"]["train"]
+    assert "predictions" not in card.splits["train"].counters
 
 
 def test_padded_rows_hold_what_compact_rows_hold(corpus, corpus_files, made, tmp_path):
@@ -285,7 +288,7 @@ def test_a_tokenizer_is_loaded_for_a_step_and_not_for_each_item(
 
     monkeypatch.setattr(row_builder.Tokenizer, "from_vocab", from_vocab)
     card = make(corpus, corpus_files, tmp_path / "data", replacement="unigram")
-    assert card["splits"]["train"]["shards"] > 5
+    assert card.splits["train"].shards > 5
     assert len(loaded) == 2  # for counting pieces, and for writing shards
 
 
@@ -317,12 +320,12 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
     for name, files in (("1", plain), ("2", str(tmp_path / "a.gz"))):
         card = make(corpus, files, tmp_path / name, eval_fraction=0, dupe_factor=1)
         counts.append(card)
-        assert card["splits"]["eval"]["shards"] == card["splits"]["eval"]["instances"] == 0
+        assert card.splits["eval"].shards == card.splits["eval"].instances == 0
     # A compressed file is one item, its text made into rows group by group.
-    assert counts[0]["splits"]["train"]["shards"] > 5
-    assert counts[1]["splits"]["train"]["shards"] == 1
+    assert counts[0].splits["train"].shards > 5
+    assert counts[1].splits["train"].shards == 1
     for name in ("documents", "sentences", "tokens_of_text"):
-        assert counts[0]["splits"]["train"][name] == counts[1]["splits"]["train"][name]
+        assert counts[0].splits["train"].counters[name] == counts[1].splits["train"].counters[name]
 
 
 @pytest.mark.parametrize(
@@ -365,7 +368,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     arguments += ["--direct_num_workers=1"]
     assert main(arguments) == 0
     card = DataFolder.open(tmp_path / "data").card
-    skipped = {k: v for k, v in card["counters"].items() if k.startswith("skipped")}
+    skipped = {k: v for k, v in card.counters.items() if k.startswith("skipped")}
     assert skipped == {
         "skipped_lines_not_utf8": 2,
         "skipped_lines_with_nul": 1,
@@ -374,7 +377,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     }
     printed = capsys.readouterr().out
     assert "Skipped 2 lines: not UTF-8." in printed and "Skipped 1 line: with a NUL." in printed
-    train = card["splits"]["train"]
+    train = card.splits["train"].counters
     made_of = f"made of {train['sentences']} sentences with {train['tokens_of_text']:,} tokens"
     assert made_of in printed
     assert train["truncated_pairs"] > 0
@@ -447,7 +450,7 @@ def replaced(folder):
     from keras_bert.tasks.pretraining.features import training_dataset
 
     put = set()
-    batches = 2 * folder.card["splits"]["train"]["instances"] // 16
+    batches = 2 * folder.card.splits["train"].instances // 16
     dataset = training_dataset(folder, vocabulary=folder.vocabulary(), batch_size=16, seed=1)
     for x, y, weights in dataset.take(batches).as_numpy_iterator():
         filled = weights["masked_lm"] > 0
@@ -474,9 +477,9 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
         cards[masking] = folder.card
         found = replaced(folder)
         assert found == {w7} if masking == "static" else len(found) > 100
-    assert cards["static"]["settings"]["replacement_counts"] == "vocabulary"
-    assert cards["dynamic"]["settings"]["replacement_counts"] is None
-    assert cards["static"]["unigram_counts"] == cards["dynamic"]["unigram_counts"]
+    assert cards["static"].settings.replacement_counts == "vocabulary"
+    assert cards["dynamic"].settings.replacement_counts is None
+    assert cards["static"].unigram_counts == cards["dynamic"].unigram_counts
     (tmp_path / "vocab.counts.tsv").write_text("".join(counts[:-1]))
     with pytest.raises(InputError, match=r"vocab.counts.tsv, line \d+ is the last"):
         make_pretraining_data(output=tmp_path / "third", **options)
@@ -487,7 +490,7 @@ def test_gzip_shards_hold_the_same_rows(corpus, corpus_files, made, tmp_path):
     for name in ("a", "b"):
         card = make(corpus, corpus_files, tmp_path / name, compression="gzip")
     folder = DataFolder.open(tmp_path / "a")
-    assert folder.compression == "GZIP" and card["compression"] == "gzip"
+    assert folder.compression == "GZIP" and card.compression == "gzip"
     for split in ("train", "eval"):
         plain = DataFolder.open(made[2]).shards(split)
         packed = folder.shards(split)
@@ -509,9 +512,9 @@ def test_duplicates_are_read_once_whatever_the_files_are_called(corpus, tmp_path
     card = make(corpus, str(tmp_path / "first" / "*.txt"), tmp_path / "1", drop_duplicates=True)
     make(corpus, str(tmp_path / "second" / "*.txt"), tmp_path / "2", drop_duplicates=True)
     assert shard_bytes(tmp_path / "1") == shard_bytes(tmp_path / "2")
-    assert card["counters"]["dropped_duplicates"] == 5 + 10 + 30
-    assert sum(split["documents"] for split in card["splits"].values()) == 60
-    assert set(card["unigram_counts"]) <= {0, 1}
+    assert card.counters["dropped_duplicates"] == 5 + 10 + 30
+    assert sum(split.counters["documents"] for split in card.splits.values()) == 60
+    assert set(card.unigram_counts) <= {0, 1}
 
 
 def test_filters_leave_documents_out_and_count_them(corpus, tmp_path):
@@ -527,9 +530,9 @@ def test_filters_leave_documents_out_and_count_them(corpus, tmp_path):
         corpus, str(tmp_path / "a.txt"), tmp_path / "data", min_characters=20,
         max_characters=5000, min_letters=0.1, max_repeated_lines=0.5, eval_fraction=0,
     )  # fmt: skip
-    assert card["counters"]["documents"] == card["splits"]["train"]["documents"] == 1
+    assert card.counters["documents"] == card.splits["train"].counters["documents"] == 1
     for reason in ("too_short", "too_long", "few_letters", "repeated_lines"):
-        assert card["counters"][f"dropped_{reason}"] == 1
+        assert card.counters[f"dropped_{reason}"] == 1
 
 
 def test_tfds_opens_the_folder(corpus, corpus_files, made):
@@ -563,7 +566,7 @@ def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd
         input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data", form="lines",
         eval_fraction=0, beam_options=["--direct_num_workers=1"],
     )  # fmt: skip
-    assert card["unigram_counts"][5] == 5
+    assert card.unigram_counts[5] == 5
     assert (tmp_path / "data" / "dataset_card.png").read_bytes().startswith(b"\x89PNG")
     assert not [warning for warning in recwarn if "lyph" in str(warning.message)]
     assert "lyph" not in capfd.readouterr().err
@@ -575,9 +578,9 @@ def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_dista
     sentences = [" ".join(f"w{n}" for n in range(k, k + 9)) for k in range(0, 9000, 9)]
     (tmp_path / "a.txt").write_text("\n".join(sentences))
     card = make(corpus, str(tmp_path / "a.txt"), tmp_path / "data", item_bytes=5000)
-    train = card["splits"]["train"]
-    assert train["shards"] == train["documents"] == 1 and card["splits"]["eval"]["instances"] == 0
-    assert train["random_from_same_document"] == train["random_pairs"] > 100
+    train = card.splits["train"]
+    assert train.shards == train.counters["documents"] == 1 and card.splits["eval"].instances == 0
+    assert train.counters["random_from_same_document"] == train.counters["random_pairs"] > 100
     for row in rows_of(tmp_path / "data", "train"):
         a, b = segments(corpus, row)
         if row["next_sentence_labels"] == [1]:
@@ -596,7 +599,7 @@ def test_a_line_of_50_mb(corpus, tmp_path):
         corpus, str(path), tmp_path / "data", objective="mlm", dupe_factor=1, eval_fraction=0,
         max_length=512, masking="dynamic", item_bytes=2 << 20,
     )  # fmt: skip
-    train = card["splits"]["train"]
-    assert train["documents"] == 2
-    assert train["tokens"] - 2 * train["instances"] == train["tokens_of_text"] == 7_000_005
-    assert train["tokens"] / train["instances"] > 480
+    train = card.splits["train"]
+    assert train.counters["documents"] == 2
+    assert train.tokens - 2 * train.instances == train.counters["tokens_of_text"] == 7_000_005
+    assert train.tokens / train.instances > 480

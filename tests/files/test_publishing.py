@@ -80,6 +80,16 @@ def test_what_another_process_is_writing_is_no_leftover(place):
     assert (place / "out").read_text() == "first"
 
 
+def test_who_owns_a_folder_stops_those_that_still_write_in_it(place):
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        with files.new_file(place / "out") as aside:
+            aside.write_text("late")
+            files.clear_leftovers_in(place)
+            assert aside.exists()
+            files.clear_leftovers_in(place, owned=True)
+    assert not (place / "out").exists()
+
+
 def test_many_writers_of_one_name_leave_one_whole(tmp_path):
     failed = []
 

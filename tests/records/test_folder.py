@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from keras_bert.errors import InputError
-from keras_bert.records import DataFolder, compact, padded
+from keras_bert.records import DataFolder, DatasetCard, compact, padded
 
 CARD = {
     "format_version": 1,
@@ -15,6 +15,9 @@ CARD = {
     "rows": "compact",
     "max_length": 16,
     "max_predictions": 3,
+    "seed": 5,
+    "lowercase": False,
+    "settings": {"mask_unit": "token", "masked_rate": 0.15},
     "vocabulary": {"sha256": "ab" * 32, "size": 40},
     "splits": {"train": {"shards": 2}, "eval": {"shards": 0}},
 }
@@ -31,7 +34,7 @@ def folder(tmp_path):
 
 def test_a_whole_folder_opens(folder):
     data = DataFolder.open(folder)
-    assert data.card == CARD
+    assert data.card == DatasetCard.parse(json.dumps(CARD), "card")
     assert data.spec == compact(objective="mlm-nsp", masking="static")
     assert [path.rpartition("/")[2] for path in data.shards("train")] == [
         "pretraining_data-train.tfrecord-00000-of-00002",

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.records import COMPACT, FeatureSpec, pad, padded
+from keras_bert.records import COMPACT, FeatureSpec, padded
+from keras_bert.records.padding import pad
 
 
 def ragged(rows):
@@ -89,44 +90,6 @@ def test_the_reader_refuses_a_row_that_lacks_a_feature():
         COMPACT.parse(row)
 
 
-def parsed_batch():
-    return {
-        "input_ids": tf.ragged.constant([[2, 9, 3, 8, 7, 3], [2, 5, 3]], dtype=tf.int32),
-        "segment_lengths": tf.constant([[3, 3], [2, 1]]),
-        "next_sentence_labels": tf.constant([[1], [0]]),
-        "masked_lm_positions": tf.ragged.constant([[1, 4], [1]], dtype=tf.int32),
-        "masked_lm_ids": tf.ragged.constant([[11, 12], [0]], dtype=tf.int32),
-    }
-
-
-@pytest.mark.parametrize("in_graph", [False, True])
-def test_pad_gives_dense_rows(in_graph):
-    function = tf.function(pad) if in_graph else pad
-    batch = function(parsed_batch(), 8, 3)
-    expected = {
-        "input_ids": [[2, 9, 3, 8, 7, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]],
-        "input_mask": [[1, 1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0]],
-        "segment_ids": [[0, 0, 0, 1, 1, 1, 0, 0], [0, 0, 1, 0, 0, 0, 0, 0]],
-        "next_sentence_labels": [[1], [0]],
-        "masked_lm_positions": [[1, 4, 0], [1, 0, 0]],
-        "masked_lm_ids": [[11, 12, 0], [0, 0, 0]],
-        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
-    }
-    assert set(batch) == set(expected)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(batch[name], value, err_msg=name)
-        wanted = tf.float32 if name == "masked_lm_weights" else tf.int32
-        assert batch[name].dtype == wanted, name
-
-
-@pytest.mark.parametrize("sizes, message", [((5, 3), "longer"), ((8, 1), "more predictions")])
-@pytest.mark.parametrize("in_graph", [False, True])
-def test_pad_never_cuts(in_graph, sizes, message):
-    function = tf.function(pad) if in_graph else pad
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        function(parsed_batch(), *sizes)
-
-
 def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_the_model_garden():
     # run_pretraining.py of google-research/bert, name_to_features, with 8 and 3; the TF Model
     # Garden's pretrain_dataloader.py, _name_to_features, asks for the same (with its default of
@@ -140,7 +103,17 @@ def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_t
         "masked_lm_weights": tf.io.FixedLenFeature([3], tf.float32),
         "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
     }
-    batch = pad(parsed_batch(), 8, 3)
+    batch = pad(
+        {
+            "input_ids": tf.ragged.constant([[2, 9, 3, 8, 7, 3], [2, 5, 3]], dtype=tf.int32),
+            "segment_lengths": tf.constant([[3, 3], [2, 1]]),
+            "next_sentence_labels": tf.constant([[1], [0]]),
+            "masked_lm_positions": tf.ragged.constant([[1, 4], [1]], dtype=tf.int32),
+            "masked_lm_ids": tf.ragged.constant([[11, 12], [0]], dtype=tf.int32),
+        },
+        8,
+        3,
+    )
     spec = padded(objective="mlm-nsp", max_length=8, max_predictions=3)
     rows = spec.encode({name: value.numpy() for name, value in batch.items()})
     parsed = tf.io.parse_example(rows, theirs)

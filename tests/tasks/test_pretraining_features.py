@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.masking import Masker, row_keys, unmask
-from keras_bert.records import DataFolder, pad, padded
+from keras_bert.records import DataFolder, padded
+from keras_bert.records.padding import pad
 from keras_bert.records.specs import MASKINGS, OBJECTIVES, SPAN_FEATURES
 from keras_bert.tasks.pretraining import features as pretraining
 from keras_bert.tasks.pretraining.features import (
@@ -148,7 +149,7 @@ def test_windows_are_shuffled_apart(folder, monkeypatch):
 
 
 def test_batches_hold_what_their_objective_has_in_static_shapes(any_folder):
-    objective = any_folder.card["objective"]
+    objective = any_folder.card.objective
     for split, options in (("train", {"seed": 0}), ("eval", {})):
         x, y, weights = pretraining_dataset(
             any_folder, split=split, vocabulary=VOCABULARY, batch_size=BATCH, **options
@@ -171,7 +172,7 @@ def test_evaluation_counts_every_row_once_and_what_fills_up_the_last_batch_not(a
     assert len(batches) == 3
     counts = np.concatenate([batch["w/masked_lm"].sum(axis=1) for batch in batches])
     np.testing.assert_array_equal(counts > 0, np.arange(24) < EVAL_ROWS)
-    if any_folder.card["objective"] == "mlm-nsp":
+    if any_folder.card.objective == "mlm-nsp":
         weights = np.concatenate([batch["w/next_sentence"] for batch in batches])
         np.testing.assert_array_equal(weights, np.arange(24) < EVAL_ROWS)
     assert_same(evaluate(any_folder), batches)

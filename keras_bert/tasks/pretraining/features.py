@@ -24,8 +24,8 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.datasets import PARALLEL_CALLS, PREFETCHED, settled
-from keras_bert.masking import Masker, row_keys
-from keras_bert.records import pad
+from keras_bert.masking import row_keys
+from keras_bert.records.padding import pad
 from keras_bert.records.specs import SPAN_FEATURES
 
 # Rows are shuffled in windows of this many, taken from several shards at once: whole epochs of
@@ -52,7 +52,7 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
     Raises:
         InputError: the split has no rows.
     """
-    rows = folder.card["splits"]["train"]["instances"]
+    rows = folder.card.splits["train"].instances
     if not rows:
         raise InputError(f"{folder.path} has no training rows; make the data from more text.")
     first_epoch, first_row = divmod(first_step * batch_size, rows)
@@ -85,12 +85,12 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None):
         serialized = tf.ensure_shape(tf.concat([serialized, filling], axis=0), [batch_size])
         return serialized, tf.cast(tf.range(batch_size) < count, tf.float32)
 
-    count = math.ceil(folder.card["splits"]["eval"]["instances"] / batch_size)
+    count = math.ceil(folder.card.splits["eval"].instances / batch_size)
     if batches is not None:
         count = min(count, batches)
     dataset = tf.data.TFRecordDataset(folder.shards("eval"), folder.compression)
     dataset = dataset.batch(batch_size).take(count).map(fill_up)
-    read = _Reader(folder, vocabulary, seed=folder.card["seed"])
+    read = _Reader(folder, vocabulary, seed=folder.card.seed)
     dataset = dataset.map(
         lambda serialized, weights: read(serialized, tf.zeros([batch_size], tf.int64), weights),
         num_parallel_calls=PARALLEL_CALLS,
@@ -136,24 +136,12 @@ class _Reader:
     def __init__(self, folder, vocabulary, *, seed):
         card = folder.card
         self.spec = folder.spec
-        self.max_length = card["max_length"]
-        self.max_predictions = card["max_predictions"]
-        self.has_pairs = card["objective"] == "mlm-nsp"
-        self.spans = SPAN_FEATURES if card["objective"] == "span" else ()
+        self.max_length = card.max_length
+        self.max_predictions = card.max_predictions
+        self.has_pairs = card.has_pairs
+        self.spans = SPAN_FEATURES if card.objective == "span" else ()
         self.seed = seed
-        self.masker = None
-        if card["masking"] == "dynamic":
-            self.masker = Masker(
-                vocabulary=vocabulary,
-                unit=card["settings"]["mask_unit"],
-                rate=card["settings"]["masked_rate"],
-                max_predictions=self.max_predictions,
-                unigram_counts=(
-                    card["unigram_counts"]
-                    if card["settings"].get("replacement") == "unigram"
-                    else None
-                ),
-            )
+        self.masker = card.masker(vocabulary)
 
     def __call__(self, serialized, epochs, row_weights):
         batch = self.spec.parse(serialized)

@@ -1,0 +1,45 @@
+"""`keras_bert.files.new_file` for paths of any file system of Beam's."""
+
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from keras_bert import files
+
+_COPIED_AT_ONCE = 4 << 20
+
+
+def is_local(path):
+    """Whether a path is one of this machine, and not another file system's (`gs://…`)."""
+    return "://" not in str(path)
+
+
+@contextlib.contextmanager
+def new_file(path):
+    """Gives the `Path` of a local file to write, which is at `path` at the end, whole.
+
+    What is for this machine is written where it will lie. What is for another file system is
+    written here, then copied there: aside first, under a name of `keras_bert.files`, then renamed.
+    Nothing is cleared that an earlier process left, which `OutputFolder` does.
+
+    Raises `InputError` where it cannot be written.
+    """
+    if is_local(path):
+        with files.new_file(path, clear=False) as aside:
+            yield aside
+        return
+    with files.system_errors(path), tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
+        above, _, name = str(path).rpartition("/")
+        local = Path(folder) / name
+        yield local
+        aside = f"{above}/{files.aside_name(name)}"
+        with open(local, "rb") as source:
+            with FileSystems.create(
+                aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
+            ) as target:
+                shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+        FileSystems.rename([aside], [str(path)])

@@ -1,0 +1,87 @@
+"""From rows of different lengths to the dense tensors that a model takes.
+
+The one body of it: for the job's `--pad`, for training, evaluation and prediction, and inside an
+exported model. Core TensorFlow operations only. Legend of shapes: B rows, S length, P predictions.
+"""
+
+import tensorflow as tf
+
+from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
+
+
+def pad_rows(rows, first_lengths, *, max_length, multiple_of=None, pad_id=0):
+    """Pads rows of tokens, [CLS] and [SEP] among them.
+
+    Works eagerly and in a graph. A row longer than `max_length` is an error: what is to be cut has
+    to be cut where it is known what it is.
+
+    Shapes: ragged int32 `rows` (B, None); `first_lengths` (B,), the tokens of each row's first
+    segment -> `input_ids`, `input_mask`, `segment_ids`, each int32 (B, S).
+
+    Args:
+        multiple_of: None makes S `max_length`; a number makes it the longest row of the batch,
+            rounded up to a multiple of it, and at most `max_length`.
+        pad_id: what stands in `input_ids` behind a row; mask and segments are 0 there.
+    """
+    lengths = tf.cast(rows.row_lengths(), tf.int32)  # (B,)
+    check = tf.debugging.assert_less_equal(
+        tf.reduce_max(lengths),
+        max_length,
+        message="a row is longer than the maximum length asked for",
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+        if multiple_of is None:
+            width = max_length
+            input_ids = rows.to_tensor(pad_id, shape=(None, width))  # (B, S)
+        else:
+            width = _width(lengths, max_length, multiple_of)
+            shape = tf.stack([rows.nrows(out_type=tf.int32), width])
+            input_ids = tf.ensure_shape(rows.to_tensor(pad_id, shape=shape), [None, None])
+    input_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
+    in_first = tf.sequence_mask(first_lengths, width, dtype=tf.int32)
+    return {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": input_mask - in_first,
+    }
+
+
+def pad(batch, max_length, max_predictions):
+    """Pads a parsed batch of compact rows of a data folder.
+
+    Gives what `pad_rows` gives for S = `max_length`; where the masks are static also int32
+    `masked_lm_positions`, `masked_lm_ids` and float32 `masked_lm_weights` (B, P), and for spans
+    `span_left`, `span_right`, `span_offset` (B, P). `next_sentence_labels` is (B, 1), and 0 where
+    the rows have none. Padding is 0. A row with more predictions than `max_predictions` is an
+    error, as one that is too long: cutting it here would lose what was masked.
+    """
+    segments = batch["segment_lengths"]  # (B, 1 or 2)
+    result = pad_rows(batch["input_ids"], segments[:, 0], max_length=max_length)
+    result["next_sentence_labels"] = batch.get(
+        "next_sentence_labels", tf.zeros_like(segments[:, :1])
+    )
+    if "masked_lm_positions" in batch:
+        result |= _pad_predictions(batch, max_predictions)
+    return result
+
+
+def _width(lengths, max_length, multiple_of):
+    longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))  # a batch of no rows has a width too
+    return tf.minimum(-(-longest // multiple_of) * multiple_of, max_length)
+
+
+def _pad_predictions(batch, max_predictions):
+    counts = batch["masked_lm_positions"].row_lengths()  # (B,)
+    check = tf.debugging.assert_less_equal(
+        tf.reduce_max(counts),
+        tf.cast(max_predictions, counts.dtype),
+        message="a row has more predictions than the maximum asked for",
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+        result = {
+            name: batch[name].to_tensor(shape=(None, max_predictions))  # (B, P)
+            for name in (*PREDICTION_FEATURES, *SPAN_FEATURES)
+            if name in batch
+        }
+    result["masked_lm_weights"] = tf.sequence_mask(counts, max_predictions, dtype=tf.float32)
+    return result

@@ -1,0 +1,141 @@
+"""A dataset card comes back from its text, gives its spec and its masker, and says what differs."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.masking import row_keys
+from keras_bert.records import DatasetCard, compact, padded
+from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+
+VOCABULARY = Vocabulary([*SPECIAL_PIECES, *"abcdef"])
+READING = {"bad_lines": "error", "min_characters": 0}
+# Whole, and in the order in which the job writes it.
+SAID = {
+    "format_version": 1,
+    "made_by": "keras-bert-toolkit 0.1.0",
+    "input": ["books/*.txt", "ä.txt"],
+    "objective": "mlm",
+    "masking": "dynamic",
+    "rows": "compact",
+    "compression": None,
+    "max_length": 16,
+    "max_predictions": 8,
+    "seed": 5,
+    "lowercase": False,
+    "vocabulary": {"sha256": VOCABULARY.sha256, "size": len(VOCABULARY)},
+    "settings": {
+        "mask_unit": "token",
+        "replacement": "unigram",
+        "replacement_counts": None,
+        "masked_rate": 0.9,
+        "short_rate": 0.1,
+        "dupe_factor": 1,
+        "eval_fraction": 0.02,
+        "item_bytes": 2097152,
+        "reading": READING,
+    },
+    "splits": {
+        "train": {
+            "shards": 2,
+            "instances": 30,
+            "tokens": 300,
+            "shard_instances": [10, 20],
+            "bytes": 1234,
+            "documents": 3,
+        },
+        "eval": {"shards": 0, "instances": 0, "tokens": 0, "shard_instances": []},
+    },
+    "counters": {"bytes_of_text": 2000, "documents": 3},
+    "length_histogram": [0, 0, 30],
+    "unigram_entropy": 0.5,
+    "unigram_counts": [0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0],
+}
+TEXT = json.dumps(SAID, ensure_ascii=False, indent=1) + "\n"
+
+
+def parse(**changes):
+    return DatasetCard.parse(json.dumps(SAID | changes), "card.json")
+
+
+def test_its_text_comes_back_byte_by_byte():
+    card = DatasetCard.parse(TEXT.encode(), "card.json")
+    assert card.to_json() == TEXT and card.to_dict() == SAID
+    assert card == DatasetCard.parse(card.to_json(), "card.json")
+    train = card.splits["train"]
+    assert (train.instances, train.shard_instances, train.counters["bytes"]) == (30, (10, 20), 1234)
+    assert train.counters["predictions"] == 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        card.seed = 6
+
+
+def test_cards_that_say_more_or_less_are_read():
+    settings = {"mask_unit": "span", "masked_rate": 0.15, "of_a_later_version": 1}
+    card = parse(of_a_later_version=1, settings=settings)
+    assert card.settings.mask_unit == "span" and card.settings.replacement == "uniform"
+    silent = {name: value for name, value in SAID.items() if name not in ("counters", "input")}
+    assert DatasetCard.parse(json.dumps(silent), "card.json").input == ()
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (TEXT[:-40], "not a readable dataset card"),
+        (b"\xff\xfe", "not a readable dataset card"),
+        ("[" * 200_000, "not a readable dataset card"),
+        ("[1]", "not a dataset card"),
+        (json.dumps(SAID | {"format_version": 2}), "format version 2, and this keras-bert reads"),
+        ('{"format_version": 1}', "it has no objective, masking"),
+        (json.dumps(SAID | {"splits": {}}), "not a whole dataset card: .*train"),
+        (json.dumps(SAID | {"splits": 5}), "not a whole dataset card"),
+        (json.dumps(SAID | {"settings": {}}), "not a whole dataset card: .*mask_unit"),
+        (json.dumps(SAID | {"vocabulary": None}), "not a whole dataset card"),
+    ],
+)
+def test_what_is_no_card_is_one_sentence(text, message):
+    with pytest.raises(InputError, match=f"^card.json .*{message}"):
+        DatasetCard.parse(text, "card.json")
+
+
+def test_the_spec_is_that_of_its_rows():
+    assert parse().spec == compact(objective="mlm", masking="dynamic")
+    expected = padded(objective="mlm-nsp", max_length=16, max_predictions=8)
+    assert parse(rows="padded", objective="mlm-nsp", masking="static").spec == expected
+    assert parse(objective="mlm-nsp").has_pairs and not parse().has_pairs
+
+
+def test_its_masker_draws_as_its_settings_say():
+    ids = np.full((500, 16), VOCABULARY.id("a"))
+    lengths = np.full(500, 16)
+    keys = row_keys(ids, lengths, seed=0, epoch=np.arange(500))
+
+    def drawn(card):
+        masked = card.masker(VOCABULARY).mask(ids, lengths, keys)
+        assert (masked.positions[1] == 8).all()  # 90 % of 16 would be 14: at most 8
+        return {VOCABULARY.piece(token) for token in np.unique(masked.input_ids)}
+
+    assert drawn(parse()) == {"a", "c", "[MASK]"}  # "c" is the only piece that is counted
+    uniform = SAID["settings"] | {"replacement": "uniform"}
+    assert drawn(parse(settings=uniform)) == {*"abcdef", "[MASK]"}
+    assert parse(masking="static").masker(VOCABULARY) is None
+
+
+@pytest.mark.parametrize(
+    "changes, name",
+    [
+        ({"seed": 6}, "seed"),
+        ({"settings": SAID["settings"] | {"dupe_factor": 5}}, "dupe_factor"),
+        (
+            {"settings": SAID["settings"] | {"reading": READING | {"min_characters": 9}}},
+            "min_characters",
+        ),
+        ({"vocabulary": {"sha256": "ab", "size": 3}}, "vocabulary"),
+        ({"made_by": "another version", "counters": {}, "unigram_entropy": 0.6}, None),
+        ({"splits": {"train": {}, "eval": {}}, "unigram_counts": []}, None),
+    ],
+)
+def test_how_rows_were_made_is_compared_and_not_what_was_counted(changes, name):
+    assert parse().difference(parse(**changes)) == name == parse(**changes).difference(parse())
