@@ -8,6 +8,7 @@ from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.observed_block import ObservedBlock
 from keras_bert.layers.packed_rows import PackedRows
 from keras_bert.layers.pooler import Pooler
+from keras_bert.layers.quantization import with_quantized_parts
 from keras_bert.layers.transformer_block import TransformerBlock
 
 
@@ -96,13 +97,23 @@ class BertEncoder(keras.Model):
         self._layer_policy = policy
 
     @property
+    def layer_policy(self):
+        """The dtype policy of its layers, which a head on it takes over (`dtype=`).
+
+        Where layers have been quantized, the map that says which and how.
+        """
+        return with_quantized_parts(self._layer_policy, self)
+
+    @property
     def token_embedding(self):
         """The `keras.layers.Embedding` (V, D) that a masked-LM head shares."""
         return self.embeddings.token_embedding
 
-    @property
     def base(self):
-        """The encoder itself: what a `MixedEncoder` stands on."""
+        """The encoder itself: what a `MixedEncoder` stands on.
+
+        No property: Keras would go through it to itself without end when it loads a file.
+        """
         return self
 
     @property
@@ -177,7 +188,7 @@ class BertEncoder(keras.Model):
         return {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": keras.dtype_policies.serialize(self._layer_policy),
+            "dtype": keras.dtype_policies.serialize(self.layer_policy),
             "config": self.config.to_dict(),
             "packed": self.packed,
         }

@@ -61,7 +61,6 @@ class MixedEncoder(keras.Model):
         """The encoder's pooler, or None."""
         return self.encoder.pooler
 
-    @property
     def base(self):
         """The `BertEncoder`."""
         return self.encoder

@@ -4,7 +4,16 @@ import keras
 import numpy as np
 
 
-def check_layer(make, *, inputs, output_shape, tmp_path, integer_output=False, trains=True):
+def check_layer(
+    make,
+    *,
+    inputs,
+    output_shape,
+    tmp_path,
+    integer_output=False,
+    mixed_output="bfloat16",
+    trains=True,
+):
     """Builds, calls, saves, loads and trains a layer, in float32 and in mixed bfloat16.
 
     Args:
@@ -13,6 +22,7 @@ def check_layer(make, *, inputs, output_shape, tmp_path, integer_output=False, t
         output_shape: what the call on `inputs` should give (a list of shapes for several).
         tmp_path: a folder for the saved model.
         integer_output: the outputs are not numbers that training could move.
+        mixed_output: the type of the outputs under mixed_bfloat16.
         trains: the layer has weights, and one step of `fit` moves each of them.
     """
     keras.utils.set_random_seed(7)
@@ -42,7 +52,7 @@ def check_layer(make, *, inputs, output_shape, tmp_path, integer_output=False, t
     assert type(layer).from_config(layer.get_config()).get_config() == layer.get_config()
 
     if not integer_output:
-        _check_mixed(make, arrays, layer, expected)
+        _check_mixed(make, arrays, layer, expected, mixed_output)
     if trains:
         _check_fit(model, inputs, shapes)
 
@@ -51,14 +61,16 @@ def _first(outputs):
     return np.asarray(keras.tree.flatten(outputs)[0])
 
 
-def _check_mixed(make, arrays, layer, expected):
+def _check_mixed(make, arrays, layer, expected, output_dtype):
     mixed = make(name="mixed", dtype="mixed_bfloat16")
     mixed(*arrays)
     assert all(w.dtype == "float32" for w in mixed.trainable_weights)
     for target, source in zip(mixed.weights, layer.weights, strict=True):
         target.assign(source)
     y = keras.tree.flatten(mixed(*arrays))[0]
-    assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
+    assert keras.backend.standardize_dtype(y.dtype) == output_dtype
+    symbols = [keras.KerasTensor(x.shape, dtype=str(x.dtype)) for x in arrays]
+    assert keras.tree.flatten(mixed(*symbols))[0].dtype == output_dtype
     y = np.asarray(keras.ops.cast(y, "float32"))
     scale = np.abs(expected[0]).max()
     assert np.abs(y - expected[0]).max() < 0.05 * scale

@@ -4,7 +4,9 @@ import keras
 from keras import ops
 
 from keras_bert.layers.activations import activation
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import dense, logits_dtype
+from keras_bert.layers.embedding_table import embedding_table
+from keras_bert.layers.fast.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
 
@@ -12,18 +14,31 @@ from keras_bert.layers.layer_norm import LayerNorm
 class MaskedLMHead(keras.layers.Layer):
     """Predicts the token at each masked position.
 
-    Shapes: hidden (B, S, D), positions (B, P) int -> logits (B, P, V). The output embedding is the
-    encoder's token embedding, shared; only the bias (V,) is the head's own.
+    Shapes: hidden (B, S, D), positions (B, P) int -> logits (B, P, V), float32 at least. The output
+    embedding is the encoder's token embedding, shared; only the bias (V,) is the head's own.
 
     Args:
         token_embedding: the encoder's `keras.layers.Embedding` (V, D).
         hidden_act: activation, by Hugging Face's name.
         layer_norm_eps: epsilon of the LayerNorm.
         initializer_range: standard deviation of new weights.
+        dtype: the encoder's policy; None is Keras's own setting.
     """
 
-    def __init__(self, *, token_embedding, hidden_act, layer_norm_eps, initializer_range, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        *,
+        token_embedding,
+        hidden_act,
+        layer_norm_eps,
+        initializer_range,
+        dtype=None,
+        **kwargs,
+    ):
+        # The head itself gives logits, from the shared table as it is stored; its dense layer
+        # computes as the encoder's do.
+        self.parts_policy = keras.dtype_policies.get(dtype)
+        super().__init__(dtype=logits_dtype(self.parts_policy), autocast=False, **kwargs)
         self.token_embedding = token_embedding
         self.hidden_act = hidden_act
         self.layer_norm_eps = layer_norm_eps
@@ -33,10 +48,10 @@ class MaskedLMHead(keras.layers.Layer):
             token_embedding.output_dim,
             initializer_range=initializer_range,
             name="dense",
-            dtype=self.dtype_policy,
+            dtype=self.parts_policy,
         )
         self.layer_norm = LayerNorm(
-            epsilon=layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
+            epsilon=layer_norm_eps, name="layer_norm", dtype=self.parts_policy
         )
 
     def build(self, hidden_shape, positions_shape=None):
@@ -51,13 +66,10 @@ class MaskedLMHead(keras.layers.Layer):
         self.built = True
 
     def call(self, hidden, positions, training=None):
-        batch, length, width = ops.shape(hidden)
-        # Rows of the flattened batch: one plain lookup.
-        rows = ops.cast(positions, "int32") + length * ops.arange(batch, dtype="int32")[:, None]
-        rows = ops.reshape(rows, (-1,))
-        x = ops.take(ops.reshape(hidden, (-1, width)), rows, axis=0)  # (B * P, D)
+        x = at_positions(hidden, positions)  # (B * P, D)
         x = self.layer_norm(self.activation(self.dense(x), training=training))  # (B * P, D)
-        output_embedding = ops.cast(self.token_embedding.embeddings, self.compute_dtype)
+        output_embedding = embedding_table(self.token_embedding, dtype=self.compute_dtype)  # (V, D)
+        x = ops.cast(x, self.compute_dtype)
         logits = ops.matmul(x, ops.transpose(output_embedding)) + self.bias  # (B * P, V)
         return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))
 
@@ -67,6 +79,7 @@ class MaskedLMHead(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
+            "dtype": keras.dtype_policies.serialize(self.parts_policy),
             "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
             "hidden_act": self.hidden_act,
             "layer_norm_eps": self.layer_norm_eps,

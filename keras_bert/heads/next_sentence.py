@@ -2,14 +2,15 @@
 
 import keras
 
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import logits_layer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class NextSentenceHead(keras.layers.Layer):
     """Tells whether the second segment follows the first.
 
-    Shapes: pooled (B, D) -> logits (B, 2): column 0 is "follows", 1 is "random", as in BERT.
+    Shapes: pooled (B, D) -> logits (B, 2), float32 at least: column 0 is "follows", 1 is "random",
+    as in BERT.
 
     Args:
         initializer_range: standard deviation of new weights.
@@ -18,7 +19,7 @@ class NextSentenceHead(keras.layers.Layer):
     def __init__(self, *, initializer_range, **kwargs):
         super().__init__(**kwargs)
         self.initializer_range = initializer_range
-        self.dense = dense(
+        self.dense = logits_layer(
             2, initializer_range=initializer_range, name="dense", dtype=self.dtype_policy
         )
 

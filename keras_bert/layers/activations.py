@@ -1,35 +1,22 @@
-"""The activations of a BERT's dense layers, by Hugging Face's names.
-
-Outside training they are written in the form that TensorFlow's graph optimiser knows: on a CPU it
-joins product, bias and activation into one operation (the tests look whether it still does). In
-training the value before the activation is wanted again, nothing can be joined, and the gradient is
-written out instead: the forward pass's part is kept, which a derived gradient computes anew on a
-backend that does not fuse.
-"""
-
-import math
+"""The activations of a BERT's dense layers, by Hugging Face's names."""
 
 from keras import ops
 
-_CUBIC = 0.044715  # of the tanh form
-_TANH_SCALE = math.sqrt(2 / math.pi)
+from keras_bert.layers.fast import gelu as fast
 
 
 def gelu(x, training=None):
     """The Gaussian error linear unit by the error function, x Φ(x) (Hendrycks & Gimpel 2016)."""
-    if training:
-        return _gelu_with_gradient(x)
-    return x * (0.5 * (1 + ops.erf(x * math.sqrt(0.5))))
+    return fast.gelu(x, training)
 
 
 def gelu_tanh(x, training=None):
     """Its tanh form, 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), as google-research/bert has it."""
-    if training:
-        return _gelu_tanh_with_gradient(x)
-    return (0.5 * x) * (1 + ops.tanh(_TANH_SCALE * (x + x * (_CUBIC * ops.square(x)))))
+    return fast.gelu_tanh(x, training)
 
 
 def relu(x, training=None):
+    """max(x, 0)."""
     return ops.relu(x)
 
 
@@ -52,27 +39,3 @@ def activation(name):
             "`hidden_act` must be one of " + ", ".join(ACTIVATIONS) + f". Received: {name!r}"
         )
     return ACTIVATIONS[name]
-
-
-@ops.custom_gradient
-def _gelu_with_gradient(x):
-    below = 0.5 + 0.5 * ops.erf(x * math.sqrt(0.5))  # Φ(x)
-
-    def gradient(upstream):
-        density = ops.exp(ops.square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))  # φ(x)
-        return upstream * (below + x * density)
-
-    return x * below, gradient
-
-
-@ops.custom_gradient
-def _gelu_tanh_with_gradient(x):
-    """x σ(2u), since 0.5 (1 + tanh u) = σ(2u), with u = √(2/π) (x + 0.044715 x³)."""
-    squared = ops.square(x)
-    gate = ops.sigmoid(x * (2 * _TANH_SCALE + 2 * _TANH_SCALE * _CUBIC * squared))
-
-    def gradient(upstream):
-        slope = 2 * _TANH_SCALE + 6 * _TANH_SCALE * _CUBIC * squared  # of 2u
-        return upstream * (gate + x * slope * (gate - ops.square(gate)))
-
-    return x * gate, gradient

@@ -13,3 +13,22 @@ def dense(units, *, initializer_range, name, dtype):
     return keras.layers.Dense(
         units, kernel_initializer=initializer(initializer_range), name=name, dtype=dtype
     )
+
+
+def logits_layer(units, *, initializer_range, name, dtype):
+    """A dense layer that gives logits: as `dense`, but in float32 where `dtype` is a shorter type.
+
+    A bfloat16 has 8 bits: logits of about 10 would be rounded to steps of 1/16, and probabilities
+    by up to 3 %.
+    """
+    policy = keras.dtype_policies.get(dtype)
+    if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+        policy = keras.dtype_policies.DTypePolicyMap(logits_dtype(policy), dict(policy))
+    elif logits_dtype(policy) != policy.compute_dtype:
+        policy = logits_dtype(policy)
+    return dense(units, initializer_range=initializer_range, name=name, dtype=policy)
+
+
+def logits_dtype(policy):
+    """The type of logits under a policy: the one it computes in, or float32 if that is shorter."""
+    return keras.backend.result_type(policy.compute_dtype, "float32")

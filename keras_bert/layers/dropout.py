@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert.layers.fast.random_bits import uniform_uint16
+
 _STEPS = 1 << 16
 
 
@@ -10,9 +12,8 @@ _STEPS = 1 << 16
 class Dropout(keras.layers.Layer):
     """Sets a share of the elements to zero in training and scales the others up to make it good.
 
-    Keras's own layer draws a 32-bit number for every element, and on a CPU drawing is most of its
-    cost; two elements share one here. The share is therefore a multiple of 1/65536, and the scale
-    is that of the share which is really dropped, so that the expectation is exact.
+    With 16 bits an element (Keras's own layer draws 32) the share is a multiple of 1/65536; the
+    scale is that of the share which is really dropped, so that the expectation is exact.
 
     Shapes: any -> the same.
 
@@ -35,33 +36,13 @@ class Dropout(keras.layers.Layer):
     def call(self, x, training=None):
         if not training or not self.dropped:
             return x
-        keep = self._bits(ops.shape(x)) >= ops.cast(self.dropped, "uint16")
+        bits = uniform_uint16(ops.shape(x), self.seed_generator)
+        keep = bits >= ops.cast(self.dropped, "uint16")
         scale = _STEPS / (_STEPS - self.dropped)
         return ops.where(keep, x * ops.cast(scale, x.dtype), ops.zeros((), x.dtype))
-
-    def _bits(self, shape):
-        """Uniform uint16 of that shape: each 32-bit draw gives two neighbours on the last axis."""
-        *others, last = shape
-        pairs = (last + 1) // 2
-        draws = _draw((*others, pairs, 1), self.seed_generator)
-        bits = ops.reshape(ops.view(draws, dtype="uint16"), (*others, 2 * pairs))
-        return bits[..., :last]
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def get_config(self):
         return {**super().get_config(), "rate": self.rate, "seed": self.seed}
-
-
-def _draw(shape, seed_generator):
-    """Uniform int32 of that shape."""
-    if keras.backend.backend() != "tensorflow":
-        return keras.random.randint(shape, -(2**31), 2**31 - 1, dtype="int32", seed=seed_generator)
-    import tensorflow as tf
-
-    # The generator that TensorFlow chooses is Philox on a CPU, but for XLA it is one that takes
-    # a hundred times as long there.
-    alg = "auto_select" if tf.config.list_logical_devices("TPU") else "philox"
-    seed = ops.cast(seed_generator.next() % (2**31 - 1), "int32")
-    return tf.random.stateless_uniform(shape, seed, None, None, "int32", alg=alg)

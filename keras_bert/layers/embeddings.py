@@ -5,6 +5,8 @@ from keras import ops
 
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embedding_table import embedding_table
+from keras_bert.layers.fast.rows import first_rows
 from keras_bert.layers.layer_norm import LayerNorm
 
 
@@ -87,15 +89,19 @@ class Embeddings(keras.layers.Layer):
                 "The row is longer than the model has positions. "
                 f"Received: length={length}, positions={self.max_length}"
             )
-        x = self.token_embedding(input_ids) + self.segment_embedding(segment_ids)  # (B, S, D)
+        tokens = self._look_up(self.token_embedding, input_ids)
+        x = tokens + self._look_up(self.segment_embedding, segment_ids)  # (B, S, D)
         if positions is None:
-            # A slice, whose gradient is one sum, where a lookup's would be a scatter.
-            table = ops.cast(self.position_embedding.embeddings, self.compute_dtype)
-            start = self.position_offset
-            x = x + table[start : start + ops.shape(input_ids)[1]]
+            table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
+            count = ops.shape(input_ids)[1]
+            x = x + first_rows(table, start=self.position_offset, count=count)  # (S, D) to each
         else:
-            x = x + self.position_embedding(positions + self.position_offset)
+            x = x + self._look_up(self.position_embedding, positions + self.position_offset)
         return self.dropout(self.layer_norm(x), training=training)
+
+    def _look_up(self, embedding, ids):
+        # Quantized, a table's rows come in float32 whatever the policy.
+        return ops.cast(embedding(ids), self.compute_dtype)
 
     def compute_output_shape(self, input_ids_shape, *_):
         return (*input_ids_shape, self.settings["hidden_size"])

@@ -8,21 +8,23 @@ from keras import ops
 from keras_bert.layers.attention_mask import check_attention_mask
 from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.places import AllPlaces
-
-# Where ops.dot_product_attention reaches a fused kernel. On TensorFlow it has none, and no
-# backend's has dropout.
-_BACKENDS_WITH_FUSED_ATTENTION = ("jax", "torch")
+from keras_bert.layers.fast.attention import (
+    masked_scores,
+    query_and_score_scale,
+    side_by_side,
+)
+from keras_bert.layers.fast.program import has_fused_attention
+from keras_bert.layers.fast.unpadding import NoUnpadding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SelfAttention(keras.layers.Layer):
-    """Every token looks at those that the mask lets it see.
+    """Every token looks at those that the mask lets it see: softmax(Q Kᵀ / √H) V in every head.
 
     Shapes: hidden (B, S, D), attention_mask bool (B, 1, S or 1, S) -> (B, S, D), and with
     `return_probabilities` also (B, N, S, S), as they are before dropout. A query that may see
-    nothing (padding in a packed row) takes the mean of all; its output means nothing. Given
-    `where`, the places that `hidden` holds the rows of: hidden (R, D) -> (R, D).
+    nothing (padding in a packed row) takes the mean of all; its output means nothing. Given the
+    `unpadding` that made rows of `hidden`: hidden (R, D) -> (R, D).
 
     Args:
         hidden_size: D.
@@ -66,61 +68,47 @@ class SelfAttention(keras.layers.Layer):
             layer.build((None, None, self.hidden_size))
         self.built = True
 
-    def call(self, hidden, attention_mask, where=None, training=None, return_probabilities=False):
-        alone = where is None
+    def call(
+        self, hidden, attention_mask, unpadding=None, training=None, return_probabilities=False
+    ):
+        alone = unpadding is None
         if alone:
             check_attention_mask(attention_mask, length=hidden.shape[1])
-            where = AllPlaces(ops.shape(hidden)[1])
-            hidden = where.take(hidden)  # (R, D)
-        # Scaling the query's kernel is the least work; but in prediction on a CPU TensorFlow joins
-        # a scale of the scores, and the mask with it, to the product that makes them (float32).
-        scale = 1 / math.sqrt(self.head_size)
-        joined = not training and self.compute_dtype == "float32"
-        query_scale, score_scale = (1.0, scale) if joined else (scale, 1.0)
-        projected = where.put(self._project(hidden, query_scale))  # (B, S, 3 D)
-        projected = ops.reshape(
-            projected, (-1, ops.shape(projected)[1], 3, self.num_heads, self.head_size)
+            unpadding = NoUnpadding(ops.shape(hidden)[1])
+            hidden = unpadding.unpad(hidden)  # (R, D)
+        query_scale, score_scale = query_and_score_scale(
+            1 / math.sqrt(self.head_size), training=training, dtype=self.compute_dtype
         )
+        projections = (self.query, self.key, self.value)
+        projected = side_by_side(hidden, projections, scales=(query_scale, 1, 1))  # (R, 3 D)
+        heads = self._split_heads(unpadding.pad(projected))  # (B, S, 3, N, H)
         dropping = bool(training) and self.dropout_rate > 0
-        fused = keras.backend.backend() in _BACKENDS_WITH_FUSED_ATTENTION
         probabilities = None
-        if fused and not dropping and not return_probabilities:
-            query, key, value = (projected[:, :, i] for i in range(3))  # (B, S, N, H)
+        if has_fused_attention() and not dropping and not return_probabilities:
+            query, key, value = (heads[:, :, i] for i in range(3))  # (B, S, N, H)
             context = ops.dot_product_attention(
                 query, key, value, mask=attention_mask, scale=score_scale
             )
         else:
-            context, probabilities = self._attend(projected, attention_mask, training, score_scale)
-        context = ops.reshape(context, (*ops.shape(context)[:2], self.hidden_size))  # (B, S, D)
-        output = self.projection(where.take(context))
+            # One transpose for all three: a split and three transposes would copy twice.
+            query, key, value = ops.unstack(ops.transpose(heads, (2, 0, 3, 1, 4)), 3)
+            scores = masked_scores(query, key, attention_mask, scale=score_scale)  # (B, N, S, S)
+            probabilities = ops.softmax(scores, axis=-1)
+            context = ops.matmul(self.dropout(probabilities, training=training), value)
+            context = ops.transpose(context, (0, 2, 1, 3))  # (B, S, N, H)
+        output = self.projection(unpadding.unpad(self._join_heads(context)))  # (R, D)
         if alone:
-            output = where.put(output)
+            output = unpadding.pad(output)
         return (output, probabilities) if return_probabilities else output
 
-    def _project(self, rows, query_scale):
-        """(R, D) -> query, key and value side by side (R, 3 D).
+    def _split_heads(self, projected):
+        """Query, key and value side by side (B, S, 3 D) -> (B, S, 3, N, H)."""
+        length = ops.shape(projected)[1]
+        return ops.reshape(projected, (-1, length, 3, self.num_heads, self.head_size))
 
-        One product with the three kernels side by side: it has one gradient for `rows` instead
-        of three to add up. Rows are flat because a bias can then be joined to the product.
-        """
-        kernels = [self.query.kernel * query_scale, self.key.kernel, self.value.kernel]
-        biases = [self.query.bias * query_scale, self.key.bias, self.value.bias]
-        together = ops.matmul(rows, ops.concatenate(kernels, axis=1))
-        return together + ops.concatenate(biases, axis=0)
-
-    def _attend(self, projected, attention_mask, training, scale):
-        """(B, S, 3, N, H) -> context (B, S, N, H), probabilities (B, N, S, S)."""
-        query, key, value = ops.unstack(ops.transpose(projected, (2, 0, 3, 1, 4)), 3)
-        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # (B, N, S, H) x … -> (B, N, S, S)
-        if scale != 1:
-            scores = scores * scale
-        # Adding is cheaper than choosing, and has no gradient. What is added is far below any
-        # score, and finite, so that a row without any True is finite too.
-        lowest = -3e4 if keras.backend.standardize_dtype(scores.dtype) == "float16" else -1e9
-        scores = scores + ops.cast(ops.where(attention_mask, 0.0, lowest), scores.dtype)
-        probabilities = ops.softmax(scores, axis=-1)
-        context = ops.matmul(self.dropout(probabilities, training=training), value)
-        return ops.transpose(context, (0, 2, 1, 3)), probabilities
+    def _join_heads(self, context):
+        """(B, S, N, H) -> (B, S, D)."""
+        return ops.reshape(context, (*ops.shape(context)[:2], self.hidden_size))
 
     def get_config(self):
         return {

@@ -5,14 +5,14 @@ import keras
 from keras_bert.layers.activations import activation
 from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.fast.unpadding import unpadding_of
 from keras_bert.layers.layer_norm import LayerNorm
-from keras_bert.layers.places import places
 from keras_bert.layers.self_attention import SelfAttention
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TransformerBlock(keras.layers.Layer):
-    """Self-attention and a feed-forward layer, each added to its input and then normalised.
+    """LayerNorm(x + Dropout(SubLayer(x))), for self-attention and then for a feed-forward layer.
 
     Shapes: hidden (B, S, D), attention_mask bool (B, 1, S or 1, S) -> (B, S, D), and with
     `return_probabilities` also the attention probabilities (B, N, S, S). The output at padding
@@ -56,6 +56,10 @@ class TransformerBlock(keras.layers.Layer):
         dtype = self.dtype_policy
         weights = {"initializer_range": initializer_range, "dtype": dtype}
         norm = {"epsilon": layer_norm_eps, "dtype": dtype}
+
+        def after_sub_layer(name):
+            return Dropout(rate=dropout, name=name, dtype=dtype)
+
         self.attention = SelfAttention(
             hidden_size=hidden_size,
             num_heads=num_heads,
@@ -63,12 +67,12 @@ class TransformerBlock(keras.layers.Layer):
             name="attention",
             **weights,
         )
-        self.attention_dropout = Dropout(rate=dropout, name="attention_dropout", dtype=dtype)
+        self.attention_output_dropout = after_sub_layer("attention_output_dropout")
         self.attention_norm = LayerNorm(name="attention_norm", **norm)
         self.activation = activation(hidden_act)
         self.feedforward_in = dense(intermediate_size, name="feedforward_in", **weights)
         self.feedforward_out = dense(hidden_size, name="feedforward_out", **weights)
-        self.feedforward_dropout = Dropout(rate=dropout, name="feedforward_dropout", dtype=dtype)
+        self.feedforward_output_dropout = after_sub_layer("feedforward_output_dropout")
         self.feedforward_norm = LayerNorm(name="feedforward_norm", **norm)
 
     def build(self, hidden_shape, attention_mask_shape=None):
@@ -81,23 +85,23 @@ class TransformerBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, hidden, attention_mask, training=None, return_probabilities=False):
-        where = places(hidden, attention_mask)
-        rows = where.take(hidden)  # (R, D), padding left out where that is possible
+        unpadding = unpadding_of(hidden, attention_mask)
+        rows = unpadding.unpad(hidden)  # (R, D)
         attended = self.attention(
             rows,
             attention_mask,
-            where=where,
+            unpadding=unpadding,
             training=training,
             return_probabilities=return_probabilities,
         )
         probabilities = None
         if return_probabilities:
             attended, probabilities = attended
-        attended = self.attention_dropout(attended, training=training)
+        attended = self.attention_output_dropout(attended, training=training)
         rows = self.attention_norm(rows + attended)
         wide = self.activation(self.feedforward_in(rows), training=training)  # (R, intermediate)
-        narrow = self.feedforward_dropout(self.feedforward_out(wide), training=training)
-        hidden = where.put(self.feedforward_norm(rows + narrow))  # (B, S, D)
+        narrow = self.feedforward_output_dropout(self.feedforward_out(wide), training=training)
+        hidden = unpadding.pad(self.feedforward_norm(rows + narrow))  # (B, S, D)
         return (hidden, probabilities) if return_probabilities else hidden
 
     def get_config(self):

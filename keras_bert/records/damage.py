@@ -36,13 +36,17 @@ def damage_of(folder, shard, *, first=0, rows=None):
     `rows` is how many it should hold, where that is known: a file that was cut between two records,
     or is compressed, ends for TensorFlow without an error.
     """
-    number, what = first, None
-    try:
-        for serialized in tf.data.TFRecordDataset(shard, folder.compression).skip(first):
-            folder.spec.parse(serialized[None])
-            number += 1
-    except tf.errors.OpError as error:
-        what = f"{shard}, record {number} cannot be read: {_meaning(error)}"
+    records = tf.data.TFRecordDataset(shard, folder.compression)
+    number = first
+    for at_once in (1024, 1):  # the batch that holds it, and then the record
+        what = None
+        try:
+            for serialized in records.skip(number).batch(at_once):
+                folder.spec.parse(serialized)
+                number += len(serialized)
+            break
+        except tf.errors.OpError as error:
+            what = f"{shard}, record {number} cannot be read: {_meaning(error)}"
     if what is None and rows not in (None, number):
         what = f"{shard} has {number} rows, and the dataset card says {rows}"
     return what and InputError(f"{what}; make the data again with keras-bert pretraining-data")

@@ -74,8 +74,11 @@ class DataFolder:
 
     def vocabulary(self):
         """The `Vocabulary` that made the rows: a copy lies in the folder."""
-        paths = {name: _join(self.path, name) for name in VOCABULARY_FILES}
-        contents = {name: _read(path) for name, path in paths.items() if _gfile().exists(path)}
+        contents = {
+            name: _read(_join(self.path, name))
+            for name in VOCABULARY_FILES
+            if _gfile().exists(_join(self.path, name))
+        }
         if not contents:
             raise InputError(
                 f"there is no vocabulary in {self.path}: run keras-bert pretraining-data again"

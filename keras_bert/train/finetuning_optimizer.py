@@ -16,7 +16,7 @@ def finetuning_optimizer(task, *, steps, learning_rate=None):
         learning_rate: the highest; None is 5e-5, or 1e-3 where the encoder is not trainable.
     """
     if learning_rate is None:
-        learning_rate = RATE if task.encoder.base.trainable_variables else RATE_OF_A_HEAD
+        learning_rate = RATE if task.encoder.base().trainable_variables else RATE_OF_A_HEAD
     return make_optimizer(
         task,
         learning_rate=learning_rate,

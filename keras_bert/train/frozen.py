@@ -31,9 +31,9 @@ def freeze(task):
     They are (B, S, D), or (B, 1, D), of [CLS] alone, where the head reads nothing but the pooler.
     """
     encoder = task.encoder
-    for layer in (encoder.base.embeddings, *encoder.base.blocks):
+    for layer in (encoder.base().embeddings, *encoder.base().blocks):
         layer.trainable = False
-    view = encoder.base.view(hidden_states=True)
+    view = encoder.base().view(hidden_states=True)
     states = {f"hidden_{k}": view.output["hidden_states"][k] for k in encoder.states_read}
     if "sequence_output" not in task.READS:
         states = {k: keras.ops.expand_dims(state[:, 0], axis=1) for k, state in states.items()}

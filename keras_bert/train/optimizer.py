@@ -1,9 +1,13 @@
-"""BERT's optimizer: AdamW with warm-up and decay, global clipping, no decay on biases and norms."""
+"""BERT's optimizers: warm-up and decay, global clipping, no weight decay on biases and norms."""
 
 import keras
 
 from keras_bert.errors import InputError
+from keras_bert.train.lamb import LAMB
+from keras_bert.train.per_update import PerUpdate
 from keras_bert.train.schedule import WarmupLinearDecay
+
+OPTIMIZERS = {"adamw": keras.optimizers.AdamW, "lamb": LAMB}
 
 # google-research/bert, optimization.py.
 _BETA_1 = 0.9
@@ -12,19 +16,64 @@ _EPSILON = 1e-6
 _GLOBAL_CLIPNORM = 1.0
 
 
-def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
+def make_optimizer(
+    model,
+    *,
+    learning_rate,
+    warmup,
+    weight_decay,
+    steps,
+    optimizer="adamw",
+    gradient_accumulation_steps=1,
+):
     """Returns the optimizer that trains `model` for `steps` steps.
 
     `steps` None keeps the rate as it is, from the first step on.
 
     `learning_rate` is the highest rate, reached after the share `warmup` (0 to below 1) of the
-    steps; it falls to 0 at the end. Weights decay by `weight_decay` times the rate (decoupled,
-    Loshchilov and Hutter 2019) where they are matrices; biases and the scales and offsets of
-    LayerNorm do not. Gradients are clipped to a global norm of 1. Unlike google-research/bert, the
+    steps; it falls to 0 at the end. Weights decay by `weight_decay` where they are matrices; biases
+    and the scales and offsets of LayerNorm do not. Gradients are clipped to a global norm of 1.
+
+    `optimizer` is "adamw" (decay by `weight_decay` times the rate, Loshchilov and Hutter 2019) or
+    "lamb" (You et al. 2019, for batches of thousands; see `LAMB`). Unlike google-research/bert, the
     moments are corrected for their start at zero, as in Hugging Face's and Keras's AdamW.
 
-    Raises `InputError` where a number is out of its range.
+    A step is an update of the weights. It takes `gradient_accumulation_steps` batches, whose
+    gradients are averaged, and clipped as that average.
+
+    Raises `InputError` where a number is out of its range or the optimizer is none of these.
     """
+    _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps)
+    rate, accumulated = learning_rate, None
+    if steps is not None:
+        rate = WarmupLinearDecay(peak=rate, warmup_steps=int(warmup * steps), steps=steps)
+    if gradient_accumulation_steps > 1:
+        accumulated = gradient_accumulation_steps
+        rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
+    made = OPTIMIZERS[optimizer](
+        rate,
+        weight_decay=weight_decay,
+        beta_1=_BETA_1,
+        beta_2=_BETA_2,
+        epsilon=_EPSILON,
+        global_clipnorm=_GLOBAL_CLIPNORM,
+        gradient_accumulation_steps=accumulated,
+        # A fixed name: checkpoints store variables by path, and Keras numbers automatic names.
+        name=optimizer,
+    )
+    made.exclude_from_weight_decay(
+        var_list=[variable for variable in model.trainable_variables if not decays(variable)]
+    )
+    # Built in the first step, it would have TensorFlow trace that step a second time.
+    made.build(model.trainable_variables)
+    return made
+
+
+def _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps):
+    if optimizer not in OPTIMIZERS:
+        raise InputError(
+            f"The optimizer is {optimizer!r}; it must be one of {', '.join(OPTIMIZERS)}."
+        )
     if steps is not None and steps < 1:
         raise InputError(f"The number of steps is {steps}; at least 1 is needed.")
     if not learning_rate > 0:
@@ -33,25 +82,10 @@ def make_optimizer(model, *, learning_rate, warmup, weight_decay, steps):
         raise InputError(f"The warm-up is {warmup}; give a share of the steps, from 0 to below 1.")
     if not weight_decay >= 0:
         raise InputError(f"The weight decay is {weight_decay}; it must not be negative.")
-    rate = learning_rate
-    if steps is not None:
-        rate = WarmupLinearDecay(peak=rate, warmup_steps=int(warmup * steps), steps=steps)
-    optimizer = keras.optimizers.AdamW(
-        rate,
-        weight_decay=weight_decay,
-        beta_1=_BETA_1,
-        beta_2=_BETA_2,
-        epsilon=_EPSILON,
-        global_clipnorm=_GLOBAL_CLIPNORM,
-        # A fixed name: checkpoints store variables by path, and Keras numbers automatic names.
-        name="adamw",
-    )
-    optimizer.exclude_from_weight_decay(
-        var_list=[variable for variable in model.trainable_variables if not decays(variable)]
-    )
-    # Built in the first step, it would have TensorFlow trace that step a second time.
-    optimizer.build(model.trainable_variables)
-    return optimizer
+    if gradient_accumulation_steps < 1:
+        raise InputError(
+            f"The number of batches a step is {gradient_accumulation_steps}; at least 1 is needed."
+        )
 
 
 def decays(variable):

@@ -1,11 +1,13 @@
-"""The schedule's values by hand, and one AdamW step against the formula in numpy."""
+"""The schedule's values by hand, and steps of AdamW and LAMB against the formulas in numpy."""
 
 import keras
 import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
+from keras_bert.train.lamb import LAMB
 from keras_bert.train.optimizer import make_optimizer
+from keras_bert.train.per_update import PerUpdate
 from keras_bert.train.schedule import WarmupLinearDecay
 
 
@@ -74,15 +76,154 @@ def test_a_step_is_adamw_with_global_clipping_and_decays_matrices_only():
         np.testing.assert_allclose(variable, kept - step, rtol=2e-3, atol=1e-5)
 
 
-def test_the_training_step_is_traced_once(monkeypatch):
+def apply(optimizer, model, gradients):
+    tensors = [keras.ops.convert_to_tensor(g) for g in gradients]
+    optimizer.apply(tensors, model.trainable_variables)
+
+
+def draw_gradients(model, *, steps, scale):
+    generator = np.random.default_rng(0)
+    shapes = [v.shape for v in model.trainable_variables]
+    return [
+        [(scale * generator.normal(size=shape)).astype("float32") for shape in shapes]
+        for _ in range(steps)
+    ]
+
+
+def test_lamb_is_the_algorithm_of_the_paper():
+    """Decay inside the norm of the step; biases, norms and a tensor of zeros without the ratio."""
+    model = small_model()
+    model.get_layer("dense").kernel.assign(np.zeros((3, 4)))
+    rate, decay = 0.1, 0.3
+    optimizer = make_optimizer(
+        model, optimizer="lamb", learning_rate=rate, warmup=0.0, weight_decay=decay, steps=10**6
+    )
+    x = [np.array(v, "float64") for v in model.trainable_variables]
+    m, v = ([np.zeros_like(value) for value in x] for _ in range(2))
+    for step, gradients in enumerate(draw_gradients(model, steps=5, scale=0.05), 1):
+        apply(optimizer, model, gradients)
+        for i, (variable, gradient) in enumerate(
+            zip(model.trainable_variables, gradients, strict=True)
+        ):
+            m[i] = 0.9 * m[i] + 0.1 * gradient
+            v[i] = 0.999 * v[i] + 0.001 * gradient**2
+            update = (m[i] / (1 - 0.9**step)) / (np.sqrt(v[i] / (1 - 0.999**step)) + 1e-6)
+            if variable.name == "kernel":
+                update = update + decay * x[i]
+                size = np.linalg.norm(x[i])
+                update = update * (size / np.linalg.norm(update) if size else 1.0)
+            x[i] = x[i] - rate * update
+            np.testing.assert_allclose(variable, x[i], rtol=2e-4, atol=1e-5)
+
+
+def test_keras_own_lamb_decays_apart_from_the_ratio():
+    """Why there is one of ours; should Keras mend it, ours can go."""
+    model = small_model()
+    theirs = keras.optimizers.Lamb(0.1, weight_decay=0.3, epsilon=1e-6)
+    ours = LAMB(0.1, weight_decay=0.3, beta_1=0.9, beta_2=0.999, epsilon=1e-6)
+    kernel = np.array(model.get_layer("dense").kernel)
+    after = []
+    for optimizer in (theirs, ours):
+        model.get_layer("dense").kernel.assign(kernel)
+        apply(optimizer, model, draw_gradients(model, steps=1, scale=1.0)[0])
+        after.append(np.array(model.get_layer("dense").kernel))
+    # One step of each is as long as the rate times the tensor; only theirs also shrinks it by 3 %.
+    size = np.linalg.norm(kernel)
+    assert abs(np.linalg.norm(after[1] - kernel) / size - 0.1) < 1e-5
+    assert abs(np.linalg.norm(after[0] - 0.97 * kernel) / size - 0.97 * 0.1) < 1e-5
+
+
+def test_lamb_survives_serialisation():
+    optimizer = LAMB(0.1, weight_decay=0.3, beta_1=0.8, beta_2=0.99, epsilon=1e-5)
+    config = keras.saving.serialize_keras_object(optimizer)
+    assert keras.saving.deserialize_keras_object(config).get_config() == optimizer.get_config()
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_a_step_of_several_batches_is_that_of_their_mean_gradient(name):
+    """Rates, moments, decay and clipping go by the update, whatever it takes to make one."""
+    settings = {"learning_rate": 0.1, "warmup": 0.5, "weight_decay": 0.3, "steps": 4}
+    whole, parts = small_model(), small_model()
+    at_once = make_optimizer(whole, optimizer=name, **settings)
+    collected = make_optimizer(parts, optimizer=name, gradient_accumulation_steps=3, **settings)
+    # Each batch's gradient is beyond the clipping norm of 1, and their mean is not always.
+    batches = draw_gradients(whole, steps=12, scale=0.4)
+    for step in range(4):
+        three = batches[3 * step : 3 * step + 3]
+        before = [np.array(v) for v in parts.trainable_variables]
+        for gradients in three[:2]:
+            apply(collected, parts, gradients)
+        for variable, old in zip(parts.trainable_variables, before, strict=True):
+            np.testing.assert_array_equal(variable, old)
+        np.testing.assert_allclose(collected.learning_rate, at_once.learning_rate)
+        apply(collected, parts, three[2])
+        apply(at_once, whole, [np.mean(g, axis=0) for g in zip(*three, strict=True)])
+        assert int(collected.iterations) == int(at_once.iterations) == step + 1
+        for one, other in zip(whole.trainable_variables, parts.trainable_variables, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_keras_asks_a_schedule_by_batches():
+    """Why there is `PerUpdate`; should Keras mend it, it must go, or it would divide twice."""
+    asked = []
+    schedule = WarmupLinearDecay(peak=1.0, warmup_steps=0, steps=4)
+    optimizer = keras.optimizers.SGD(schedule, gradient_accumulation_steps=2)
+    model = small_model()
+    for gradients in draw_gradients(model, steps=3, scale=1.0):
+        asked.append((float(optimizer.learning_rate), int(optimizer.iterations)))
+        apply(optimizer, model, gradients)
+    assert asked == [(1.0, 0), (0.75, 0), (0.5, 1)]
+
+
+def test_a_schedule_by_updates_survives_serialisation():
+    schedule = PerUpdate(schedule=WarmupLinearDecay(peak=0.4, warmup_steps=2, steps=4), batches=2)
+    config = keras.saving.serialize_keras_object(schedule)
+    loaded = rates(keras.saving.deserialize_keras_object(config), 9)
+    np.testing.assert_allclose(loaded, [0.2, 0.2, 0.4, 0.4, 0.4, 0.4, 0.2, 0.2, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+@pytest.mark.parametrize("batches", [1, 2])
+def test_the_training_step_is_traced_once(name, batches, monkeypatch):
     """Twice, where the optimizer's variables are made in it: seconds at the start of every run."""
     model = small_model()
-    optimizer = make_optimizer(model, learning_rate=0.1, warmup=0.0, weight_decay=0.0, steps=4)
+    optimizer = make_optimizer(
+        model,
+        learning_rate=0.1,
+        warmup=0.0,
+        weight_decay=0.0,
+        steps=4,
+        optimizer=name,
+        gradient_accumulation_steps=batches,
+    )
     model.compile(optimizer, loss="mse")
     step, traces = model.train_step, []
     monkeypatch.setattr(model, "train_step", lambda data: traces.append(data) or step(data))
     model.fit(np.ones((4, 3)), np.ones((4, 2, 2)), batch_size=2, verbose=0)
-    assert int(optimizer.iterations) == 2 and len(traces) == 1
+    assert int(optimizer.iterations) == 2 // batches and len(traces) == 1
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_an_embedding_s_gradient_of_rows_is_as_good(name):
+    """TensorFlow gives only the rows that were looked up; collected, they are added up."""
+    after = []
+    for batches in (1, 2):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Embedding(5, 3)])
+        optimizer = make_optimizer(
+            model,
+            learning_rate=0.1,
+            warmup=0.0,
+            weight_decay=0.1,
+            steps=4,
+            optimizer=name,
+            gradient_accumulation_steps=batches,
+        )
+        model.compile(optimizer, loss="mse")
+        x = np.array([[0, 1], [1, 3]])
+        model.fit(x, np.ones((2, 2, 3)), batch_size=2 // batches, shuffle=False, verbose=0)
+        after.append(np.array(model.trainable_variables[0]))
+    np.testing.assert_allclose(*after, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +234,8 @@ def test_the_training_step_is_traced_once(monkeypatch):
         ({"learning_rate": float("nan")}, "learning rate is nan"),
         ({"warmup": 1.0}, "warm-up is 1.0"),
         ({"weight_decay": -0.1}, "weight decay is -0.1"),
+        ({"optimizer": "sgd"}, "'sgd'; it must be one of adamw, lamb"),
+        ({"gradient_accumulation_steps": 0}, "number of batches a step is 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused_in_a_sentence(changed, message):

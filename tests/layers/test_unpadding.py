@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers import places as module
-from keras_bert.layers.places import AllPlaces, TokenPlaces, places
+from keras_bert.layers.fast import unpadding as module
+from keras_bert.layers.fast.unpadding import NoUnpadding, Unpadding, unpadding_of
 from keras_bert.layers.transformer_block import TransformerBlock
 
 RNG = np.random.default_rng(5)
@@ -30,13 +30,13 @@ SIZES = {
 
 @pytest.mark.only_tensorflow
 @pytest.mark.parametrize("mask", MASKS)
-def test_what_is_taken_can_be_put_back(mask):
+def test_what_is_unpadded_can_be_padded(mask):
     is_token = np.array(MASKS[mask], bool)
     x = RNG.normal(size=(3, 5, 4)).astype("float32")
-    where = TokenPlaces(ops.convert_to_tensor(is_token))
-    rows = np.asarray(where.take(ops.convert_to_tensor(x)))
+    unpadding = Unpadding(ops.convert_to_tensor(is_token))
+    rows = np.asarray(unpadding.unpad(ops.convert_to_tensor(x)))
     np.testing.assert_array_equal(rows, x[is_token])
-    back = np.asarray(where.put(ops.convert_to_tensor(rows)))
+    back = np.asarray(unpadding.pad(ops.convert_to_tensor(rows)))
     np.testing.assert_array_equal(back, np.where(is_token[..., None], x, 0))
 
 
@@ -45,7 +45,7 @@ def test_a_little_padding_is_worked_on():
     is_token = np.ones((2, 10), bool)
     is_token[1, 9] = False
     x = RNG.normal(size=(2, 10, 4)).astype("float32")
-    rows = TokenPlaces(ops.convert_to_tensor(is_token)).take(ops.convert_to_tensor(x))
+    rows = Unpadding(ops.convert_to_tensor(is_token)).unpad(ops.convert_to_tensor(x))
     np.testing.assert_array_equal(np.asarray(rows), x.reshape(-1, 4))
 
 
@@ -73,10 +73,10 @@ def test_outputs_at_tokens_and_gradients_are_those_of_the_whole_batch(mask, eage
         return y.numpy()[is_token], [g.numpy() for g in gradients]
 
     taken = []
-    monkeypatch.setattr(module, "TokenPlaces", lambda mask: taken.append(mask) or TokenPlaces(mask))
+    monkeypatch.setattr(module, "Unpadding", lambda mask: taken.append(mask) or Unpadding(mask))
     y, gradients = run()
     assert taken
-    monkeypatch.setattr(module, "_shapes_may_vary", lambda: False)
+    monkeypatch.setattr(module, "shapes_may_vary", lambda: False)
     expected, expected_gradients = run()
     np.testing.assert_allclose(y, expected, atol=1e-5)
     for gradient, right in zip(gradients, expected_gradients, strict=True):
@@ -92,7 +92,7 @@ def test_shapes_do_not_vary_in_a_compiled_program():
     kinds = []
 
     def f(hidden, mask):
-        kinds.append(type(places(hidden, mask)))
+        kinds.append(type(unpadding_of(hidden, mask)))
         return hidden
 
     arguments = tf.ones((2, 3, 4)), tf.ones((2, 1, 1, 3), "bool")
@@ -104,12 +104,12 @@ def test_shapes_do_not_vary_in_a_compiled_program():
         return tf.function(f)(*arguments)
 
     outer(*arguments)
-    assert kinds == [TokenPlaces, AllPlaces, AllPlaces]
+    assert kinds == [Unpadding, NoUnpadding, NoUnpadding]
 
 
-def test_a_mask_of_queries_and_keys_leaves_every_place():
+def test_a_mask_of_queries_and_keys_leaves_every_position():
     hidden = ops.ones((2, 3, 4))
-    where = places(hidden, ops.ones((2, 1, 3, 3), "bool"))
-    assert isinstance(where, AllPlaces)
-    assert where.take(hidden).shape == (6, 4)
-    assert where.put(where.take(hidden)).shape == (2, 3, 4)
+    unpadding = unpadding_of(hidden, ops.ones((2, 1, 3, 3), "bool"))
+    assert isinstance(unpadding, NoUnpadding)
+    assert unpadding.unpad(hidden).shape == (6, 4)
+    assert unpadding.pad(unpadding.unpad(hidden)).shape == (2, 3, 4)

@@ -1,0 +1,33 @@
+"""What a layer's call becomes a part of: which backend, compiled or not, for which processor."""
+
+import keras
+
+
+def compiled_by_xla():
+    """True on JAX; on TensorFlow while a `jit_compile` function or a TPU's step is traced.
+
+    XLA wants shapes that do not vary, and joins element-wise operations itself.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return keras.backend.backend() == "jax"
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
+def shapes_may_vary():
+    """Whether a shape may depend on the values: on TensorFlow outside XLA, on a CPU.
+
+    With an accelerator the host would wait until the values are known.
+    """
+    if keras.backend.backend() != "tensorflow" or compiled_by_xla():
+        return False
+    import tensorflow as tf
+
+    return not any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
+
+
+def has_fused_attention():
+    """Whether `ops.dot_product_attention` reaches a fused kernel; none of them has dropout."""
+    return keras.backend.backend() in ("jax", "torch")

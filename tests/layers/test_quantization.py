@@ -1,0 +1,152 @@
+"""A quantized encoder and its heads compute with their weights, not with how these are stored."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+from keras_bert.heads.masked_lm import MaskedLMHead
+from keras_bert.heads.next_sentence import NextSentenceHead
+from keras_bert.layers.dense import dense
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*`quantize`", "ignore:Invalid quantization mode")
+
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 12,
+    "initializer_range": 0.2,
+}
+RNG = np.random.default_rng(12)
+LENGTHS = np.array([9, 4, 6])
+IS_TOKEN = np.arange(9) < LENGTHS[:, None]
+INPUTS = {
+    "input_ids": RNG.integers(0, 40, (3, 9)).astype("int32"),
+    "input_mask": IS_TOKEN.astype("int32"),
+    "segment_ids": RNG.integers(0, 2, (3, 9)).astype("int32"),
+    "masked_lm_positions": np.array([[1, 3], [0, 2], [5, 4]], "int32"),
+}
+
+
+def make(dtype):
+    """An encoder with the heads of pre-training and a classifier's layer."""
+    keras.utils.set_random_seed(4)
+    encoder = BertEncoder(BertConfig(**SIZES), dtype=dtype)
+    common = {"initializer_range": 0.2, "dtype": encoder.layer_policy}
+    head = MaskedLMHead(
+        token_embedding=encoder.token_embedding,
+        hidden_act="gelu",
+        layer_norm_eps=1e-12,
+        name="masked_lm_head",
+        **common,
+    )
+    positions = keras.Input((None,), dtype="int32", name="masked_lm_positions")
+    features = encoder(encoder.input)
+    pooled = features["pooled_output"]
+    outputs = {
+        "sequence": features["sequence_output"],
+        "masked_lm": head(features["sequence_output"], positions),
+        "next_sentence": NextSentenceHead(name="next_sentence_head", **common)(pooled),
+        "classifier": dense(32, name="classifier", **common)(pooled),
+    }
+    return encoder, keras.Model({**encoder.input, "masked_lm_positions": positions}, outputs)
+
+
+def run(model):
+    outputs = {name: np.asarray(keras.ops.cast(y, "float32")) for name, y in model(INPUTS).items()}
+    return {**outputs, "sequence": outputs["sequence"][IS_TOKEN]}
+
+
+def errors(outputs, expected):
+    """The root of the mean squared error of each output, as a share of the output's own."""
+    return {
+        name: float(np.sqrt(np.mean((outputs[name] - y) ** 2) / np.mean(y**2)))
+        for name, y in expected.items()
+    }
+
+
+@functools.cache
+def quantized(mode, dtype):
+    """-> the encoder, the model (both quantized), the model's outputs before. Not to be changed."""
+    encoder, model = make(dtype)
+    before = run(model)
+    model.quantize(mode)
+    return encoder, model, before
+
+
+# Quantizing takes ten seconds on JAX, op by op; there one mode is saved and loaded.
+ON_TENSORFLOW = pytest.mark.only_tensorflow
+
+
+# int8 rounds weights and inputs to 1/127 of the largest of a row or column, float8 to four bits
+# (and, uncalibrated, without a scale). Reading the bare whole numbers gives errors above 1.
+@ON_TENSORFLOW
+@pytest.mark.parametrize("mode, most", [("int8", 0.04), ("float8", 0.15)])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_is_near_the_model_that_was_quantized(mode, most, dtype):
+    _, model, before = quantized(mode, dtype)
+    found = errors(run(model), before)
+    assert max(found.values()) < most, found
+    assert min(found.values()) > 0.001, found  # every part of it was quantized
+
+
+@ON_TENSORFLOW
+def test_int4_is_exactly_its_rounded_weights():
+    """Keras rounds no inputs there, so that a float model with the rounded weights is the same."""
+    _, model, _ = quantized("int4", "float32")
+    _, rounded = make("float32")
+    for layer, plain in zip(model._flatten_layers(), rounded._flatten_layers(), strict=True):
+        if isinstance(layer, keras.layers.Embedding):
+            plain.embeddings.assign(layer(np.arange(layer.input_dim)))
+        elif isinstance(layer, keras.layers.Dense):
+            width = plain.kernel.shape[0]
+            plain.kernel.assign(layer(np.eye(width, dtype="float32")) - layer.bias)
+    expected = run(rounded)
+    for name, y in run(model).items():
+        np.testing.assert_allclose(y, expected[name], atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("int8", marks=ON_TENSORFLOW),
+        pytest.param("int4", marks=ON_TENSORFLOW),
+        "float8",
+    ],
+)
+def test_a_quantized_encoder_is_saved_and_loaded(mode, tmp_path):
+    encoder, _, _ = quantized(mode, "float32")
+    encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
+    assert loaded.blocks[0].attention.key.quantization_mode == mode
+    inputs = {name: INPUTS[name] for name in encoder.input}
+    expected = np.asarray(encoder(inputs)["pooled_output"])
+    np.testing.assert_array_equal(np.asarray(loaded(inputs)["pooled_output"]), expected)
+
+
+@ON_TENSORFLOW
+def test_a_new_head_over_a_quantized_encoder_trains():
+    """The gradient passes through the whole numbers to what is not one."""
+    saved, _, _ = quantized("int8", "mixed_bfloat16")
+    encoder = BertEncoder.from_config(saved.get_config())
+    encoder.set_weights(saved.get_weights())
+    head = NextSentenceHead(initializer_range=0.2, dtype=encoder.layer_policy, name="new")
+    model = keras.Model(encoder.input, head(encoder(encoder.input)["pooled_output"]))
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    assert model.output.dtype == "float32"
+    weights = model.trainable_weights
+    assert not any("query/kernel" in w.path for w in weights)
+    before = [np.array(w.value) for w in weights]
+    inputs = {name: INPUTS[name] for name in encoder.input}
+    model.fit(inputs, np.ones((3, 2)), verbose=0)
+    moved = {
+        w.path for w, old in zip(weights, before, strict=True) if not np.array_equal(w.value, old)
+    }
+    below = {"embeddings/layer_norm/beta", "block_0/attention/value/bias"}
+    assert moved >= {"new/dense/kernel", *below}

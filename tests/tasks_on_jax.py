@@ -1,0 +1,81 @@
+"""One training step of every task on Keras's JAX backend, where no TensorFlow can be imported.
+
+`test_jax.py` runs this file in its process; by itself:
+
+    KERAS_BACKEND=jax python -m pytest -p tests.no_tensorflow tests/tasks_on_jax.py
+"""
+
+import sys
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+from keras_bert.tasks import KINDS, task_class
+from keras_bert.train.optimizer import make_optimizer
+
+LENGTHS = np.array([7, 4, 6])
+IS_TOKEN = np.arange(7) < LENGTHS[:, None]
+
+
+def make(kind):
+    keras.utils.set_random_seed(2)
+    config = BertConfig(
+        vocab_size=30,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=8,
+    )
+    labels = ["a", "b", "c"][: kind.LEAST_LABELS and 3]
+    return kind(BertEncoder(config), **({"labels": labels} if labels else {}))
+
+
+def batch(task):
+    """-> inputs, and labels that are the first class of each output."""
+    rng = np.random.default_rng(3)
+    arrays = {
+        "input_ids": rng.integers(0, 30, (3, 7)).astype("int32"),
+        "input_mask": IS_TOKEN.astype("int32"),
+        "segment_ids": np.zeros((3, 7), "int32"),
+        "masked_lm_positions": np.array([[1, 2], [0, 3], [5, 1]], "int32"),
+    }
+    inputs = {name: arrays[name] for name in task.input}
+    symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}
+    outputs = task(symbols)
+    labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
+    return inputs, labels
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_step_trains_what_the_task_uses(name):
+    task = make(task_class(name))
+    inputs, labels = batch(task)
+    weights = task.weights
+    before = [np.array(w.value) for w in weights]
+    optimizer = make_optimizer(task, learning_rate=0.1, warmup=0.0, weight_decay=0.1, steps=2)
+    task.compile_defaults(optimizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (loss,) = task.fit(inputs, labels, batch_size=3, verbose=0).history["loss"]
+    assert np.isfinite(loss) and loss > 0
+    same = {
+        weight.path
+        for weight, old in zip(weights, before, strict=True)
+        if np.array_equal(np.asarray(weight.value), old)
+    }
+    # The softmax over keys is the same whatever is added to all of them.
+    same.discard("block_0/attention/key/bias")
+    reads_pooler = "pooled_output" in task.READS
+    assert same == (set() if reads_pooler else {"pooler/dense/kernel", "pooler/dense/bias"})
+
+
+def test_no_tensorflow_was_there():
+    """Neither imported nor to be had: `tests/no_tensorflow.py` hides it."""
+    assert keras.backend.backend() == "jax"
+    loaded = {name.split(".")[0] for name, module in sys.modules.items() if module is not None}
+    assert not loaded & {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
