@@ -9,9 +9,10 @@ import pytest
 from keras_bert.errors import InputError
 from keras_bert.masking import row_keys
 from keras_bert.records import DatasetCard, compact, padded
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-VOCABULARY = Vocabulary([*SPECIAL_PIECES, *"abcdef"])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
 READING = {"bad_lines": "error", "min_characters": 0}
 # Whole, and in the order in which the job writes it.
 SAID = {
