@@ -136,7 +136,7 @@ class OutputFolder:
         if IN_PROGRESS in self._names():
             owner = files.Owner.from_json(self.read(IN_PROGRESS))
         if owner and owner.runs and (owner.is_here or not force):
-            advice = "" if owner.is_here else "; if that has ended, use force"
+            advice = "" if owner.is_here else "; if that has ended, give `force=True`"
             raise InputError(
                 f"the output {self.path} is in use by {owner}: wait for its end, or give another "
                 f"folder{advice}"
@@ -197,6 +197,6 @@ class OutputFolder:
                 return True
         other = f" that was made with another {different}" if different else ""
         raise InputError(
-            f"the output {self.path} holds finished data{other}: give another folder, or use force "
-            "to make it anew"
+            f"the output {self.path} holds finished data{other}: give another folder, or "
+            "`force=True` to make it anew"
         )

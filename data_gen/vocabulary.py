@@ -108,7 +108,9 @@ def _refuse_what_is_there(output, settings):
     is_bpe = settings.algorithm == "bpe"
     for path in (output, counts_path(output, is_folder=is_bpe)):
         if not settings.force and FileSystems.exists(path):
-            raise InputError(f"{path} exists already; give another name, or `force` to replace it.")
+            raise InputError(
+                f"{path} exists already; give another name, or `force=True` to replace it."
+            )
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
         what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(

@@ -31,7 +31,7 @@ class MixedEncoder(keras.Model):
             num_layers=encoder.config.num_hidden_layers + 1,
             layer_norm_eps=layer_norm_eps,
             l2=l2,
-            dtype=encoder.token_embedding.dtype_policy,
+            dtype=encoder.layer_policy,
             name="scalar_mix",
         )
         view = encoder.view(hidden_states=True)
@@ -55,6 +55,11 @@ class MixedEncoder(keras.Model):
     def token_embedding(self):
         """The `keras.layers.Embedding` (V, D) that a masked-LM head shares."""
         return self.encoder.token_embedding
+
+    @property
+    def layer_policy(self):
+        """The dtype policy of its layers, which a head on it takes over (`dtype=`)."""
+        return self.encoder.layer_policy
 
     @property
     def pooler(self):

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.errors import InputError
 from keras_bert.settings import Settings, reading, setting, takes, together
 
@@ -93,10 +93,10 @@ def test_a_call_shows_its_settings():
     )
 
 
-def parse(cls, *flags):
+def parse(cls, *given):
     parser = argparse.ArgumentParser()
-    settings_flags.add(parser, cls)
-    return settings_flags.read(parser.parse_args(flags))
+    flags.add(parser, cls)
+    return flags.read(parser.parse_args(given))
 
 
 def test_flags_give_what_was_given_and_no_more():
@@ -111,10 +111,10 @@ def test_flags_give_what_was_given_and_no_more():
 
 def test_the_words_of_the_library_become_flags():
     message = '`count` is 0; give `path`, or `kind="b"`, `fast=True` or a `colour`.'
-    assert settings_flags.with_flags(message, RowSettings) == (
+    assert flags.with_flags(message, RowSettings) == (
         "--count is 0; give --path, or --kind b, --fast or a `colour`."
     )
-    assert settings_flags.with_flags(message, None) == message
+    assert flags.with_flags(message, None) == message
 
 
 def test_the_help_has_every_setting_with_its_default(capsys):

@@ -85,8 +85,11 @@ def architecture_of(values, *, model_type, source):
 def task_of(values, *, source):
     """The class of the task that a `config.json` describes.
 
+    Our own key says which of several kinds that one class of `transformers` serves; what another
+    program has made another class of since is what its class says.
+
     Raises:
-        InputError: it names none, one that is no task here, or a kind of another architecture.
+        InputError: it names no class, or one that is no task here.
     """
     names = values.get("architectures") or []
     known = ", ".join(name for name, of in ARCHITECTURES.items() if of.kind)
@@ -96,14 +99,13 @@ def task_of(values, *, source):
         )
     name = str(names[0])
     kind = stored(values, source=source).get("task")
-    if kind is None:
-        kind = ARCHITECTURES[name].kind if name in ARCHITECTURES else None
-    if kind is None:
+    if kind is not None:
+        try:
+            found = task_class(str(kind))
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
+        if name in (found.ARCHITECTURE, found.ARCHITECTURE.replace("Bert", "Roberta", 1)):
+            return found
+    if name not in ARCHITECTURES or ARCHITECTURES[name].kind is None:
         raise InputError(f"{source} holds a {name}, which is no task here; known are {known}.")
-    try:
-        found = task_class(str(kind))
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
-    if name not in (found.ARCHITECTURE, found.ARCHITECTURE.replace("Bert", "Roberta", 1)):
-        raise InputError(f"{source} says that it holds a {name}, and a {kind} is none.")
-    return found
+    return task_class(ARCHITECTURES[name].kind)

@@ -7,7 +7,7 @@ The input's format is told by what lies in it. The same weights come out under t
 names; what it has no place for is said.
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 
 SUMMARY = "convert a model's format"
 
@@ -15,13 +15,13 @@ SUMMARY = "convert a model's format"
 def add_arguments(parser, argv):
     from keras_bert.checkpoints.settings import ConvertSettings
 
-    settings_flags.add(parser, ConvertSettings)
+    flags.add(parser, ConvertSettings)
 
 
 def run(arguments):
     import warnings
 
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.checkpoints.convert import convert
 
     with warnings.catch_warnings(record=True) as caught:

@@ -9,7 +9,7 @@ For each text: its tokens with their places (characters of the text) and vectors
 
 import argparse
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.cli.report import report
 from keras_bert.errors import InputError
 
@@ -19,14 +19,14 @@ SUMMARY = "write contextual embeddings of words and texts"
 def add_arguments(parser, argv):
     from keras_bert.embeddings.settings import EmbedToFileSettings
 
-    settings_flags.add(parser, EmbedToFileSettings)
+    flags.add(parser, EmbedToFileSettings)
     parser.add_argument("--text", dest="former_text", help=argparse.SUPPRESS)
 
 
 def run(arguments):
     if arguments.former_text is not None:
         raise InputError("--text is called --data now: a file of texts.")
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.embeddings.embed_to_file import embed_to_file
 
     counts = embed_to_file(**settings, progress=True, report=report)

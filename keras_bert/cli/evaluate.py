@@ -3,7 +3,7 @@
 How the file is read is told by flags of the model's kind of task.
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
 
@@ -16,13 +16,13 @@ def add_arguments(parser, argv):
     from keras_bert.tasks import settings_class
 
     columns = reading(settings_class(kind_given(argv, flag="--model")))
-    settings_flags.add(parser, together(columns, EvaluateSettings))
+    flags.add(parser, together(columns, EvaluateSettings))
 
 
 def run(arguments):
     import json
 
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.inference.evaluate import evaluate
 
     measures = evaluate(**settings, report=report)

@@ -5,7 +5,7 @@ folder. The signature `serving_default` takes strings, `ids` takes token ids, `e
 serialized tf.Example.
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 
 SUMMARY = "write a SavedModel that takes strings"
 
@@ -13,11 +13,11 @@ SUMMARY = "write a SavedModel that takes strings"
 def add_arguments(parser, argv):
     from keras_bert.export.settings import ExportSettings
 
-    settings_flags.add(parser, ExportSettings)
+    flags.add(parser, ExportSettings)
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.export.saved_model import export
 
     version = export(**settings)

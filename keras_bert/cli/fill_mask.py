@@ -4,7 +4,7 @@ keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
 keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top 3
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 
 SUMMARY = "find the words for [MASK] in a text"
 
@@ -12,11 +12,11 @@ SUMMARY = "find the words for [MASK] in a text"
 def add_arguments(parser, argv):
     from keras_bert.inference.settings import FillMaskSettings
 
-    settings_flags.add(parser, FillMaskSettings)
+    flags.add(parser, FillMaskSettings)
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.inference.fill_mask import fill_mask
 
     found = fill_mask(**settings)

@@ -8,7 +8,7 @@ The flags are those of --task classifier; --task KIND --help shows another kind'
 Files are TSV or JSON Lines, told by content; - is standard input.
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
 
@@ -19,11 +19,11 @@ def add_arguments(parser, argv):
     from keras_bert.train.settings import finetune_settings
 
     kind = kind_given(argv, flag="--task")
-    settings_flags.add(parser, finetune_settings(kind), command="finetune")
+    flags.add(parser, finetune_settings(kind), command="finetune")
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.train.finetune import finetune
 
     metrics = finetune(**settings, report=report)

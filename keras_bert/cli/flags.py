@@ -1,152 +1,136 @@
-"""Flags that mean the same in every command that has them."""
+"""Flags from the fields of a `Settings` class, and settings from what was given."""
 
 import argparse
+import dataclasses
+import re
+import typing
 
 from keras_bert.errors import InputError
+from keras_bert.settings import about, value_type
+
+_YES_OR_NO = {"yes": True, "no": False}
 
 
-def _positive(text):
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+def add(parser, cls, *, command=None):
+    """Adds a flag for each setting; with `command`, also `--settings` with a run.json of it.
+
+    What is not given is not in the parsed arguments, so that a settings file can stand below the
+    flags, wherever it is given, and the defaults below both. Required settings are checked by
+    `read`, since the file may have them.
+    """
+    for field in dataclasses.fields(cls):
+        if about(field).positional:
+            options = {**_options(field), "nargs": "?", "default": argparse.SUPPRESS}
+            parser.add_argument(options.pop("dest"), **options)
+        else:
+            parser.add_argument(_flag(field.name), **_options(field), default=argparse.SUPPRESS)
+    if command is not None:
+        parser.add_argument(
+            "--settings",
+            dest="settings_file",
+            metavar="run.json",
+            help="take the settings of a former run from its run.json; flags win over the file",
+        )
+    parser.set_defaults(settings_class=cls, settings_of=command)
 
 
-_positive.__name__ = "positive whole number"  # argparse puts this into its message
+def read(arguments):
+    """A dictionary of what the flags and the settings file say.
 
-
-def seed(parser):
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="same seed, same input, same result (default: %(default)s)",
-    )
-
-
-def force(parser, help="begin anew: delete what this command left in the output before"):
-    parser.add_argument("--force", action="store_true", help=help)
-
-
-def max_length(parser, default=128):
-    parser.add_argument(
-        "--max-length",
-        type=_positive,
-        default=default,
-        metavar="TOKENS",
-        help="tokens in a row, [CLS] and [SEP] counted in (default: %(default)s)",
-    )
-
-
-def batch_size(parser, default):
-    parser.add_argument(
-        "--batch-size",
-        type=_positive,
-        default=default,
-        metavar="ROWS",
-        help="rows in a step (default: %(default)s)",
-    )
-
-
-def epochs(parser, default):
-    parser.add_argument(
-        "--epochs",
-        type=_positive,
-        default=default,
-        help="passes over the training data (default: %(default)s)",
-    )
-
-
-def steps(parser, required=True):
-    parser.add_argument(
-        "--steps", type=_positive, required=required, help="optimizer steps to train for"
-    )
-
-
-def learning_rate(parser, default):
-    parser.add_argument(
-        "--learning-rate",
-        type=float,
-        default=default,
-        metavar="RATE",
-        help="the highest rate, reached at the end of the warm-up (default: %(default)s)",
-    )
-
-
-def vocab(parser, what, *, required):
-    parser.add_argument(
-        "--vocab",
-        required=required,
-        metavar="PATH",
-        help=f"{what}: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: vocab.json "
-        "and merges.txt)",
-    )
-
-
-def cased(parser):
-    parser.add_argument(
-        "--cased", action="store_true", help="keep capitals and accents (default: fold them)"
-    )
-
-
-def checkpoint_every(parser, default):
-    parser.add_argument(
-        "--checkpoint-every",
-        type=_positive,
-        default=default,
-        metavar="STEPS",
-        help="steps between two checkpoints to resume from (default: %(default)s)",
-    )
-
-
-def eval_every(parser):
-    parser.add_argument(
-        "--eval-every",
-        type=_positive,
-        metavar="STEPS",
-        help="steps between two evaluations (default: at every checkpoint)",
-    )
-
-
-def settings(parser, command):
-    """`--settings run.json`; the flags that a run.json can stand for must not be `required`."""
-    parser.add_argument(
-        "--settings",
-        action=_Settings,
-        command=command,
-        metavar="run.json",
-        help="take the settings of a former run from its run.json; a flag that is given another "
-        "value than its default wins over the file",
-    )
-
-
-class _Settings(argparse.Action):
-    """Fills in, from a run.json, what the command line leaves at its default."""
-
-    def __init__(self, option_strings, dest, *, command, **options):
-        super().__init__(option_strings, dest, **options)
-        self.command = command
-
-    def __call__(self, parser, namespace, values, option_string=None):
+    Raises:
+        InputError: the file is not one of this command, or holds a setting that it does not know; a
+            setting is missing or cannot be.
+    """
+    cls = arguments.settings_class
+    names = {field.name for field in dataclasses.fields(cls)}
+    values = {}
+    path = getattr(arguments, "settings_file", None)
+    if path is not None:
         from keras_bert.train.run_folder import read_settings
 
-        try:
-            found = read_settings(values, command=self.command)
-        except InputError as error:
-            raise argparse.ArgumentError(self, str(error)) from error
-        for name, value in found.items():
-            if not hasattr(namespace, name):
-                raise argparse.ArgumentError(
-                    self, f"{values} has the setting {name}, which {self.command} does not know."
+        values = read_settings(path, command=arguments.settings_of)
+        for name in values:
+            if name not in names:
+                raise InputError(
+                    f"{path} has the setting {name}, which {arguments.settings_of} does not know."
                 )
-            if getattr(namespace, name) == parser.get_default(name):
-                setattr(namespace, name, value)
-        setattr(namespace, self.dest, values)
+    values |= {name: value for name, value in vars(arguments).items() if name in names}
+    cls.of(values)  # now, before anything heavy is loaded
+    return values
 
 
-def deterministic(parser):
-    parser.add_argument(
-        "--deterministic",
-        action="store_true",
-        help="the same weights to the last bit in every run on this machine (slower)",
-    )
+def with_flags(message, cls):
+    """A message of the library, with the arguments that it names as flags.
+
+    `` `max_length` `` becomes --max-length, and `` `objective="mlm"` `` --objective mlm.
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
+
+    def flag(found):
+        name, value = found[1], found[2]
+        if name not in fields:
+            return found[0]
+        if about(fields[name]).positional:
+            return about(fields[name]).unit
+        if value is None or value == "True":
+            return _flag(name)
+        return f"{_flag(name)} {value.strip(chr(34))}"
+
+    return re.sub(r'`(\w+)(?:=(True|"[^"`]*"|[\w.]+))?`', flag, message)
+
+
+def _flag(name):
+    return f"--{name.replace('_', '-')}"
+
+
+def _options(field):
+    known = about(field)
+    kind, optional = value_type(field)
+    options = {"dest": field.name, "help": _help(field)}
+    if kind is bool and not optional:
+        return {**options, "action": "store_true"}
+    if kind is bool:
+        return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
+    if typing.get_origin(kind) is list:
+        action = "append" if optional else None
+        more = {"action": action} if action else {"nargs": "+"}
+        return {**options, **more, "metavar": known.unit}
+    unit = "{" + ",".join(map(str, known.choices)) + "}" if known.choices else known.unit
+    return {**options, "type": _reader(kind), "metavar": unit or field.name.upper()}
+
+
+def _help(field):
+    known = about(field)
+    text = known.help.replace("%", "%%")
+    if field.default is dataclasses.MISSING:
+        return text
+    default = known.default_help if field.default is None else field.default
+    if value_type(field)[0] is bool and field.default is False:
+        return text
+    return f"{text} (default: {str(default).replace('%', '%%')})"
+
+
+def _reader(kind):
+    if kind is int:
+        return _whole_number
+    return _number if kind is float else str
+
+
+def _whole_number(text):
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _yes_or_no(text):
+    if text not in _YES_OR_NO:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
+    return _YES_OR_NO[text]

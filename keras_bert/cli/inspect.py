@@ -7,7 +7,7 @@ place. A span stands between < and >, and the tokens just outside, its boundarie
 
 import dataclasses
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.settings import Settings, setting
 
 SUMMARY = "show rows of pre-training data as text"
@@ -31,11 +31,11 @@ class InspectSettings(Settings):
 
 
 def add_arguments(parser, argv):
-    settings_flags.add(parser, InspectSettings)
+    flags.add(parser, InspectSettings)
 
 
 def run(arguments):
-    settings = InspectSettings.of(settings_flags.read(arguments))
+    settings = InspectSettings.of(flags.read(arguments))
     import shlex
     from pathlib import Path
 

@@ -7,8 +7,8 @@ import sys
 from importlib import import_module
 
 from keras_bert import __version__
+from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries
-from keras_bert.cli.settings_flags import with_flags
 from keras_bert.errors import InputError
 
 # In the order in which a newcomer meets them; each is a module of this package.

@@ -5,7 +5,7 @@ tail -f messages.log | keras-bert predict --model runs/spam --data - --batch-siz
 keras-bert predict --model runs/spam --text "Win cash prizes"
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
 
@@ -18,13 +18,13 @@ def add_arguments(parser, argv):
     from keras_bert.tasks import settings_class
 
     columns = reading(settings_class(kind_given(argv, flag="--model")))
-    settings_flags.add(parser, together(columns, PredictSettings))
+    flags.add(parser, together(columns, PredictSettings))
 
 
 def run(arguments):
     import json
 
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.inference.predict import predict
 
     for answer in predict(**settings, report=report):

@@ -8,7 +8,7 @@ keras-bert pretrain --data data/ --vocab vocab.txt --model bert-base --steps 500
 tensorboard --logdir runs/a/logs
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 from keras_bert.cli.report import report
 
 SUMMARY = "pre-train an encoder with masked tokens, and next sentences where the rows have them"
@@ -17,11 +17,11 @@ SUMMARY = "pre-train an encoder with masked tokens, and next sentences where the
 def add_arguments(parser, argv):
     from keras_bert.train.settings import PretrainSettings
 
-    settings_flags.add(parser, PretrainSettings, command="pretrain")
+    flags.add(parser, PretrainSettings, command="pretrain")
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from keras_bert.train.pretrain import pretrain
 
     metrics = pretrain(**settings, report=report)

@@ -6,7 +6,7 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 
 import shlex
 
-from keras_bert.cli import beam_options, settings_flags
+from keras_bert.cli import beam_options, flags
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -15,11 +15,11 @@ BEAM_OPTIONS = True
 def add_arguments(parser, argv):
     from data_gen.settings import DataSettings
 
-    settings_flags.add(parser, DataSettings)
+    flags.add(parser, DataSettings)
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     beam_options.refuse_misspelt(arguments.beam_options)
     import logging
 

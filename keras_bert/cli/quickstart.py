@@ -5,7 +5,7 @@ them, fine-tuned to tell spam from other messages, exported, and asked. Each ste
 that does the same on your own text.
 """
 
-from keras_bert.cli import settings_flags
+from keras_bert.cli import flags
 
 SUMMARY = "go the whole way on the samples that come with the package"
 
@@ -13,11 +13,11 @@ SUMMARY = "go the whole way on the samples that come with the package"
 def add_arguments(parser, argv):
     from keras_bert.samples.settings import QuickstartSettings
 
-    settings_flags.add(parser, QuickstartSettings)
+    flags.add(parser, QuickstartSettings)
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     from rich.console import Console
 
     from keras_bert.samples.quickstart import quickstart

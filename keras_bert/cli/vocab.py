@@ -7,7 +7,7 @@ processes, or --runner.
 
 import shlex
 
-from keras_bert.cli import beam_options, settings_flags
+from keras_bert.cli import beam_options, flags
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
@@ -16,11 +16,11 @@ BEAM_OPTIONS = True
 def add_arguments(parser, argv):
     from data_gen.settings import VocabularySettings
 
-    settings_flags.add(parser, VocabularySettings)
+    flags.add(parser, VocabularySettings)
 
 
 def run(arguments):
-    settings = settings_flags.read(arguments)
+    settings = flags.read(arguments)
     beam_options.refuse_misspelt(arguments.beam_options)
     from rich.console import Console
 

@@ -30,7 +30,8 @@ def check_output_folder(path, *, is_ours, force=False):
         )
     if not force:
         raise InputError(
-            f"the output {path} is there already: give another folder, or force to replace it"
+            f"the output {path} is there already: give another folder, or `force=True` to "
+            "replace it"
         )
 
 
@@ -51,7 +52,7 @@ def check_output_file(path, *, is_ours, force=False):
         )
     if not force:
         raise InputError(
-            f"the output {path} is there already: give another name, or force to replace it"
+            f"the output {path} is there already: give another name, or `force=True` to replace it"
         )
 
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import logits_layer
 
 
 def check_labels(labels, *, least):
@@ -31,8 +31,8 @@ def labelled_head(encoder, units, *, dropout):
         dropout = config.classifier_dropout
     if dropout is None:
         dropout = config.hidden_dropout_prob
-    policy = encoder.token_embedding.dtype_policy
-    classifier = dense(
+    policy = encoder.layer_policy
+    classifier = logits_layer(
         units, initializer_range=config.initializer_range, name="classifier", dtype=policy
     )
     return keras.layers.Dropout(dropout, dtype=policy, name="dropout"), classifier

@@ -99,7 +99,7 @@ def masked_lm_head(encoder):
         hidden_act=encoder.config.hidden_act,
         layer_norm_eps=encoder.config.layer_norm_eps,
         initializer_range=encoder.config.initializer_range,
-        dtype=encoder.token_embedding.dtype_policy,
+        dtype=encoder.layer_policy,
         name="masked_lm_head",
     )
 

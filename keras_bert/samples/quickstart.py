@@ -346,7 +346,7 @@ def _begin(output, settings, *, force):
     if held and not force:
         raise InputError(
             f"The output folder {output} holds a quickstart already; give another folder, or "
-            "--force to begin anew."
+            "`force=True` to begin anew."
         )
     for name in _ENTRIES if held else ():
         delete(output / name)

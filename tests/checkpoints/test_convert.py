@@ -42,7 +42,10 @@ def test_the_command(folder, tmp_path, capsys):
     assert main(["convert", "--input", str(folder), "--output", google, "--to", "google"]) == 0
     assert "Next: --init_checkpoint" in capsys.readouterr().out
     assert main(["convert", "--input", google, "--output", google]) == 2
-    assert "exists and is not empty" in capsys.readouterr().err
+    assert "is also the input" in capsys.readouterr().err
+    again = ["convert", "--input", str(folder), "--output", google, "--to", "google"]
+    assert main(again) == 2
+    assert "give another folder, or --force to replace it" in capsys.readouterr().err
     back = str(tmp_path / "back")
     assert main(["convert", "--input", google, "--output", back]) == 0
     assert "BertForPreTraining, from a model in the format google" in capsys.readouterr().out

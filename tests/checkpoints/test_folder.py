@@ -1,7 +1,5 @@
 """Model folders: parity with transformers on real weights, both ways, and writing one."""
 
-import shutil
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -257,16 +255,16 @@ def test_a_classifier_opens_in_transformers_and_here(transformers, torch, tokeni
 
 
 def test_an_output_in_use_is_left_alone(tmp_path, encoder, tokenizer, folder):
-    with pytest.raises(InputError, match="exists and is not empty"):
+    with pytest.raises(InputError, match="is there already: give another folder, or `force=True`"):
         save_folder(encoder, tokenizer, folder)
     save_folder(encoder, tokenizer, folder, overwrite=True)  # our own
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="did not write"):
+    with pytest.raises(InputError, match="holds something else already"):
         save_folder(encoder, tokenizer, folder, overwrite=True)
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
     change_config(folder, lambda v: {k: x for k, x in v.items() if k != "keras_bert"})
-    with pytest.raises(InputError, match="did not write"):
+    with pytest.raises(InputError, match="holds something else already"):
         save_folder(encoder, tokenizer, folder, overwrite=True)
     assert not [path for path in folder.parent.iterdir() if path != folder]
 
@@ -287,12 +285,10 @@ def test_a_failed_save_leaves_nothing_that_looks_finished(tmp_path, encoder, tok
 
     broken = Broken(tokenizer.vocabulary, lowercase=True)
     before = (folder / "model.safetensors").read_bytes()
-    with pytest.raises(OSError):
+    with pytest.raises(InputError, match="cannot be written: disk full"):
         save_folder(shake(encoder), broken, folder, overwrite=True)
-    with pytest.raises(OSError):
+    with pytest.raises(InputError, match="cannot be written: disk full"):
         save_folder(encoder, broken, tmp_path / "new")
     assert (folder / "model.safetensors").read_bytes() == before
     assert not (tmp_path / "new").exists()
-    save_folder(encoder, tokenizer, tmp_path / "new")  # over what the failed one left aside
-    assert not (tmp_path / "new.part").exists()
-    shutil.rmtree(tmp_path / "new")
+    assert not [path for path in tmp_path.iterdir() if path != folder]  # nor aside

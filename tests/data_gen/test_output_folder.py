@@ -219,7 +219,11 @@ def test_another_file_system_is_written_in_the_same_way(other):
     "owner, without_force, with_force",
     [
         (Owner.this(), "process", "process"),
-        (Owner("elsewhere", 7, "1"), "process 7 on elsewhere: .*has ended, use force", None),
+        (
+            Owner("elsewhere", 7, "1"),
+            "process 7 on elsewhere: .*has ended, give `force=True`",
+            None,
+        ),
         (Owner(Owner.this().host, os.getpid(), "of an earlier one"), None, None),
     ],
 )

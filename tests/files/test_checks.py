@@ -24,7 +24,7 @@ def test_a_folder_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
     (path / ".keras-bert-owner").touch()
     files.check_output_folder(path, is_ours=ours)
     (path / "mark").touch()
-    with pytest.raises(InputError, match="out is there already.* force"):
+    with pytest.raises(InputError, match="out is there already.* `force=True`"):
         files.check_output_folder(path, is_ours=ours)
     files.check_output_folder(path, is_ours=ours, force=True)
     (path / "mark").rename(path / "thesis.txt")

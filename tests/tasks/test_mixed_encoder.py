@@ -40,7 +40,7 @@ def test_gives_the_mix_and_the_pooler_over_it(tokenizer):
     pooler = mixed.encoder.pooler.dense
     pooled = np.tanh(expected[:, 0] @ np.asarray(pooler.kernel.value))
     np.testing.assert_allclose(np.asarray(found["pooled_output"]), pooled, atol=1e-5)
-    for name, output in mixed.mix(states).items():
+    for name, output in mixed.from_states(list(states)).items():
         np.testing.assert_array_equal(np.asarray(output), np.asarray(found[name]))
     with pytest.raises(ValueError, match="Received"):
         mixed({**BATCH, "masked_lm_positions": IDS})

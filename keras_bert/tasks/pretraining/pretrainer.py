@@ -45,7 +45,7 @@ class Pretrainer(Task):
         self.masked_lm_head = masked_lm_head(encoder)
         self.next_sentence_head = NextSentenceHead(
             initializer_range=encoder.config.initializer_range,
-            dtype=encoder.token_embedding.dtype_policy,
+            dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
         super().__init__(tokenizer, name=name)

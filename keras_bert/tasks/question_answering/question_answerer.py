@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import logits_layer
 from keras_bert.tasks.task import Task
 
 # What google-research/bert adds where nothing is to be seen; a softmax makes zero of it.
@@ -39,11 +39,11 @@ class QuestionAnswerer(Task):
 
     def __init__(self, encoder, tokenizer=None, *, name="question_answerer"):
         self.encoder = encoder
-        self.qa_outputs = dense(
+        self.qa_outputs = logits_layer(
             2,
             initializer_range=encoder.config.initializer_range,
             name="qa_outputs",
-            dtype=encoder.token_embedding.dtype_policy,
+            dtype=encoder.layer_policy,
         )
         super().__init__(tokenizer, name=name)
 
