@@ -4,7 +4,7 @@ Importing this package loads nothing heavy: a name brings its module in when it 
 that `keras-bert --help` answers at once and the model code can be used without TensorFlow.
 """
 
-from importlib import import_module
+from keras_bert.lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -14,6 +14,8 @@ _HOMES = {
     "BertConfig": "keras_bert.config",
     "BertEncoder": "keras_bert.encoder",
     "Vocabulary": "keras_bert.text.vocabulary",
+    "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
+    "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Pretrainer": "keras_bert.tasks.pretraining.pretrainer",
     "FillMask": "keras_bert.tasks.pretraining.fill_mask",
@@ -37,13 +39,4 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
-
-
-def __getattr__(name):
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

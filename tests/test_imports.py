@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # imports its own rank and lower ones. `tasks` is ranked by file name: what a family's features and
 # serving need of TensorFlow stands above the input pipeline, its task and figures below.
 RANKS = [
-    ("errors", "files", "files.*", "settings"),
+    ("errors", "lazy", "files", "files.*", "settings"),
     ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
@@ -33,7 +33,7 @@ ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving")
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
-    *("errors", "files", "settings", "config", "masking", "layers", "heads", "encoder"),
+    *("errors", "lazy", "files", "settings", "config", "masking", "layers", "heads", "encoder"),
     *("mixed_encoder", "tasks", "checkpoints", "cli"),
 }
 # Single modules of parts that may import it.

@@ -7,9 +7,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from keras_bert.input_pipeline.tables import Table
-
 import keras_bert as kb
+from keras_bert.examples.tables import Table
 
 HERE = Path(__file__).resolve().parent
 SENTENCE = "The animal did not cross the street because it was too tired."

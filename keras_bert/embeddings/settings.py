@@ -4,6 +4,7 @@ import dataclasses
 
 from keras_bert.embeddings.choices import LAYERS, TOKENS
 from keras_bert.errors import InputError
+from keras_bert.examples.settings import TextFileSettings
 from keras_bert.settings import Settings, setting
 
 
@@ -35,7 +36,7 @@ class EmbedderSettings(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TextsSettings(Settings):
+class TextsSettings(TextFileSettings):
     """Which texts, and for which model."""
 
     model: object = setting(
@@ -45,19 +46,6 @@ class TextsSettings(Settings):
         help="one text a line, TSV or JSON Lines, told by content; - is standard input",
         unit="FILE",
         is_path=True,
-    )
-    text_column: str | None = setting(
-        None,
-        help="the column (from 1) or key of the text",
-        unit="NAME|NUMBER",
-        default_help="told by names and content",
-        reads=True,
-    )
-    header: bool | None = setting(
-        None,
-        help="whether the first line of a TSV names its columns",
-        default_help="told by content",
-        reads=True,
     )
 
 

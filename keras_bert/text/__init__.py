@@ -5,7 +5,7 @@ when it is first used, so that code which needs only the vocabulary stays light.
 like a public name: once loaded, it would stand in its place.
 """
 
-from importlib import import_module
+from keras_bert.lazy import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
@@ -18,13 +18,4 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
-
-
-def __getattr__(name):
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
