@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Every module of keras_bert is of the first of these ranks that has a pattern of it; a module
@@ -118,14 +116,25 @@ def rank(name):
 MODULES = [name for name in KERAS_BERT if name != "keras_bert"]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_point_down_but_for_listed_conveniences(name):
-    own = rank(short(name))
-    assert own is not None, f"{name} is of no rank"
-    for imported, at_module_level in imports(KERAS_BERT[name]):
+def every_import(of):
+    """Yields (name of the module, what it imports, whether at module level)."""
+    for name, path in of.items():
+        for imported, at_module_level in imports(path):
+            yield name, imported, at_module_level
+
+
+def test_every_module_has_a_rank():
+    assert [name for name in MODULES if rank(short(name)) is None] == []
+
+
+def test_imports_point_down_but_for_listed_conveniences():
+    for name, imported, at_module_level in every_import(KERAS_BERT):
+        if name == "keras_bert":
+            continue
         if imported in ("data_gen", "apache_beam") or imported.startswith("data_gen."):
-            assert short(name).split(".")[0] in {"cli", "samples"} and not at_module_level
-        if imported.startswith("keras_bert.") and rank(short(imported)) > own:
+            assert short(name).split(".")[0] in {"cli", "samples"}, (name, imported)
+            assert not at_module_level, (name, imported)
+        if imported.startswith("keras_bert.") and rank(short(imported)) > rank(short(name)):
             assert (short(name), short(imported)) in LATE_IMPORTS, (name, imported)
             assert not at_module_level, (name, imported)
 
@@ -140,20 +149,16 @@ def test_the_listed_conveniences_are_there():
     assert found == LATE_IMPORTS
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_what_runs_under_jax_imports_no_tensorflow(name):
-    part = short(name).split(".")[0]
-    light = short(name) in LIGHT or part in WITHOUT_TENSORFLOW
-    if any(fnmatch.fnmatchcase(short(name), pattern) for pattern in ABOVE_TASKS):
-        light = False
-    if light:
-        loaded = {found.split(".")[0] for found, at_top in imports(KERAS_BERT[name]) if at_top}
-        assert not loaded & TENSORFLOW, name
+def test_what_runs_under_jax_imports_no_tensorflow():
+    for name, imported, at_module_level in every_import(KERAS_BERT):
+        part = short(name).split(".")[0]
+        light = short(name) in LIGHT or part in WITHOUT_TENSORFLOW
+        if light and rank(short(name)) != RANKS.index(ABOVE_TASKS) and at_module_level:
+            assert imported.split(".")[0] not in TENSORFLOW, (name, imported)
 
 
-@pytest.mark.parametrize("name", DATA_GEN)
-def test_data_gen_imports_only_what_the_jobs_share_with_training(name):
-    for imported, _ in imports(DATA_GEN[name]):
+def test_data_gen_imports_only_what_the_jobs_share_with_training():
+    for name, imported, _ in every_import(DATA_GEN):
         if imported.startswith("keras_bert."):
             assert short(imported).split(".")[0] in DATA_GEN_MAY_IMPORT, (name, imported)
 

@@ -21,3 +21,47 @@ def test_the_first_step_is_traced_once(monkeypatch, frozen):
     task.fit(batch, {"logits": ids % 2}, batch_size=2, verbose=0)
     assert int(task.optimizer.iterations) == 2 and len(traces) == 1
     assert len(task.optimizer.variables) > 2 * len(task.trainable_variables)
+
+
+def fit_a_tagger(encoder, **options):
+    task = Tagger(encoder, labels=["no", "yes"])
+    task.compile_defaults(**options, jit_compile=False)
+    ids = np.full((4, 6), 7)
+    batch = {"input_ids": ids, "input_mask": ids // 7, "segment_ids": 0 * ids}
+    task.fit(batch, {"logits": ids % 2}, batch_size=2, verbose=0)
+    return task
+
+
+def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(recwarn):
+    encoder = make_encoder(make_tokenizer())
+    before = [np.array(weight) for weight in encoder.pooler.weights]
+    task = fit_a_tagger(encoder, steps=2, learning_rate=0.1)
+    assert not [warning for warning in recwarn if "radient" in str(warning.message)]
+    for weight, value in zip(encoder.pooler.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, value)  # no decay either
+        assert not any(weight is trained for trained in task.trainable_variables)
+        assert any(weight is held for held in task.non_trainable_variables)
+    assert len(task.trainable_variables) + len(task.non_trainable_variables) == len(task.variables)
+    assert encoder.pooler.trainable  # for another task on the same encoder
+
+
+def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
+    """Not Keras's AdamW at 1e-3, which ruins pre-trained weights and decays biases."""
+    task = fit_a_tagger(make_encoder(make_tokenizer()), steps=20)
+    optimizer = task.optimizer
+    schedule = optimizer._learning_rate
+    rates = [float(schedule(step)) for step in range(20)]
+    assert max(rates) == pytest.approx(5e-5) and rates[0] == pytest.approx(2.5e-5)
+    assert rates[-1] == pytest.approx(5e-5 / 18)
+    assert optimizer.global_clipnorm == 1 and optimizer.weight_decay == 0.01
+    biases = [v for v in task.trainable_variables if len(v.shape) == 1]
+    assert biases and not any(optimizer._use_weight_decay(v) for v in biases)
+
+
+def test_the_rate_stays_where_the_number_of_steps_is_not_known():
+    encoder = make_encoder(make_tokenizer())
+    assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(5e-5)
+    encoder.trainable = False
+    assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(1e-3)
+    with pytest.raises(ValueError, match="where none is given"):
+        Tagger(encoder, labels=["no", "yes"]).compile_defaults("adamw", steps=3)
