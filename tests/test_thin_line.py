@@ -1,4 +1,4 @@
-"""One thin line through everything, by the commands: text, rows, weights, a classifier, its export."""
+"""One thin line through everything, by the commands: from text to a served classifier."""
 
 import json
 from pathlib import Path
