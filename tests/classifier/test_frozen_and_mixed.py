@@ -21,7 +21,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train.finetune import finetune
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
-from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
+from tests.classifier.killed_runs import assert_same_weights, finetune_and_stop
 
 MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
 WAYS = {"frozen": {"frozen": True}, "mixed": MIX, "both": {"frozen": True, **MIX}}
@@ -124,10 +124,10 @@ def test_the_learned_mix_is_told(way, finished):
 
 
 @pytest.mark.parametrize("way", ["mixed", "both"])
-def test_a_killed_run_ends_with_the_same_weights(way, finished, tmp_path):
+def test_a_run_that_was_stopped_ends_with_the_same_weights(way, finished, tmp_path):
     arguments, output, metrics = finished(way)
     killed = tmp_path / "killed"
-    finetune_and_kill(arguments, killed, after_step=15)  # in the second epoch
+    finetune_and_stop(arguments, killed, after_step=15)  # in the second epoch
     resumed = finetune(**arguments, output=killed)
     for name in ("kept", "dev", "scalar_mix"):
         assert resumed.get(name) == metrics.get(name)
