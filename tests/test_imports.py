@@ -19,7 +19,7 @@ RANKS = [
     ("heads", "heads.*"),
     ("encoder", "mixed_encoder"),
     ("checkpoints", "checkpoints.*", "input_pipeline", "input_pipeline.*"),
-    ("tasks.*.features", "tasks.*.serving"),
+    ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs"),
     ("train", "train.*", "inference", "inference.*", "export", "export.*"),
     ("embeddings", "embeddings.*"),
     ("pictures", "pictures.*", "samples", "samples.*"),
@@ -27,7 +27,7 @@ RANKS = [
 ]
 TASKS_RANK = RANKS.index(("encoder", "mixed_encoder")) + 1
 RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))
-ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving")
+ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
