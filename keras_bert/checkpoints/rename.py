@@ -148,6 +148,20 @@ def assign(model, table, read):
         target.assign(array.reshape(target.shape))
 
 
+def numbers(array, name, *, source):
+    """A foreign tensor as it was read; InputError, which names it, where it holds NaN or infinity.
+
+    Such weights come of a run that diverged, and every answer of theirs is NaN.
+    """
+    wrong = np.size(array) - np.count_nonzero(np.isfinite(array))
+    if wrong:
+        raise InputError(
+            f"{source}: the tensor {name} holds {wrong:,} numbers that are NaN or infinite; these "
+            "are no weights that a model can answer with."
+        )
+    return array
+
+
 def gather(model, table, *, sizes):
     """A model's weights as foreign tensors: a dictionary of contiguous arrays.
 

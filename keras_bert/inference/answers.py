@@ -72,7 +72,14 @@ class Inference:
                 return {name: tf.cast(values, tf.float32) for name, values in found.items()}
 
             self._outputs = outputs
-        return {name: values.numpy() for name, values in self._outputs(*segments).items()}
+        found = {name: values.numpy() for name, values in self._outputs(*segments).items()}
+        if not all(np.isfinite(values).all() for values in found.values()):
+            # Weights are finite (see `keras_bert.checkpoints`), but may be as large as 1e38.
+            raise InputError(
+                "The model's answers are NaN or infinite: its weights are too large to compute "
+                "with."
+            )
+        return found
 
 
 def opened(settings_class, values):
@@ -89,8 +96,8 @@ def opened(settings_class, values):
     task = model if isinstance(model, Task) else load_task(find_model_folder(model))
     if task.SETTINGS is None:
         raise InputError(
-            f"{model} holds a {type(task).__name__}, which reads no labelled files; fine-tune it "
-            "first."
+            f"{model} holds a model of the task {task.KIND}, which reads no labelled files; "
+            "fine-tune it first."
         )
     columns = reading(task.SETTINGS)
     settings = together(columns, settings_class).of(values)

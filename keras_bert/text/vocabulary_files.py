@@ -230,8 +230,8 @@ def _read_json(path):
     if not path.exists():
         return {}
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        value = files.parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} could not be read as JSON: {error}.") from error
     if not isinstance(value, dict):
         raise InputError(f"{path} must hold a JSON object.")

@@ -204,6 +204,26 @@ def test_a_config_that_asks_for_very_many_blocks_is_refused(folder):
         load_google(folder)
 
 
+@pytest.mark.parametrize("act", ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu"])
+@pytest.mark.filterwarnings("ignore:google-research/bert computes gelu")
+def test_the_activation_comes_back_as_it_went(act, make_encoder, tokenizer, tmp_path):
+    save_google(make_encoder(hidden_act=act), tokenizer, tmp_path / "google")
+    assert load_google(tmp_path / "google")[0].config.hidden_act == act
+
+
+def test_only_a_checkpoint_that_we_wrote_is_replaced(folder, make_encoder, tokenizer):
+    """One of Google's own has the same four files."""
+    encoder = make_encoder(hidden_act="gelu_new")
+    save_google(encoder, tokenizer, folder, overwrite=True)
+    path = folder / "bert_config.json"
+    values = json.loads(path.read_text())
+    del values["keras_bert"]
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="holds something else already"):
+        save_google(encoder, tokenizer, folder, overwrite=True)
+    assert load_google(folder)[0].config.hidden_act == "gelu_new"
+
+
 def test_gelu_by_erf_is_written_with_a_warning(make_encoder, tokenizer, tmp_path):
     with pytest.warns(UserWarning, match="tanh form"):
         save_google(make_encoder(hidden_act="gelu"), tokenizer, tmp_path / "google")
