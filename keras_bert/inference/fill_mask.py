@@ -74,8 +74,8 @@ def load_masked_lm(model):
         task = load_task(find_model_folder(model))
     if not isinstance(task, FillMask | Pretrainer):
         raise InputError(
-            f"{model} holds a {type(task).__name__}, whose head for {MASK} is gone; give a model "
-            "that was pre-trained and not fine-tuned since."
+            f"{model} holds a model of the task {task.KIND}, whose head for {MASK} is gone; give a "
+            "model that was pre-trained and not fine-tuned since."
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no tokenizer of ours, so no text can be given to it.")

@@ -192,7 +192,7 @@ def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer,
 def test_a_tagger_is_refused(make_encoder, tokenizer, tmp_path):
     """Its head would have the names of run_classifier.py's, which is over the whole text."""
     task = Tagger(make_encoder(hidden_act="gelu_new"), tokenizer, labels=["a", "b"])
-    with pytest.raises(InputError, match="nothing like a Tagger"):
+    with pytest.raises(InputError, match="has no task like tagger"):
         save_google(task, tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
 

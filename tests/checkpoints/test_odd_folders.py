@@ -282,7 +282,7 @@ def test_weights_that_are_no_floating_numbers_are_refused(folder):
     "change, message",
     [
         ({"id2label": {"0": "a", "1": "b"}}, r"classifier.weight has the shape \[3, 8\]"),
-        ({"id2label": {"0": "a"}}, "has a single label; a Classifier has two"),
+        ({"id2label": {"0": "a"}}, "has a single label; the task classifier has two"),
         ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
         ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
         ({"id2label": {"zero": "a"}}, "has a key that is no number"),

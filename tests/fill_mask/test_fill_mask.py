@@ -153,7 +153,9 @@ def test_refuses_a_model_without_the_head(tokenizer, tmp_path):
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")
-    with pytest.raises(InputError, match=r"Classifier, whose head for \[MASK\] is gone"):
+    with pytest.raises(
+        InputError, match=r"of the task classifier, whose head for \[MASK\] is gone"
+    ):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 

@@ -87,9 +87,9 @@ def test_needs_two_labels_that_differ(tokenizer):
 def test_says_plainly_what_it_has_no_reader_and_no_export_for(tokenizer, tmp_path):
     task = make(tokenizer)
     with pytest.raises(
-        InputError, match=r"^A Tagger reads no files; give `fit` batches of [^.]*\.$"
+        InputError, match=r"^The task tagger reads no files; give `fit` batches [^.]*\.$"
     ):
         task.dataset("train.conll")
-    with pytest.raises(InputError, match="There is no export of a Tagger; it must be a Classifier"):
+    with pytest.raises(InputError, match="There is no export of the task tagger yet"):
         task.export(tmp_path / "served")
     assert not (tmp_path / "served").exists()
