@@ -35,7 +35,7 @@ def run(arguments):
         f"{counted(metrics['steps'], 'step')} of {metrics['parameters']:,} parameters{of_them} in "
         f"{metrics['seconds'] / 60:.1f} minutes"
     )
-    print(f"on {counted(dev['examples'], 'dev example')}: {_described(settings, dev)}")
+    print(f"on the {counted(dev['examples'], 'dev example')}: {_described(settings, dev)}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
         shares = ", ".join(map(percent, mix["shares"]))

@@ -73,13 +73,19 @@ class Inference:
 
             self._outputs = outputs
         found = {name: values.numpy() for name, values in self._outputs(*segments).items()}
-        if not all(np.isfinite(values).all() for values in found.values()):
-            # Weights are finite (see `keras_bert.checkpoints`), but may be as large as 1e38.
-            raise InputError(
-                "The model's answers are NaN or infinite: its weights are too large to compute "
-                "with."
-            )
+        check_numbers(found)
         return found
+
+
+def check_numbers(outputs):
+    """Raises `InputError` where an array of a dictionary, by name, holds NaN or infinity.
+
+    The weights of a folder are finite, which loading it sees to, but may be as large as 1e38.
+    """
+    if not all(np.isfinite(values).all() for values in outputs.values()):
+        raise InputError(
+            "The model's answers are NaN or infinite: its weights are too large to compute with."
+        )
 
 
 def opened(settings_class, values):

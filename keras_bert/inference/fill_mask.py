@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
+from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.settings import takes
@@ -61,7 +62,9 @@ def fill_mask(**settings):
         raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
     inputs = {name: x.numpy() for name, x in inputs.items()}
     outputs = task({**inputs, "masked_lm_positions": positions.astype(np.int32)}, training=False)
-    return [_best(logits, vocabulary, top) for logits in np.asarray(outputs["masked_lm"])[0]]
+    logits = np.asarray(outputs["masked_lm"], np.float32)[0]  # (P, V)
+    check_numbers({"masked_lm": logits})
+    return [_best(row, vocabulary, top) for row in logits]
 
 
 def load_masked_lm(model):
