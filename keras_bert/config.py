@@ -1,7 +1,7 @@
 """The sizes and settings of an encoder, under Hugging Face's names."""
 
 import dataclasses
-import math
+import sys
 from pathlib import Path
 
 from keras_bert.errors import InputError
@@ -54,6 +54,8 @@ _ONLY_VALUE = {
     "quantization_config": (None,),
     "tie_word_embeddings": (True, None),
 }
+
+_LARGEST_SIZE = 2**63 - 1
 
 # What a JSON value is called, by its type here.
 _KINDS = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
@@ -133,6 +135,8 @@ class BertConfig:
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
+            if getattr(self, name) > _LARGEST_SIZE:
+                raise ValueError(f"`{name}` must be at most {_LARGEST_SIZE}, as shapes can be.")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
@@ -302,5 +306,5 @@ def _check_type(name, annotation, value):
             expected, "a number"
         )
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
-    if expected == int | float and not math.isfinite(value):
+    if expected == int | float and not abs(value) <= sys.float_info.max:  # nor NaN
         raise ValueError(f"`{name}` must be a finite number. Received: {name}={value!r}")

@@ -99,6 +99,8 @@ def test_a_preset_takes_changes_and_refuses_other_names():
         ({"hidden_dropout_prob": None}, "`hidden_dropout_prob` must be a number"),
         ({"layer_norm_eps": 0}, "`layer_norm_eps` must be above 0"),
         ({"initializer_range": float("inf")}, "`initializer_range` must be a finite number"),
+        ({"initializer_range": 10**400}, "`initializer_range` must be a finite number"),
+        ({"vocab_size": 10**400}, "`vocab_size` must be at most 9223372036854775807"),
         ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
         ({"pad_token_id": 30}, "`pad_token_id` must be a row"),
         ({"is_decoder": 1}, "`is_decoder` must be true or false"),

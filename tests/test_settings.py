@@ -50,6 +50,7 @@ class ColumnSettings(Settings):
         ({"name": "x", "rate": 1}, "`rate` is 1.0; it must be below 1"),
         ({"name": "x", "rate": float("nan")}, "`rate` is nan; it should be a finite number"),
         ({"name": "x", "rate": float("inf")}, "`rate` is inf; it should be a finite number"),
+        ({"name": "x", "rate": 10**400}, "`rate` is inf; it should be a finite number"),
         ({"name": "x", "fast": 1}, "`fast` is 1; it should be true or false"),
         ({"name": "x", "kind": "d"}, "`kind` is 'd'; it should be a, b or c"),
         ({"name": "x", "path": 4}, "`path` is 4; it should be a text"),

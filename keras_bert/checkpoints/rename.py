@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.wording import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,8 +157,8 @@ def numbers(array, name, *, source):
     wrong = np.size(array) - np.count_nonzero(np.isfinite(array))
     if wrong:
         raise InputError(
-            f"{source}: the tensor {name} holds {wrong:,} numbers that are NaN or infinite; these "
-            "are no weights that a model can answer with."
+            f"{source}: the tensor {name} holds NaN or infinity in {counted(wrong, 'place')}; no "
+            "model can answer with these weights."
         )
     return array
 

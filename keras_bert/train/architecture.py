@@ -37,7 +37,7 @@ def _check_memory(config, *, source):
     if needed > there:
         raise InputError(
             f"{source} describes a model of {config.parameters:,} parameters, whose weights take "
-            f"{needed / 2**30:,.0f} GiB; this machine has {there / 2**30:,.0f} GiB of memory."
+            f"{needed >> 30:,} GiB; this machine has {there >> 30:,} GiB of memory."
         )
 
 
