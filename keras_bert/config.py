@@ -307,4 +307,4 @@ def _check_type(name, annotation, value):
         )
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
     if expected == int | float and not abs(value) <= sys.float_info.max:  # nor NaN
-        raise ValueError(f"`{name}` must be a finite number. Received: {name}={value!r}")
+        raise ValueError(f"`{name}` must be a finite number.")

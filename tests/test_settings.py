@@ -125,6 +125,9 @@ def test_the_words_of_the_library_become_flags():
         "--count is 0; give --path, or --kind b, --fast or a `colour`."
     )
     assert flags.with_flags(message, None) == message
+    assert flags.with_flags("say `header=False`, or `header=True`.", ColumnSettings) == (
+        "say --header no, or --header yes."
+    )
 
 
 def test_the_help_has_every_setting_with_its_default(capsys):
