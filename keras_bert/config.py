@@ -1,10 +1,11 @@
 """The sizes and settings of an encoder, under Hugging Face's names."""
 
 import dataclasses
-import json
+import sys
 from pathlib import Path
 
 from keras_bert.errors import InputError
+from keras_bert.files import NotJson, parse_json
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 MODEL_TYPES = ("bert", "roberta")
@@ -53,6 +54,11 @@ _ONLY_VALUE = {
     "quantization_config": (None,),
     "tie_word_embeddings": (True, None),
 }
+
+_LARGEST_SIZE = 2**63 - 1
+
+# What a JSON value is called, by its type here.
+_KINDS = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,6 +135,8 @@ class BertConfig:
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
+            if getattr(self, name) > _LARGEST_SIZE:
+                raise ValueError(f"`{name}` must be at most {_LARGEST_SIZE}, as shapes can be.")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
@@ -173,6 +181,16 @@ class BertConfig:
         """The longest row, in tokens, that has positions."""
         return self.max_position_embeddings - self.position_offset
 
+    @property
+    def parameters(self):
+        """The weights of a `BertEncoder` of these sizes, by arithmetic: nothing is made for it."""
+        width, inner = self.hidden_size, self.intermediate_size
+        rows = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        dense = width * (width + 1)  # a kernel and its bias
+        block = 4 * dense + width * inner + inner + inner * width + width + 4 * width
+        pooler = dense if self.add_pooling_layer else 0
+        return rows * width + 2 * width + self.num_hidden_layers * block + pooler
+
     @classmethod
     def preset(cls, name, *, vocab_size, **changes):
         """The published sizes by name.
@@ -206,7 +224,8 @@ class BertConfig:
                 does not have, a size that is missing, or a value that cannot be.
         """
         if not isinstance(values, dict):
-            raise InputError(f"{source} should hold a JSON object, not a {type(values).__name__}.")
+            kind = _KINDS.get(type(values), "null")
+            raise InputError(f"{source} should hold a JSON object, not {kind}.")
         model_type = values.get("model_type", "bert")
         if model_type not in MODEL_TYPES:
             raise InputError(
@@ -257,18 +276,22 @@ def read_json(path):
     """The object in a JSON file.
 
     Raises:
-        InputError: the file is missing, is not UTF-8 or is not JSON (with the line).
+        InputError: the file is missing or cannot be read, is not UTF-8, or is not JSON (with the
+            line).
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder; a JSON file was expected.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 (byte {error.start}).") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: this is not JSON ({error.msg}).") from error
+    except NotJson as error:
+        place = f"{path}, line {error.line}" if error.line else str(path)
+        raise InputError(f"{place}: this is not JSON ({error}).") from error
 
 
 def _check_type(name, annotation, value):
@@ -283,3 +306,5 @@ def _check_type(name, annotation, value):
             expected, "a number"
         )
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
+    if expected == int | float and not abs(value) <= sys.float_info.max:  # nor NaN
+        raise ValueError(f"`{name}` must be a finite number.")

@@ -14,6 +14,7 @@ import functools
 import inspect
 import math
 import os
+import sys
 import textwrap
 import types
 import typing
@@ -208,7 +209,7 @@ def checked(field, value):
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if kind is float and type(value) is int:
-        value = float(value)
+        value = float(value) if abs(value) <= sys.float_info.max else math.inf
     plain = typing.get_origin(kind) or kind
     if not isinstance(value, plain) or (isinstance(value, bool) and plain is not bool):
         raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[plain]}.")

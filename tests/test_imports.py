@@ -13,13 +13,13 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # imports its own rank and lower ones. `tasks` is ranked by file name: what a family's features and
 # serving need of TensorFlow stands above the input pipeline, its task and figures below.
 RANKS = [
-    ("errors", "lazy", "files", "files.*", "settings"),
+    ("errors", "lazy", "wording", "files", "files.*", "settings"),
     ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoder", "mixed_encoder"),
     ("checkpoints", "checkpoints.*", "input_pipeline", "input_pipeline.*"),
-    ("tasks.*.features", "tasks.*.serving"),
+    ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs"),
     ("train", "train.*", "inference", "inference.*", "export", "export.*"),
     ("embeddings", "embeddings.*"),
     ("pictures", "pictures.*", "samples", "samples.*"),
@@ -27,12 +27,12 @@ RANKS = [
 ]
 TASKS_RANK = RANKS.index(("encoder", "mixed_encoder")) + 1
 RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))
-ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving")
+ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
-    *("errors", "lazy", "files", "settings", "config", "masking", "layers", "heads", "encoder"),
-    *("mixed_encoder", "tasks", "checkpoints", "cli"),
+    *("errors", "lazy", "wording", "files", "settings", "config", "masking", "layers", "heads"),
+    *("encoder", "mixed_encoder", "tasks", "checkpoints", "cli"),
 }
 # Single modules of parts that may import it.
 LIGHT = {
@@ -40,7 +40,7 @@ LIGHT = {
     *("text.piece_counts", "text.vocabulary_files", "text.wordpiece_learner", "text.bpe_learner"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
-DATA_GEN_MAY_IMPORT = {"errors", "files", "settings", "records", "masking", "text"}
+DATA_GEN_MAY_IMPORT = {"errors", "wording", "files", "settings", "records", "masking", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {

@@ -111,7 +111,7 @@ def test_it_prints_steps_commands_and_the_table(run):
     loss, accuracy = results["masked_lm"], results["accuracy"]
     for figure in (
         *(f"{loss[name]:.2f}" for name in ("start", "end", "unigram_entropy")),
-        *(f"{accuracy[name]:.1%}" for name in ("pretrained", "random")),
+        *(f"{100 * accuracy[name]:.1f} %" for name in ("pretrained", "random")),
     ):
         assert re.search(rf"│\s+{re.escape(figure)} │", printed), figure
     for sentence in SENTENCES:

@@ -2,12 +2,21 @@
 
 import argparse
 import dataclasses
+from importlib import import_module
 
 import pytest
 
 from keras_bert.cli import flags
 from keras_bert.errors import InputError
-from keras_bert.settings import Settings, reading, setting, takes, together
+from keras_bert.settings import (
+    Settings,
+    checked,
+    reading,
+    setting,
+    takes,
+    together,
+    value_type,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,6 +50,7 @@ class ColumnSettings(Settings):
         ({"name": "x", "rate": 1}, "`rate` is 1.0; it must be below 1"),
         ({"name": "x", "rate": float("nan")}, "`rate` is nan; it should be a finite number"),
         ({"name": "x", "rate": float("inf")}, "`rate` is inf; it should be a finite number"),
+        ({"name": "x", "rate": 10**400}, "`rate` is inf; it should be a finite number"),
         ({"name": "x", "fast": 1}, "`fast` is 1; it should be true or false"),
         ({"name": "x", "kind": "d"}, "`kind` is 'd'; it should be a, b or c"),
         ({"name": "x", "path": 4}, "`path` is 4; it should be a text"),
@@ -115,6 +125,9 @@ def test_the_words_of_the_library_become_flags():
         "--count is 0; give --path, or --kind b, --fast or a `colour`."
     )
     assert flags.with_flags(message, None) == message
+    assert flags.with_flags("say `header=False`, or `header=True`.", ColumnSettings) == (
+        "say --header no, or --header yes."
+    )
 
 
 def test_the_help_has_every_setting_with_its_default(capsys):
@@ -130,3 +143,45 @@ def test_the_help_has_every_setting_with_its_default(capsys):
         "(default: told by content)",
     ):
         assert text in shown, text
+
+
+SETTINGS_MODULES = [
+    "keras_bert.checkpoints.settings",
+    "keras_bert.cli.inspect",
+    "keras_bert.embeddings.settings",
+    "keras_bert.export.settings",
+    "keras_bert.inference.settings",
+    "keras_bert.samples.settings",
+    "keras_bert.tasks.classification.settings",
+    "keras_bert.train.settings",
+    "data_gen.settings",
+]
+
+
+def every_field(modules=SETTINGS_MODULES):
+    """(name of the class, field) of every command's settings."""
+    for name in modules:
+        for cls in vars(import_module(name)).values():
+            if isinstance(cls, type) and issubclass(cls, Settings):
+                yield from ((cls.__name__, field) for field in dataclasses.fields(cls))
+
+
+def test_every_number_of_every_command_is_finite_and_every_seed_one_that_libraries_take():
+    numbers, seeds = set(), set()
+    job_fields = [field for _, field in every_field(["data_gen.settings"])]
+    for cls, field in every_field():
+        if value_type(field)[0] is float:
+            numbers.add(field.name)
+            for value in (float("inf"), float("-inf"), float("nan")):
+                with pytest.raises(InputError, match=f"`{field.name}` is .*a finite number"):
+                    checked(field, value)
+        if field.name == "seed":
+            seeds.add(cls)
+            # numpy's, Keras's and Python's generators take 32 bits; the jobs hash theirs, of 63.
+            most = 2**63 - 1 if field in job_fields else 2**32 - 1
+            checked(field, most)
+            for value in (-1, most + 1):
+                with pytest.raises(InputError, match=f"`seed` is {value}; "):
+                    checked(field, value)
+    assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
+    assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds

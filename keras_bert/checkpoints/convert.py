@@ -5,6 +5,7 @@ from pathlib import Path
 from keras_bert.checkpoints import hugging_face
 from keras_bert.checkpoints.folder import (
     CONFIG,
+    find_model_folder,
     head_table,
     load,
     load_task,
@@ -41,9 +42,12 @@ def convert(input, output, **settings):
             the other format, or the output is in use.
     """
     settings = ConvertSettings.of({"input": input, "output": output, **settings})
-    refuse_input_as_output([settings.input], settings.output)
+    source = Path(settings.input)
+    if not is_google(source):
+        source = find_model_folder(source)
+    refuse_input_as_output([source], settings.output)
     to = settings.to
-    found, model, tokenizer, left_out = _read(Path(settings.input))
+    found, model, tokenizer, left_out = _read(source)
     if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
         raise InputError(f"{input} has a learned mix of its layers, which {to} has no place for.")
     if to == "keras-nlp" and not isinstance(model, BertEncoder):

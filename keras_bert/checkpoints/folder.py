@@ -58,7 +58,7 @@ def load_task(folder):
         options["labels"] = source.labels()
         if len(options["labels"]) < task_class.LEAST_LABELS:
             raise InputError(
-                f"{source.folder} has a single label; a {task_class.__name__} has two or more."
+                f"{source.folder} has a single label; the task {task_class.KIND} has two or more."
             )
     sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
     source.settle_decoder(needed="masked_lm_head" in source.architecture.heads)

@@ -11,15 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
+import keras_bert
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints import rename
+from keras_bert.checkpoints.kinds import MARK, stored
 from keras_bert.checkpoints.rename import Rename, transposed
 from keras_bert.checkpoints.wordpiece import check_wordpiece
-from keras_bert.config import BertConfig, read_json
+from keras_bert.config import ACTIVATIONS, BertConfig, read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.tasks import task_class
+from keras_bert.wording import listed
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
@@ -113,8 +116,9 @@ def is_google(path):
 def load_google(path):
     """Loads a checkpoint of google-research/bert.
 
-    Its "gelu" is the tanh form, and the config that comes back says so (`gelu_new`). Whether the
-    model is cased is in no file of its: it is, where a piece of the vocabulary has a capital.
+    Its "gelu" is the tanh form, and the config that comes back says so (`gelu_new`), unless the
+    checkpoint is one of ours, which notes what the model had. Whether the model is cased is in no
+    file of its: it is, where a piece of the vocabulary has a capital.
 
     Args:
         path: the folder, or the checkpoint's prefix (`…/bert_model.ckpt`) beside its config.
@@ -131,7 +135,7 @@ def load_google(path):
     folder, prefix = _find(Path(path))
     values = read_json(folder / CONFIG)
     if isinstance(values, dict) and values.get("hidden_act") == "gelu":
-        values = {**values, "hidden_act": "gelu_new"}
+        values = {**values, "hidden_act": _gelu(values, source=folder / CONFIG)}
     config = BertConfig.from_dict(values, source=str(folder / CONFIG))
     reader = _open(prefix)
     shapes = {
@@ -154,7 +158,8 @@ def load_google(path):
     model = _model(encoder, tokenizer, heads, labels=labels)
 
     def read(name):
-        return _guarded(prefix, lambda: reader.get_tensor(name))
+        tensor = _guarded(prefix, lambda: reader.get_tensor(name))
+        return rename.numbers(tensor, name, source=prefix)
 
     rename.assign(encoder, _table(config, []), read)
     rename.assign(model, [line for head in heads for line in HEADS[head]], read)
@@ -195,7 +200,7 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     is_task = not isinstance(model, BertEncoder)
     if is_task and model.ARCHITECTURE not in _ARCHITECTURES:
         raise InputError(
-            f"google-research/bert has nothing like a {type(model).__name__}; convert its encoder."
+            f"google-research/bert has no task like {model.KIND}; convert its encoder."
         )
     encoder = model.encoder if is_task else model
     if not isinstance(encoder, BertEncoder):
@@ -219,6 +224,12 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         (aside / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
+def _gelu(values, *, source):
+    """Which of the three names of `gelu` a config means."""
+    noted = stored(values, source=str(source)).get("hidden_act")
+    return noted if noted in ACTIVATIONS else "gelu_new"
+
+
 def _config(config, labels):
     act = "gelu" if config.hidden_act in ("gelu_new", "gelu_pytorch_tanh") else config.hidden_act
     values = {
@@ -233,15 +244,16 @@ def _config(config, labels):
         "num_hidden_layers": config.num_hidden_layers,
         "type_vocab_size": config.type_vocab_size,
         "vocab_size": config.vocab_size,
+        # That code takes any key; ours reads these and the labels back.
+        MARK: {"version": keras_bert.__version__, "hidden_act": config.hidden_act},
     }
-    # That code takes any key; ours reads the labels back.
     return {**values, **labels_format.to_config(labels)} if labels else values
 
 
 def _is_own(folder):
-    """Whether a folder holds nothing but what `save_google` writes."""
+    """Whether a folder holds a checkpoint that `save_google` wrote, and nothing else."""
     own = {CONFIG, VOCABULARY, f"{CHECKPOINT}.index", f"{CHECKPOINT}.data-00000-of-00001"}
-    return set(held_names(folder)) == own
+    return set(held_names(folder)) == own and MARK in read_json(Path(folder) / CONFIG)
 
 
 def _find(path):
@@ -252,7 +264,7 @@ def _find(path):
         raise InputError(f"There is no checkpoint {path}.")
     indices = sorted(path.glob("*.ckpt.index")) or sorted(path.glob("*.index"))
     if len(indices) != 1:
-        found = "none" if not indices else ", ".join(index.name for index in indices)
+        found = listed(index.name for index in indices) or "none"
         raise InputError(
             f"{path} should hold one TensorFlow checkpoint (bert_model.ckpt.index); found: {found}."
         )

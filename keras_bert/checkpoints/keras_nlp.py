@@ -3,19 +3,22 @@
 import json
 from pathlib import Path
 
+import keras_bert
 from keras_bert.checkpoints import rename
+from keras_bert.checkpoints.kinds import MARK
 from keras_bert.checkpoints.rename import Rename
 from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, new_folder
+from keras_bert.files import check_output_folder, held_names, new_folder, parse_json
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
 _EPSILON = 1e-12
 
 _CONFIG = "config.json"
+_METADATA = "metadata.json"
 _LAYER = "transformer_layers.{i}"
 _ATTENTION = f"{_LAYER}._self_attention_layer"
 
@@ -71,11 +74,7 @@ TABLE = [
 
 def is_keras_nlp(path):
     """Whether a path is a preset folder of a keras-nlp (now keras-hub) `BertBackbone`."""
-    try:
-        values = json.loads((Path(path) / _CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(values, dict) and values.get("class_name") == "BertBackbone"
+    return _object(Path(path) / _CONFIG).get("class_name") == "BertBackbone"
 
 
 def load_keras_nlp(path):
@@ -124,7 +123,12 @@ def from_keras_nlp(backbone):
     )
     table = rename.expand(TABLE, config.num_hidden_layers)
     encoder = BertEncoder(config)
-    rename.assign(encoder, table, lambda name: rename.to_numpy(rename.variable(backbone, name)))
+
+    def read(name):
+        tensor = rename.to_numpy(rename.variable(backbone, name))
+        return rename.numbers(tensor, name, source="the keras-nlp backbone")
+
+    rename.assign(encoder, table, read)
     return encoder
 
 
@@ -180,10 +184,30 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
     theirs = keras_nlp.models.BertTokenizer(
         vocabulary=list(tokenizer.vocabulary.pieces), lowercase=tokenizer.lowercase
     )
-    check_output_folder(folder, is_ours=is_keras_nlp, force=overwrite)
+    check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as aside:
         backbone.save_to_preset(str(aside))
         theirs.save_to_preset(str(aside))
+        # keras-nlp passes over a key that it does not know.
+        metadata = _object(aside / _METADATA)
+        held = held_names(aside)
+        metadata[MARK] = {"version": keras_bert.__version__, "holds": held}
+        (aside / _METADATA).write_text(json.dumps(metadata, indent=4), encoding="utf-8")
+
+
+def _is_own(folder):
+    """Whether a folder holds a preset that `save_keras_nlp` wrote, and nothing else."""
+    noted = _object(Path(folder) / _METADATA).get(MARK)
+    return isinstance(noted, dict) and noted.get("holds") == held_names(folder)
+
+
+def _object(path):
+    """The object in a JSON file of a preset; {} where there is none."""
+    try:
+        value = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _keras_nlp():

@@ -34,8 +34,10 @@ class OpenedFolder:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        if not self.folder.is_dir():
+        if not self.folder.exists():
             raise InputError(f"There is no model folder {folder}.")
+        if not self.folder.is_dir():
+            raise InputError(f"{folder} is no folder; give a model folder.")
         path = self.folder / CONFIG
         if not path.exists():
             raise InputError(f"{folder} is not a model folder: it holds no {CONFIG}.")
@@ -58,8 +60,9 @@ class OpenedFolder:
         self.tokenizer = self._load_tokenizer()
 
     def read(self, plain):
-        """The tensor of that plain name."""
-        return self._tensors.read(self._names[plain])
+        """The tensor of that plain name; InputError where it is none of finite numbers."""
+        name = self._names[plain]
+        return rename.numbers(self._tensors.read(name), name, source=self.folder)
 
     def _check_encoder(self):
         shapes = {

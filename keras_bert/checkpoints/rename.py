@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.wording import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +147,20 @@ def assign(model, table, read):
         if line.transposed:
             array = array.T
         target.assign(array.reshape(target.shape))
+
+
+def numbers(array, name, *, source):
+    """A foreign tensor as it was read; InputError, which names it, where it holds NaN or infinity.
+
+    Such weights come of a run that diverged, and every answer of theirs is NaN.
+    """
+    wrong = np.size(array) - np.count_nonzero(np.isfinite(array))
+    if wrong:
+        raise InputError(
+            f"{source}: the tensor {name} holds NaN or infinity in {counted(wrong, 'place')}; no "
+            "model can answer with these weights."
+        )
+    return array
 
 
 def gather(model, table, *, sizes):

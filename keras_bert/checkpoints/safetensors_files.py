@@ -40,7 +40,8 @@ class Tensors:
             except FileNotFoundError as error:
                 raise InputError(f"There is no file {path}.") from error
             except (SafetensorError, OSError) as error:
-                raise InputError(f"{path} is not a whole safetensors file: {error}.") from error
+                said = getattr(error, "strerror", None) or error
+                raise InputError(f"{path} is not a whole safetensors file: {said}.") from error
             for name in opened.keys():
                 if name in self._files:
                     raise InputError(f"{path} holds the tensor {name} a second time.")

@@ -12,6 +12,7 @@ import argparse
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
 from keras_bert.errors import InputError
+from keras_bert.wording import counted
 
 SUMMARY = "write contextual embeddings of words and texts"
 
@@ -32,8 +33,8 @@ def run(arguments):
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]
     print(
-        f"{output}: {counts['texts']:,} texts, {counts['tokens']:,} tokens, vectors of "
-        f"{counts['width']} numbers."
+        f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
+        f"vectors of {counts['width']} numbers."
     )
     read = f'numpy; print(numpy.load("{output}")["vectors"])'
     if output.endswith(".parquet"):

@@ -26,5 +26,5 @@ def run(arguments):
     from keras_bert.inference.evaluate import evaluate
 
     measures = evaluate(**settings, report=report)
-    print(json.dumps(measures, indent=2, ensure_ascii=False))
+    print(json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False))
     report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")

@@ -11,6 +11,7 @@ Files are TSV or JSON Lines, told by content; - is standard input.
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
+from keras_bert.wording import counted, percent
 
 SUMMARY = "fine-tune an encoder on labelled examples"
 
@@ -31,14 +32,14 @@ def run(arguments):
     trained = metrics["trained_parameters"]
     of_them = f" ({trained:,} of them trained)" if trained < metrics["parameters"] else ""
     print(
-        f"{metrics['steps']} steps of {metrics['parameters']:,} parameters{of_them} in "
+        f"{counted(metrics['steps'], 'step')} of {metrics['parameters']:,} parameters{of_them} in "
         f"{metrics['seconds'] / 60:.1f} minutes"
     )
-    print(f"on the {dev['examples']} dev examples: {_described(settings, dev)}")
+    print(f"on the {counted(dev['examples'], 'dev example')}: {_described(settings, dev)}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
-        shares = ", ".join(f"{100 * share:.1f}" for share in mix["shares"])
-        print(f"layers in the mix, embeddings first: {shares} %, times {mix['gamma']:.2f}")
+        shares = ", ".join(map(percent, mix["shares"]))
+        print(f"layers in the mix, embeddings first: {shares}, times {mix['gamma']:.2f}")
     print(f"Curves: tensorboard --logdir {arguments.output}/logs")
     print(f"Next: keras-bert predict --model {arguments.output} --data FILE")
 

@@ -62,7 +62,8 @@ def read(arguments):
 def with_flags(message, cls):
     """A message of the library, with the arguments that it names as flags.
 
-    `` `max_length` `` becomes --max-length, and `` `objective="mlm"` `` --objective mlm.
+    `` `max_length` `` becomes --max-length, `` `objective="mlm"` `` --objective mlm, and
+    `` `header=False` `` --header no.
     """
     fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
 
@@ -72,6 +73,8 @@ def with_flags(message, cls):
             return found[0]
         if about(fields[name]).positional:
             return about(fields[name]).unit
+        if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
+            value = {"True": "yes", "False": "no"}.get(value, value)
         if value is None or value == "True":
             return _flag(name)
         return f"{_flag(name)} {value.strip(chr(34))}"

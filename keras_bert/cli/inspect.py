@@ -9,6 +9,7 @@ import dataclasses
 
 from keras_bert.cli import flags
 from keras_bert.settings import Settings, setting
+from keras_bert.wording import counted, percent
 
 SUMMARY = "show rows of pre-training data as text"
 
@@ -93,14 +94,13 @@ def _verify(folder, console):
     from keras_bert.records.verification import verify
 
     for split, counts in verify(folder).items():
-        line = f"{split}: {counts['rows']:,} rows, {counts['tokens']:,} tokens"
+        line = f"{split}: {counted(counts['rows'], 'row')}, {counted(counts['tokens'], 'token')}"
         if counts["predictions"]:
-            shares = (counts[name] / counts["predictions"] for name in _FATES)
-            line += f", {counts['predictions']:,} to predict"
-            line += (
-                " (" + ", ".join(f"{n} {s:.2%}" for n, s in zip(_FATES, shares, strict=True)) + ")"
-            )
+            shares = {name: counts[name] / counts["predictions"] for name in _FATES}
+            fates = (f"{name} {percent(share, decimals=2)}" for name, share in shares.items())
+            line += f", {counts['predictions']:,} to predict ({', '.join(fates)})"
         if folder.card.objective == "mlm-nsp" and counts["rows"]:
-            line += f", second segment random in {counts['random'] / counts['rows']:.2%}"
+            share = percent(counts["random"] / counts["rows"], decimals=2)
+            line += f", second segment random in {share}"
         console.print(line, soft_wrap=True)
     console.print("Every row obeys every law, and the counts are those of the dataset card.")

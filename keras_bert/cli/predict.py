@@ -28,5 +28,5 @@ def run(arguments):
     from keras_bert.inference.predict import predict
 
     for answer in predict(**settings, report=report):
-        print(json.dumps(answer, ensure_ascii=False), flush=True)
+        print(json.dumps(answer, ensure_ascii=False, allow_nan=False), flush=True)
     report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")

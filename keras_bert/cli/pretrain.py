@@ -10,6 +10,7 @@ tensorboard --logdir runs/a/logs
 
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
+from keras_bert.wording import counted, percent
 
 SUMMARY = "pre-train an encoder with masked tokens, and next sentences where the rows have them"
 
@@ -35,14 +36,14 @@ def run(arguments):
 
 def _described(metrics):
     lines = [
-        f"{metrics['steps']} steps of {metrics['parameters']:,} parameters in "
+        f"{counted(metrics['steps'], 'step')} of {metrics['parameters']:,} parameters in "
         f"{metrics['seconds'] / 60:.1f} minutes"
     ]
     if metrics["eval"]:
         start, end = metrics["eval_at_start"], metrics["eval"]
-        accuracy = f"accuracy at the end: masked tokens {100 * end['masked_lm_accuracy']:.1f} %"
+        accuracy = f"accuracy at the end: masked tokens {percent(end['masked_lm_accuracy'])}"
         if "next_sentence_accuracy" in end:
-            accuracy += f", next sentences {100 * end['next_sentence_accuracy']:.1f} %"
+            accuracy += f", next sentences {percent(end['next_sentence_accuracy'])}"
         lines += [
             f"masked-token loss on the eval split: {start['masked_lm_loss']:.3f} at the start, "
             f"{end['masked_lm_loss']:.3f} at the end "

@@ -7,6 +7,7 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 import shlex
 
 from keras_bert.cli import beam_options, flags
+from keras_bert.wording import counted, listed, percent
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -60,36 +61,37 @@ def _summary(card):
         if name.startswith("files_of_form_")
     ]
     yield (
-        f"Read {counters['bytes_of_text'] / 1e6:,.1f} MB in {counters['documents']:,} documents "
-        f"(files: {', '.join(forms)})."
+        f"Read {counters['bytes_of_text'] / 1e6:,.1f} MB in "
+        f"{counted(counters['documents'], 'document')} "
+        f"(files: {listed(forms)})."
     )
     for reason, count in skipped_lines(counters).items():
-        yield f"Skipped {_number(count, 'line')}: {reason}."
+        yield f"Skipped {counted(count, 'line')}: {reason}."
     for name, count in counters.items():
         if name.startswith("dropped_"):
             reason = name.removeprefix("dropped_").replace("_", " ")
-            yield f"Left out {_number(count, 'document')}: {reason}."
+            yield f"Left out {counted(count, 'document')}: {reason}."
     if counters.get("empty_rows"):
-        yield f"Skipped {_number(counters['empty_rows'], 'row')} without text."
+        yield f"Skipped {counted(counters['empty_rows'], 'row')} without text."
     if counters.get("long_documents_cut"):
-        times = _number(counters["long_documents_cut"], "time")
+        times = counted(counters["long_documents_cut"], "time")
         yield f"Cut documents of more than 64 MiB, {times}."
     for split, counts in card.splits.items():
         if counts.instances:
             yield (
-                f"Wrote {_number(counts.instances, f'{split} row')} of "
+                f"Wrote {counted(counts.instances, f'{split} row')} of "
                 f"{counts.tokens / counts.instances:.1f} tokens on average "
-                f"in {_number(counts.shards, 'shard')}, made of "
-                f"{_number(counts.counters['sentences'], 'sentence')} with "
-                f"{_number(counts.counters['tokens_of_text'], 'token')}"
+                f"in {counted(counts.shards, 'shard')}, made of "
+                f"{counted(counts.counters['sentences'], 'sentence')} with "
+                f"{counted(counts.counters['tokens_of_text'], 'token')}"
                 f"{_truncations(counts.counters)}."
             )
         else:
             yield f"There are no {split} rows."
     share = train.counters["unknown_tokens"] / max(1, train.counters["tokens_of_text"])
     yield (
-        f"[UNK]: {share:.3%} of the tokens. Unigram entropy: {card.unigram_entropy:.3f} nats "
-        "a token, the loss to beat."
+        f"[UNK]: {percent(share, decimals=3)} of the tokens. Unigram entropy: "
+        f"{card.unigram_entropy:.3f} nats a token, the loss to beat."
     )
 
 
@@ -101,7 +103,3 @@ def _truncations(counts):
         ("sentences_without_partner", "sentences found no partner"),
     )
     return "".join(f"; {counts[name]:,} {what}" for name, what in said if counts.get(name))
-
-
-def _number(count, what):
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -6,6 +6,7 @@ that does the same on your own text.
 """
 
 from keras_bert.cli import flags
+from keras_bert.wording import percent
 
 SUMMARY = "go the whole way on the samples that come with the package"
 
@@ -50,8 +51,8 @@ def _table(results):
     table.add_row("… at the end, on the text trained on", f"{loss['end_on_train']:.2f}")
     table.add_section()
     asked = f"accuracy on {accuracy['examples']} unseen messages"
-    table.add_row(f"{asked}, with pre-training", f"{accuracy['pretrained']:.1%}")
-    table.add_row("… from random weights", f"{accuracy['random']:.1%}")
+    table.add_row(f"{asked}, with pre-training", percent(accuracy["pretrained"]))
+    table.add_row("… from random weights", percent(accuracy["random"]))
     table.add_section()
     for answer in results["answers"]:
         table.add_row(answer["text"], f"{answer['label']} ({answer['score']:.2f})")

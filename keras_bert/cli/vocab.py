@@ -8,6 +8,7 @@ processes, or --runner.
 import shlex
 
 from keras_bert.cli import beam_options, flags
+from keras_bert.wording import counted
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
@@ -30,10 +31,10 @@ def run(arguments):
     with Console(stderr=True).status("Counting words and learning pieces …"):
         learned = learn_vocabulary(**settings, beam_options=arguments.beam_options)
     for reason, number in learned.skipped_lines.items():
-        console.print(f"Skipped {number:,} line{'' if number == 1 else 's'}: {reason}.")
+        console.print(f"Skipped {counted(number, 'line')}: {reason}.")
     counts = learned.vocabulary.counts
     console.print(
-        f"{len(learned.vocabulary):,} pieces from {learned.words:,} words "
+        f"{counted(len(learned.vocabulary), 'piece')} from {counted(learned.words, 'word')} "
         f"({learned.distinct_words:,} different ones): "
         f"{counts.sum() / learned.words:.3f} pieces a word."
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from keras_bert.errors import InputError
+from keras_bert.wording import listed, quoted
 
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
 LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment")
@@ -68,12 +69,14 @@ def choose_columns(table, *, text, label, header, labels, need_labels):
         text = _named(lower, TEXT_NAMES, taken=label)
     if label is None and labels is not None:
         label = _column_of_known_labels(table.width, body, labels, taken=text)
-    elif label is None and need_labels:
+    if label is None and need_labels:
+        # Labels that the model does not know are told when they are reached, by their lines.
         label = _column_of_few_values(table.width, body, taken=text)
     if label is None and need_labels:
+        known = "" if labels is None else f" and none holds the model's ({quoted(labels)})"
         raise InputError(
-            f"{table.name}: no column looks like a label (few different values, each many times); "
-            "say which one it is with `label_column`."
+            f"{table.name}: no column looks like a label (few different values, each many times)"
+            f"{known}; say which one it is with `label_column`."
         )
     if text is None:
         text = _column_of_texts(table, body, names, taken=label)
@@ -97,7 +100,7 @@ def _keys(table, text, label, need_labels):
         if required and wanted not in first:
             raise table.error(
                 line,
-                f'no "{wanted}" among the keys ({", ".join(first)}); '
+                f'no "{wanted}" among the keys ({listed(first)}); '
                 f"say which key holds the {what} with `{what}_column`.",
             )
     return Columns(text=text_key, label=label_key if label_key in first else None)
@@ -109,6 +112,7 @@ def _has_header(first, rest, *, text, label, header):
         return header
     if any(column is not None and not str(column).isdigit() for column in (text, label)):
         return True  # a column given by name can only stand in a header
+    rest = [row for row in rest if row != first]  # a header may stand there twice
     below = [{row[column] for row in rest} for column in range(len(first))]
     if any(cell in values for cell, values in zip(first, below, strict=True)):
         return False
@@ -129,7 +133,7 @@ def _given(table, column, names):
         return names.index(str(column))
     if str(column).isdigit() and 1 <= int(column) <= table.width:
         return int(column) - 1
-    known = ", ".join(f'"{name}"' for name in names) if names else f"1 to {table.width}"
+    known = quoted(names) if names else f"1 to {table.width}"
     raise InputError(f'{table.name} has no column "{column}"; its columns are {known}.')
 
 

@@ -73,9 +73,14 @@ class LabelledTexts:
 
     def __iter__(self) -> Iterator[LabelledText]:
         rows = iter(self._table)
-        if self.columns.names is not None:
-            next(rows)
+        header = next(rows)[1] if self.columns.names is not None else None
         for line, row in rows:
+            if row == header:
+                raise self.error(
+                    line,
+                    "the header line again, as where files were joined; take it out here (if the "
+                    "first line is no header, say `header=False`).",
+                )
             label = self._label(line, row) if self.labelled else None
             yield LabelledText(line, self._text(line, row), label, source=self)
 

@@ -5,13 +5,14 @@ or without a carriage return before it) and nowhere else: U+2028 and the like st
 """
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
 from keras_bert.errors import InputError
+from keras_bert.files import NotJson, parse_json
+from keras_bert.wording import counted
 
 STANDARD_INPUT = "-"
 # How many lines are looked at before the format and the columns are settled.
@@ -19,7 +20,7 @@ SAMPLE_LINES = 1000
 
 
 class Table:
-    """One pass over the rows of a file or of standard input, told apart by content.
+    """One pass over the rows of a file, a pipe or standard input, told apart by content.
 
     A first line that is a JSON object makes it JSON Lines; a first line with a TAB makes it TSV;
     otherwise every line is a row of one column. Attributes:
@@ -85,6 +86,8 @@ class Table:
             raise InputError(f"{path} is a folder; give the path of a text file.") from None
         except PermissionError:
             raise InputError(f"{path} may not be read by this user.") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
 
     def _tsv_rows(self, lines):
         for number, line in lines:
@@ -94,8 +97,8 @@ class Table:
             if len(cells) != self.width:
                 raise self.error(
                     number,
-                    f"{_columns(len(cells))}, but the first line has {self.width}; every line "
-                    "needs the same number of columns, parted by single TABs.",
+                    f"{counted(len(cells), 'column')}, but the first line has {self.width}; every "
+                    "line needs the same number of columns, parted by single TABs.",
                 )
             yield number, cells
 
@@ -104,26 +107,22 @@ class Table:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
+                row = parse_json(line)
+            except NotJson as error:
                 raise self.error(
-                    number, f"not JSON ({error.msg}); JSON Lines have one object a line."
+                    number, f"not JSON ({error}); JSON Lines have one object a line."
                 ) from None
             if not isinstance(row, dict):
                 raise self.error(number, "not a JSON object; write it as {…} on one line.")
             yield number, row
 
 
-def _columns(count):
-    return "1 column" if count == 1 else f"{count} columns"
-
-
 def _kind(first_line):
     if first_line.lstrip().startswith("{"):
         try:
-            if isinstance(json.loads(first_line), dict):
+            if isinstance(parse_json(first_line), dict):
                 return "jsonl"
-        except json.JSONDecodeError:
+        except NotJson:
             # A brace and quotes at the start can only be meant as JSON; anything else is text.
             if first_line.lstrip("{ ").startswith('"'):
                 return "jsonl"

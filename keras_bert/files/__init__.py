@@ -9,6 +9,7 @@ from keras_bert.files.checks import (
     held_names,
     refuse_input_as_output,
 )
+from keras_bert.files.json_text import NotJson, parse_json
 from keras_bert.files.names import aside_name, is_aside
 from keras_bert.files.ownership import Owner, owned
 from keras_bert.files.publishing import (
@@ -24,6 +25,7 @@ from keras_bert.files.publishing import (
 from keras_bert.files.system_errors import system_errors
 
 __all__ = [
+    "NotJson",
     "Owner",
     "aside_name",
     "check_output_file",
@@ -36,6 +38,7 @@ __all__ = [
     "new_file",
     "new_folder",
     "owned",
+    "parse_json",
     "refuse_input_as_output",
     "system_errors",
     "write_json",

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 from keras_bert.errors import InputError
 from keras_bert.files.names import is_aside
 from keras_bert.files.ownership import OWNER_FILE
+from keras_bert.wording import listed
 
 
 def check_output_folder(path, *, is_ours, force=False):
@@ -23,10 +24,9 @@ def check_output_folder(path, *, is_ours, force=False):
     if not held:
         return
     if not is_ours(path):
-        listed = ", ".join(held[:3]) + (", …" if len(held) > 3 else "")
         raise InputError(
-            f"the output {path} holds something else already ({listed}): give a new or an empty "
-            "folder"
+            f"the output {path} holds something else already ({listed(held, most=3)}): give a new "
+            "or an empty folder"
         )
     if not force:
         raise InputError(

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 
 from keras_bert.errors import InputError
+from keras_bert.files.json_text import parse_json
 from keras_bert.files.system_errors import system_errors
 
 OWNER_FILE = ".keras-bert-owner"
@@ -31,7 +32,7 @@ class Owner:
     def from_json(cls, text):
         """What `to_json` gave; None where a kill has cut it off."""
         try:
-            said = json.loads(text)
+            said = parse_json(text)
             return cls(str(said["host"]), int(said["process"]), str(said["started"]))
         except (ValueError, KeyError, TypeError):
             return None

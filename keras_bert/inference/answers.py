@@ -72,7 +72,20 @@ class Inference:
                 return {name: tf.cast(values, tf.float32) for name, values in found.items()}
 
             self._outputs = outputs
-        return {name: values.numpy() for name, values in self._outputs(*segments).items()}
+        found = {name: values.numpy() for name, values in self._outputs(*segments).items()}
+        check_numbers(found)
+        return found
+
+
+def check_numbers(outputs):
+    """Raises `InputError` where an array of a dictionary, by name, holds NaN or infinity.
+
+    The weights of a folder are finite, which loading it sees to, but may be as large as 1e38.
+    """
+    if not all(np.isfinite(values).all() for values in outputs.values()):
+        raise InputError(
+            "The model's answers are NaN or infinite: its weights are too large to compute with."
+        )
 
 
 def opened(settings_class, values):
@@ -89,8 +102,8 @@ def opened(settings_class, values):
     task = model if isinstance(model, Task) else load_task(find_model_folder(model))
     if task.SETTINGS is None:
         raise InputError(
-            f"{model} holds a {type(task).__name__}, which reads no labelled files; fine-tune it "
-            "first."
+            f"{model} holds a model of the task {task.KIND}, which reads no labelled files; "
+            "fine-tune it first."
         )
     columns = reading(task.SETTINGS)
     settings = together(columns, settings_class).of(values)

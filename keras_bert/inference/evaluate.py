@@ -32,4 +32,6 @@ def evaluate(*, report=None, **settings):
         answers += found
     if not examples:
         raise InputError(f"{source.name} holds no examples.")
+    for note in task.notes(examples) if report is not None else ():
+        report(f"Note: {note}")
     return task.measure(answers, examples)

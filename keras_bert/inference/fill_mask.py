@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
+from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.settings import takes
@@ -61,7 +62,9 @@ def fill_mask(**settings):
         raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
     inputs = {name: x.numpy() for name, x in inputs.items()}
     outputs = task({**inputs, "masked_lm_positions": positions.astype(np.int32)}, training=False)
-    return [_best(logits, vocabulary, top) for logits in np.asarray(outputs["masked_lm"])[0]]
+    logits = np.asarray(outputs["masked_lm"], np.float32)[0]  # (P, V)
+    check_numbers({"masked_lm": logits})
+    return [_best(row, vocabulary, top) for row in logits]
 
 
 def load_masked_lm(model):
@@ -74,8 +77,8 @@ def load_masked_lm(model):
         task = load_task(find_model_folder(model))
     if not isinstance(task, FillMask | Pretrainer):
         raise InputError(
-            f"{model} holds a {type(task).__name__}, whose head for {MASK} is gone; give a model "
-            "that was pre-trained and not fine-tuned since."
+            f"{model} holds a model of the task {task.KIND}, whose head for {MASK} is gone; give a "
+            "model that was pre-trained and not fine-tuned since."
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no tokenizer of ours, so no text can be given to it.")

@@ -60,6 +60,12 @@ class TokenizedExamples(RowBatches):
             digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()
 
+    @property
+    def share_unknown(self):
+        """The share of the tokens that are [UNK], from 0 to 1."""
+        ids = np.concatenate([segment.flat_values for segment in self.segments])
+        return float(np.mean(ids == self._vocabulary.unk_id)) if len(ids) else 0.0
+
     def take(self, rows):
         """The segments of some rows, given by their numbers."""
         return [tf.gather(segment, rows) for segment in self.segments]

@@ -5,6 +5,7 @@ import numpy as np
 from keras_bert.errors import InputError
 from keras_bert.pictures.canvas import COLOURS, GREY, save_picture
 from keras_bert.pictures.words import words_in_context
+from keras_bert.wording import percent
 
 
 def draw_contexts(*, model, word, texts, output, groups=None, layers="last"):
@@ -45,7 +46,7 @@ def draw_contexts(*, model, word, texts, output, groups=None, layers="last"):
         axis.scatter(*points.T, c=colours, s=34, zorder=3)
         axis.margins(0.16, 0.07)
         for name, share, place in zip(("x", "y"), shares, ("across", "up"), strict=True):
-            label = f"{share:.0%} of the differences lie {place}"
+            label = f"{percent(share, decimals=0)} of the differences lie {place}"
             getattr(axis, f"set_{name}label")(label, fontsize=8)
         axis.set_xticks([])
         axis.set_yticks([])

@@ -20,6 +20,7 @@ from keras_bert.files import delete, held_names, write_json
 from keras_bert.samples.manual import write_manual
 from keras_bert.samples.settings import QuickstartSettings
 from keras_bert.settings import takes
+from keras_bert.wording import listed, percent
 
 SENTENCES = (
     "Buy these pills",
@@ -283,7 +284,7 @@ class _Run:
             )
             done(
                 f"kept epoch {metrics['kept']['epoch']} of {sizes.epochs}, the best on the dev "
-                f"messages: {metrics['dev']['accuracy']:.1%} of them right"
+                f"messages: {percent(metrics['dev']['accuracy'])} of them right"
             )
 
     def evaluate(self, name):
@@ -296,7 +297,7 @@ class _Run:
             *("keras-bert", "evaluate", "--model", self.path(name, "model"), "--data", test),
         ) as done:
             metrics = evaluate(model=self.path(name, "model"), data=test)
-            done(f"{metrics['accuracy']:.1%} of {metrics['examples']} right")
+            done(f"{percent(metrics['accuracy'])} of {metrics['examples']} right")
         return metrics
 
     def export(self):
@@ -340,8 +341,8 @@ def _begin(output, settings, *, force):
     ours = "settings.json" in held and _is_ours(output / "settings.json")
     if held and not ours:
         raise InputError(
-            f"The output folder {output} holds something else ({', '.join(held[:3])}"
-            f"{', …' if len(held) > 3 else ''}); give a new or an empty folder."
+            f"The output folder {output} holds something else ({listed(held, most=3)}); give a new "
+            "or an empty folder."
         )
     if held and not force:
         raise InputError(

@@ -205,7 +205,7 @@ class Task(keras.Model):
             InputError: the file cannot be read; at the latest when the bad line is reached.
         """
         raise InputError(
-            f"A {cls.__name__} reads no files; give `fit` batches that are made in another way."
+            f"The task {cls.KIND} reads no files; give `fit` batches that are made in another way."
         )
 
     @classmethod
@@ -220,6 +220,11 @@ class Task(keras.Model):
     def summary(cls, train, dev, made_with):
         """A line for the user on the training and dev examples."""
         return f"{len(train):,} training examples and {len(dev):,} dev examples."
+
+    @classmethod
+    def notes(cls, examples):
+        """Lines for the user on what is odd among the labelled examples of a file, but no error."""
+        return []
 
     @property
     def made_with(self):
@@ -295,7 +300,7 @@ class Task(keras.Model):
 
         `max_length`, tokens in a row, is the task's own where it is None.
         """
-        raise InputError(f"There is no export of a {type(self).__name__} yet.")
+        raise InputError(f"There is no export of the task {self.KIND} yet.")
 
     def save(self, filepath, overwrite=True, **options):
         """Writes the task as a model folder, or as Keras's own file where the name ends so.

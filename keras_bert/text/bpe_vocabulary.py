@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.files import NotJson, parse_json
 from keras_bert.text.vocabulary import (
     MAX_WORD_LENGTH,
     SPECIAL_PIECES,
@@ -170,8 +171,8 @@ def _refuse_other_kinds(text, source):
 
 def _parse_pieces(text, path):
     try:
-        ids = json.loads(text)
-    except json.JSONDecodeError as error:
+        ids = parse_json(text)
+    except NotJson as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(ids, dict) or sorted(map(str, ids.values())) != sorted(
         map(str, range(len(ids)))

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from keras_bert import files
+from keras_bert.config import read_json
 from keras_bert.errors import InputError
 from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
@@ -229,10 +230,7 @@ def _read_json(path):
     """The object in a JSON file; {} where there is no such file."""
     if not path.exists():
         return {}
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} could not be read as JSON: {error}.") from error
+    value = read_json(path)
     if not isinstance(value, dict):
         raise InputError(f"{path} must hold a JSON object.")
     return value

@@ -16,8 +16,8 @@ def is_path(architecture):
 def read_architecture(architecture, vocabulary):
     """Returns the `BertConfig` of new weights for a vocabulary; it has a pooler in any case.
 
-    Raises `InputError` where there is no such architecture, its file is not a config, or it has
-    fewer rows than the vocabulary has pieces.
+    Raises `InputError` where there is no such architecture, its file is not a config, it has fewer
+    rows than the vocabulary has pieces, or its weights are more than this machine's memory.
     """
     if not is_path(architecture):
         return BertConfig.preset(str(architecture), vocab_size=len(vocabulary))
@@ -27,4 +27,20 @@ def read_architecture(architecture, vocabulary):
             f"{architecture} has vocab_size {config.vocab_size}, fewer rows than the vocabulary's "
             f"{len(vocabulary)} pieces."
         )
+    _check_memory(config, source=architecture)
     return config
+
+
+def _check_memory(config, *, source):
+    """Refuses what could not even be saved: a folder's float32 weights pass through the memory."""
+    needed, there = 4 * config.parameters, _memory()
+    if needed > there:
+        raise InputError(
+            f"{source} describes a model of {config.parameters:,} parameters, whose weights take "
+            f"{needed >> 30:,} GiB; this machine has {there >> 30:,} GiB of memory."
+        )
+
+
+def _memory():
+    """The bytes of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -24,6 +24,10 @@ from keras_bert.train.plan import plan_epochs
 from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.settings import FinetuneSettings, finetune_settings
 from keras_bert.train.starting_point import StartingPoint
+from keras_bert.wording import percent
+
+# From this share of [UNK] on, which the model cannot tell apart, a vocabulary hardly fits the text.
+_MUCH_UNKNOWN = 0.05
 
 
 @takes(together(settings_class("classifier"), FinetuneSettings))
@@ -76,6 +80,12 @@ def finetune(*, report=None, **settings):
     train_rows, dev_rows = (
         task.features(examples, labelled=True) for examples in (train_examples, dev_examples)
     )
+    for rows, which in ((train_rows, "training"), (dev_rows, "dev")):
+        if rows.share_unknown > _MUCH_UNKNOWN:
+            report(
+                f"{percent(rows.share_unknown)} of the {which} tokens are [UNK]: the vocabulary "
+                "does not have these words, nor parts of them."
+            )
     frozen = freeze(task) if settings.frozen else None
     trained = frozen[1] if frozen else task
     plan = plan_epochs(
@@ -214,17 +224,19 @@ def _read(kind, settings, report):
     """-> (training examples, dev examples, what the task is made with)."""
     train_file = kind.read(settings.train, **settings.columns)
     report(train_file.description)
-    train_examples = _all(train_file)
+    train_examples = _all(kind, train_file, report)
     made_with = kind.made_from(train_examples)
     dev_file = kind.read(settings.dev, made_with=made_with, like=train_file, **settings.columns)
     report(dev_file.description)
-    dev_examples = _all(dev_file)
+    dev_examples = _all(kind, dev_file, report)
     report(kind.summary(train_examples, dev_examples, made_with))
     return train_examples, dev_examples, made_with
 
 
-def _all(file):
+def _all(kind, file, report):
     examples = list(file)
     if not examples:
         raise InputError(f"{file.name} holds no examples.")
+    for note in kind.notes(examples):
+        report(f"Note: {note}")
     return examples

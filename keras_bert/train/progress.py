@@ -6,6 +6,8 @@ import sys
 import keras
 from tqdm import tqdm
 
+from keras_bert.wording import percent
+
 _SECONDS_BETWEEN_LINES = 10
 
 
@@ -102,7 +104,7 @@ def describe(figures, names):
     Figures whose name ends in "accuracy" are shares.
     """
     return ", ".join(
-        f"{shown} {100 * figures[name]:.1f} %"
+        f"{shown} {percent(figures[name])}"
         if name.endswith("accuracy")
         else f"{shown} {figures[name]:.3f}"
         for name, shown in names.items()

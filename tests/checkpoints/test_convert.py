@@ -7,6 +7,7 @@ from keras_bert import Pretrainer
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
+from keras_bert.errors import InputError
 
 
 @pytest.fixture
@@ -35,6 +36,16 @@ def test_a_head_that_the_architecture_does_not_name_is_said(folder, tmp_path):
     config = folder / "config.json"
     config.write_text(config.read_text().replace("BertForPreTraining", "BertForMaskedLM"))
     assert convert(folder, tmp_path / "out")["left_out"] == ["cls.seq_relationship"]
+
+
+def test_the_output_of_a_run_will_do(folder, tmp_path):
+    """As for every other command; its own model is not written over."""
+    run = tmp_path / "run"
+    run.mkdir()
+    folder.rename(run / "model")
+    assert convert(run, tmp_path / "google", to="google")["found"] == "folder"
+    with pytest.raises(InputError, match="is also the input"):
+        convert(run, run / "model", force=True)
 
 
 def test_the_command(folder, tmp_path, capsys):

@@ -192,7 +192,7 @@ def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer,
 def test_a_tagger_is_refused(make_encoder, tokenizer, tmp_path):
     """Its head would have the names of run_classifier.py's, which is over the whole text."""
     task = Tagger(make_encoder(hidden_act="gelu_new"), tokenizer, labels=["a", "b"])
-    with pytest.raises(InputError, match="nothing like a Tagger"):
+    with pytest.raises(InputError, match="has no task like tagger"):
         save_google(task, tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
 
@@ -202,6 +202,26 @@ def test_a_config_that_asks_for_very_many_blocks_is_refused(folder):
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**12}))
     with pytest.raises(InputError, match="asks for 1000000000000 blocks"):
         load_google(folder)
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu"])
+@pytest.mark.filterwarnings("ignore:google-research/bert computes gelu")
+def test_the_activation_comes_back_as_it_went(act, make_encoder, tokenizer, tmp_path):
+    save_google(make_encoder(hidden_act=act), tokenizer, tmp_path / "google")
+    assert load_google(tmp_path / "google")[0].config.hidden_act == act
+
+
+def test_only_a_checkpoint_that_we_wrote_is_replaced(folder, make_encoder, tokenizer):
+    """One of Google's own has the same four files."""
+    encoder = make_encoder(hidden_act="gelu_new")
+    save_google(encoder, tokenizer, folder, overwrite=True)
+    path = folder / "bert_config.json"
+    values = json.loads(path.read_text())
+    del values["keras_bert"]
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="holds something else already"):
+        save_google(encoder, tokenizer, folder, overwrite=True)
+    assert load_google(folder)[0].config.hidden_act == "gelu_new"
 
 
 def test_gelu_by_erf_is_written_with_a_warning(make_encoder, tokenizer, tmp_path):

@@ -71,9 +71,22 @@ def test_through_a_preset_folder(inputs, make_encoder, tokenizer, tmp_path):
     assert its_tokenizer.vocabulary.pieces == tokenizer.vocabulary.pieces
     for one, other in zip(again.trainable_weights, encoder.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+    save_keras_nlp(encoder, tokenizer, tmp_path / "preset", overwrite=True)  # our own
     (tmp_path / "preset" / "model.weights.h5").unlink()
     with pytest.raises(InputError, match="not a whole keras-nlp preset"):
         load_keras_nlp(tmp_path / "preset")
+
+
+def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_path):
+    """One that keras-nlp wrote is a user's own, and so is what a user put beside ours."""
+    encoder = make_encoder(hidden_act="gelu_new")
+    to_keras_nlp(encoder).save_to_preset(str(tmp_path / "theirs"))
+    assert is_keras_nlp(tmp_path / "theirs")
+    save_keras_nlp(encoder, tokenizer, tmp_path / "ours")
+    (tmp_path / "ours" / "notes.txt").write_text("mine")
+    for folder in ("theirs", "ours"):
+        with pytest.raises(InputError, match="holds something else already"):
+            save_keras_nlp(encoder, tokenizer, tmp_path / folder, overwrite=True)
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ def test_weights_that_are_no_floating_numbers_are_refused(folder):
     "change, message",
     [
         ({"id2label": {"0": "a", "1": "b"}}, r"classifier.weight has the shape \[3, 8\]"),
-        ({"id2label": {"0": "a"}}, "has a single label; a Classifier has two"),
+        ({"id2label": {"0": "a"}}, "has a single label; the task classifier has two"),
         ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
         ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
         ({"id2label": {"zero": "a"}}, "has a key that is no number"),
@@ -318,3 +318,37 @@ def test_a_config_that_is_none(folder, content, message):
     for read in (load, load_task):
         with pytest.raises(InputError, match=message):
             read(folder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused_by_name(classifier_folder, value, capsys):
+    """Every answer would be NaN, which JSON has no word for."""
+
+    def spoil(tensors):
+        tensors["classifier.weight"][1, 2] = value
+        return tensors
+
+    change_tensors(classifier_folder, spoil)
+    command = ["predict", "--model", str(classifier_folder), "--text", "a b"]
+    assert main(command) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert "the tensor classifier.weight holds NaN or infinity in 1 place;" in err
+    load(classifier_folder)  # the encoder alone has no use for it
+
+
+def test_answers_that_are_no_numbers_are_a_sentence(classifier_folder, capsys):
+    change_tensors(
+        classifier_folder,
+        lambda tensors: {name: np.full_like(tensor, 3e38) for name, tensor in tensors.items()},
+    )
+    assert main(["predict", "--model", str(classifier_folder), "--text", "a b"]) == 2
+    out, err = capsys.readouterr()
+    assert not out and "its weights are too large to compute with" in err
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_json_that_is_nested_too_deep_is_a_sentence(folder, file):
+    (folder / file).write_text('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}")
+    with pytest.raises(InputError, match=f"{file}.*nested too deep"):
+        load(folder)

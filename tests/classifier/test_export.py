@@ -96,9 +96,34 @@ def test_ids_signature(version, task, texts, answers):
         mask = tf.concat([tf.ones_like(row)[:, :-1], [[0]]], axis=1)
         out = ids(input_ids=row, input_mask=mask, segment_ids=tf.zeros_like(row))
         np.testing.assert_allclose(out["probabilities"][0], answers[index], atol=1e-5)
-    long = tf.zeros([1, 65], tf.int32)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="A row may have at most 64 ids"):
-        ids(input_ids=long, input_mask=long, segment_ids=long)
+
+
+@pytest.mark.parametrize(
+    "name, value, shape, message",
+    [
+        ("input_ids", 0, (1, 65), "A row may have at most 64 ids"),
+        ("input_ids", -1, (2, 3), r"input_ids must be from 0 to \d+\."),
+        ("input_ids", "vocab_size", (2, 3), r"input_ids must be from 0 to \d+\."),
+        ("segment_ids", -1, (2, 3), r"segment_ids must be from 0 to 1\."),
+        ("segment_ids", 2, (2, 3), r"segment_ids must be from 0 to 1\."),
+        ("input_mask", 2, (2, 3), r"input_mask must be from 0 to 1\."),
+        ("input_mask", 1, (2, 4), "input_mask must have the shape of input_ids"),
+    ],
+)
+def test_ids_that_the_model_has_no_embedding_for_are_refused(
+    version, config, name, value, shape, message
+):
+    """A gather would wrap a negative id around and answer as if nothing were wrong."""
+    ids = tf.saved_model.load(str(version)).signatures["ids"]
+    rows = dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"),
+        tf.ones(shape if shape[1] == 65 else (2, 3), "int32"),
+    )
+    value = config.vocab_size if value == "vocab_size" else value
+    wrong = np.ones(shape, np.int32)
+    wrong[-1, -1] = value
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        ids(**{**rows, name: tf.constant(wrong)})
 
 
 def test_outputs_are_dense_and_named_as_documented(version):

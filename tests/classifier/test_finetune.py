@@ -139,3 +139,20 @@ def test_bad_labels_and_outputs(arguments, files, tmp_path):
     with pytest.raises(InputError, match="holds something else"):
         finetune(**arguments, output=tmp_path)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dev.tsv", "one.tsv"]
+
+
+class Told(Exception):
+    """Ends a run where it has said what the test is about."""
+
+
+def test_texts_that_the_vocabulary_does_not_know_are_told_before_training(run, arguments, tmp_path):
+    foreign = tmp_path / "train.tsv"
+    foreign.write_text("the film was жжж\tgood\n" * 9 + "жжж the plot ж\tbad\n" * 9)
+
+    def report(line):
+        if "[UNK]" in line:
+            raise Told(line)
+
+    with pytest.raises(Told, match=r"37.5 % of the training tokens are \[UNK\]"):
+        finetune(**{**arguments, "train": foreign}, output=tmp_path / "run", report=report)
+    assert not any("[UNK]" in line for line in run[2])

@@ -102,3 +102,22 @@ def test_bad_input(task, model_folder, tmp_path):
     (tmp_path / "text.txt").write_bytes(b"good film\nb\xffd film\n")
     with pytest.raises(InputError, match=r"text.txt, line 2: byte 2 is not UTF-8"):
         list(predict(model=task, data=tmp_path / "text.txt"))
+
+
+def test_labels_of_another_kind_are_told_by_their_line(task, tmp_path):
+    """Whatever they are: not that there is no column of labels."""
+    file = tmp_path / "data.tsv"
+    file.write_text("good film\ttrue\nbad film\tfalse\n")
+    with pytest.raises(InputError, match=r'line 1: the label "true" is none of those.*"ham"'):
+        evaluate(model=task, data=file)
+    file.write_text('good film\t"ham"\nbad film\t"spam"\n')
+    with pytest.raises(InputError, match=r'line 1: the label ""ham"".*Without its quotes .* ham'):
+        evaluate(model=task, data=file)
+
+
+def test_texts_without_a_word_are_measured_and_told(task, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("good film\tham\n \tspam\nbad film\tham\n")
+    told = []
+    assert evaluate(model=task, data=file, report=told.append)["examples"] == 3
+    assert told[1:] == [f"Note: {file}, line 2: 1 text without a word."]

@@ -1,11 +1,15 @@
 """Reading labelled texts: every form, every column rule, every sentence about a bad line."""
 
 import io
+import os
+import threading
 
 import pytest
 
 from keras_bert.errors import InputError
+from keras_bert.examples.given_texts import GivenTexts
 from keras_bert.examples.labelled_texts import LabelledTexts
+from keras_bert.examples.oddities import oddities
 
 
 @pytest.fixture
@@ -131,6 +135,48 @@ def test_known_labels_tell_the_column_in_an_unlabelled_world(write):
     assert pairs(unlabelled) == [("first text", None), ("second text", None)]
 
 
+def test_labels_that_a_model_does_not_know_are_read_all_the_same(write):
+    """So that they can be told by their lines, not by a column that was not found."""
+    rows = "".join(f"{'true' if i % 2 else 'false'}\tthe text of number {i}\n" for i in range(24))
+    assert pairs(LabelledTexts(write(rows), labels=("0", "1")))[1] == (
+        "the text of number 1",
+        "true",
+    )
+    ids = "".join(f"the text {i}\t{i}x\n" for i in range(30))
+    with pytest.raises(InputError, match=r'none holds the model\'s \("0", "1"\); say which'):
+        LabelledTexts(write(ids), labels=("0", "1"))
+
+
+@pytest.mark.parametrize("header", ["text\tlabel\n", "wording\tkind\n"])
+def test_a_header_that_comes_again_is_told_by_its_line(write, header):
+    """Where files were joined; its own words would be one more label."""
+    source = LabelledTexts(write(header + TSV + header + TSV))
+    with pytest.raises(InputError, match="line 26: the header line again"):
+        list(source)
+    as_rows = LabelledTexts(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False)
+    assert pairs(as_rows)[-1] == ("text", "label")
+
+
+def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
+    source = LabelledTexts(write('one two\tham\n  \tham\nthree\t"spam"\n\tham\n'))
+    assert oddities(list(source)) == [
+        f"{source.name}, line 2 and later: 2 texts without a word.",
+        f"{source.name}, line 3: 1 label in quotes. A quote is a character like any other here, so "
+        '"spam" is another label than spam.',
+    ]
+    given = GivenTexts([("", "x"), ("one", '"'), ("two", "it's")])
+    assert oddities(list(given)) == ["the given texts, line 1: 1 text without a word."]
+
+
+def test_a_pipe_is_read_once_like_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[TSV])
+    writer.start()
+    assert pairs(LabelledTexts(pipe)) == ROWS
+    writer.join()
+
+
 def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
     train = LabelledTexts(write("".join(f"{label}\t{text}\n" for text, label in ROWS)))
     dev = write("a\tb\n", "dev.tsv")  # by itself anybody's guess
@@ -160,6 +206,11 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b'{"text": "a", "y": "x"}\n', 'line 1: no "label" among the keys (text, y)'),
         (b'{"txt": "a", "label": "x"}\n', 'line 1: no "text" among the keys (txt, label)'),
         (b'{"text": "a"\n', "line 1: not JSON"),
+        (
+            b'{"text": "a", "label": "x"}\n' + b"[" * 200_000 + b"\n",
+            "line 2: not JSON (it is nested",
+        ),
+        (b'{"text": "a", "label": ' + b"1" * 5000 + b"}\n", "line 1: not JSON (it holds a number"),
     ],
 )
 def test_a_bad_file_is_told_in_one_sentence(write, content, message):

@@ -148,12 +148,23 @@ def test_refuses_texts_that_cannot_be(text, options, sentence, task):
         fill_mask(model=task, text=text, **options)
 
 
+def test_answers_that_are_no_numbers_are_a_sentence(tokenizer):
+    task = make(FillMask, tokenizer)
+    for weight in task.weights:
+        if "float" in weight.dtype:
+            weight.assign(np.full(weight.shape, 3e38))
+    with pytest.raises(InputError, match="its weights are too large to compute with"):
+        fill_mask(model=task, text="[MASK]")
+
+
 def test_refuses_a_model_without_the_head(tokenizer, tmp_path):
     from keras_bert.tasks.classification.classifier import Classifier
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")
-    with pytest.raises(InputError, match=r"Classifier, whose head for \[MASK\] is gone"):
+    with pytest.raises(
+        InputError, match=r"of the task classifier, whose head for \[MASK\] is gone"
+    ):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 

@@ -237,7 +237,7 @@ def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_pat
         ('{"strip_accents": false}', "strip_accents=False"),
         ('{"do_lower_case": false, "strip_accents": true}', "strip_accents=True"),
         ('{"tokenize_chinese_chars": false}', "tokenize_chinese_chars"),
-        ('{"do_lower_case": tr', "as JSON"),
+        ('{"do_lower_case": tr', "config.json, line 1: this is not JSON"),
     ],
 )
 def test_folders_that_ask_for_other_ids_are_refused(tmp_path, config, sentence):

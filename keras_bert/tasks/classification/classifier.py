@@ -5,12 +5,14 @@ from collections import Counter
 import keras
 
 from keras_bert.errors import InputError
+from keras_bert.examples.oddities import oddities
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.classification.decode import classifier_answers
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.classification.settings import ClassifierSettings
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.task import Task
+from keras_bert.wording import counted, listed, percent
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -89,13 +91,17 @@ class Classifier(Task):
     @classmethod
     def summary(cls, train, dev, made_with):
         counts = Counter(example.label for example in train)
-        each = ", ".join(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
+        each = listed(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
         dev_counts = Counter(example.label for example in dev)
         most = max(made_with["labels"], key=lambda label: dev_counts[label])
         return (
-            f"{len(train):,} training texts ({each}) and {len(dev):,} dev texts, of which "
-            f'{dev_counts[most] / len(dev):.1%} have the label "{most}".'
+            f"{counted(len(train), 'training text')} ({each}) and {counted(len(dev), 'dev text')}, "
+            f'of which {percent(dev_counts[most] / len(dev))} have the label "{most}".'
         )
+
+    @classmethod
+    def notes(cls, examples):
+        return oddities(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
@@ -125,8 +131,8 @@ class Classifier(Task):
     @staticmethod
     def describe_measures(measures):
         return (
-            f"accuracy {100 * measures['accuracy']:.1f} %, "
-            f"macro F1 {100 * measures['macro_f1']:.1f} %, Matthews {measures['matthews']:.3f}"
+            f"accuracy {percent(measures['accuracy'])}, macro F1 {percent(measures['macro_f1'])}, "
+            f"Matthews {measures['matthews']:.3f}"
         )
 
     def signatures(self, *, max_length=None):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from keras_bert.wording import quoted
+
 
 def sorted_labels(labels):
     """The labels in order: numbers by their size, then words by the alphabet."""
@@ -13,11 +15,11 @@ def label_numbers(examples, labels):
     place = {label: number for number, label in enumerate(labels)}
     for example in examples:
         if example.label not in place:
-            known = ", ".join(f'"{label}"' for label in labels[:10])
-            known += ", …" if len(labels) > 10 else ""
+            bare = (example.label or "").strip("\"'")
+            quotes = f" Without its quotes it would be {bare}." if bare in place else ""
             raise example.error(
                 f'the label "{example.label}" is none of those that the model is trained with '
-                f"({known})."
+                f"({quoted(labels)}).{quotes}"
             )
     return np.array([place[example.label] for example in examples], np.int32)
 

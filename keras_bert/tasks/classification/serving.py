@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
+from keras_bert.tasks.serving_inputs import examples_signature, ids_signature
 from keras_bert.tasks.signature import Signature
 
 
@@ -34,25 +35,7 @@ def classifier_signatures(task, *, max_length):
         batch = frame([tokens], vocabulary=task.tokenizer.vocabulary, max_length=max_length)
         return from_ids(**batch)
 
-    def from_ids_checked(input_ids, input_mask, segment_ids):
-        fits = tf.debugging.assert_less_equal(
-            tf.shape(input_ids)[1],
-            task.config.max_length,
-            message=f"A row may have at most {task.config.max_length} ids.",
-        )
-        with tf.control_dependencies([fits]):
-            return from_ids(tf.identity(input_ids), input_mask, segment_ids)
-
-    def from_examples(examples):
-        parsed = tf.io.parse_example(examples, {"text": tf.io.FixedLenFeature([], tf.string)})
-        return from_text(parsed["text"])
-
     strings = tf.TensorSpec([None], tf.string, name="text")
-    ids = [
-        tf.TensorSpec([None, None], tf.int32, name=name)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    ]
-    serialized = tf.TensorSpec([None], tf.string, name="examples")
     return {
         "serving_default": Signature(
             from_text,
@@ -60,6 +43,6 @@ def classifier_signatures(task, *, max_length):
             # A single short text and a full batch of long ones: the two ends of what will come.
             warmup=[{"text": ["a text"]}, {"text": ["a text of many words " * max_length] * 8}],
         ),
-        "ids": Signature(from_ids_checked, ids),
-        "examples": Signature(from_examples, [serialized]),
+        "ids": ids_signature(from_ids, config=task.config),
+        "examples": examples_signature(from_text, keys=["text"]),
     }

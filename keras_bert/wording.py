@@ -1,0 +1,24 @@
+"""How messages count and list: one form everywhere."""
+
+
+def counted(count, noun):
+    """`1 document`, `2,000 documents`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def percent(share, *, decimals=1):
+    """0.125 as `12.5 %`."""
+    return f"{100 * share:.{decimals}f} %"
+
+
+def listed(names, *, most=10):
+    """`a, b, c`; of more than `most` names, the first ones and how many more there are."""
+    names = [str(name) for name in names]
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return f"{shown}, … and {more:,} more" if more > 0 else shown
+
+
+def quoted(names, *, most=10):
+    """As `listed`, with each name in quotes."""
+    return listed((f'"{name}"' for name in names), most=most)
