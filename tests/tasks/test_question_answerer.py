@@ -83,7 +83,7 @@ def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
 @pytest.mark.parametrize("kind", [QuestionAnswerer, FillMask, Pretrainer])
 def test_says_plainly_that_it_has_no_export(kind, tokenizer, tmp_path):
     task = kind(make_encoder(tokenizer), tokenizer)
-    with pytest.raises(InputError, match=f"There is no export of a {kind.__name__} yet."):
+    with pytest.raises(InputError, match=f"There is no export of the task {kind.KIND} yet."):
         task.export(tmp_path / "served")
 
 

@@ -90,6 +90,6 @@ def test_says_plainly_what_it_has_no_reader_and_no_export_for(tokenizer, tmp_pat
         InputError, match=r"^A Tagger reads no files; give `fit` batches of [^.]*\.$"
     ):
         task.dataset("train.conll")
-    with pytest.raises(InputError, match="There is no export of a Tagger yet."):
+    with pytest.raises(InputError, match="There is no export of the task tagger yet."):
         task.export(tmp_path / "served")
     assert not (tmp_path / "served").exists()
