@@ -23,6 +23,7 @@ from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.settings import takes
+from keras_bert.stopping import says
 from keras_bert.text.vocabulary import Vocabulary
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
@@ -60,11 +61,8 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), **settings):
         windows = documents.find(job.input, job.form)
         with OutputFolder(job.output, force=job.force) as folder:
             progress.follow(folder, files=len({window.path for window in windows}))
-            try:
+            with says(lambda: _how_far(folder)):
                 return _make(job, windows, folder, beam_options)
-            except KeyboardInterrupt as stop:
-                stop.args = (_how_far(folder),)
-                raise
 
 
 def _make(job, windows, folder, beam_options):

@@ -4,23 +4,24 @@ Words are counted by the tokenizer's own normalization and splitting, so that th
 learned from exactly the words that the tokenizer will see.
 """
 
-import contextlib
 import math
 import os
 from collections import Counter
 from typing import NamedTuple
 
 import apache_beam as beam
-from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, runner
+from data_gen.new_file import is_local, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
+from keras_bert.files import aside_name, system_errors
 from keras_bert.settings import takes
+from keras_bert.stopping import says
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.piece_counts import counts_path
 from keras_bert.text.vocabulary import Vocabulary
@@ -68,10 +69,25 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
     lowercase = not settings.cased and lowercase is not False
     output = settings.output.rstrip("/")
     _refuse_what_is_there(output, settings)
+    with says(lambda: "stopped, with nothing written; the same command begins anew."):
+        counts, counters = _count(output, settings, lowercase, beam_options)
+        vocabulary = _learn(counts, settings)
+        _write_vocabulary(output, vocabulary, lowercase=lowercase)
+    return LearnedVocabulary(
+        vocabulary,
+        words=counters["words"],
+        distinct_words=counters["distinct_words"],
+        skipped_lines=skipped_lines(counters),
+    )
+
+
+def _count(output, settings, lowercase, beam_options):
+    """-> (word in UTF-8 -> count, of the most frequent words; the job's counters)."""
     windows = documents.find(settings.input)
     workers = math.ceil(sum(window.size for window in windows) / _BYTES_A_WORKER)
     workers = min(workers, os.cpu_count() or 1)
-    aside = f"{output}.words.part"
+    folder, slash, name = output.rpartition("/")
+    aside = f"{folder}{slash}{aside_name(name)}"
 
     def count(pipeline):
         _ = (
@@ -86,21 +102,10 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
 
     try:
         counters = runner.run(count, [f"--direct_num_workers={workers}", *beam_options])
-        counts = _read_counts(aside)
-    except KeyboardInterrupt as stop:
-        stop.args = ("stopped, with nothing written; the same command begins anew.",)
-        raise
+        return _read_counts(aside), counters
     finally:
         if FileSystems.exists(aside):
             FileSystems.delete([aside])
-    vocabulary = _learn(counts, settings)
-    _write_vocabulary(output, vocabulary, lowercase=lowercase)
-    return LearnedVocabulary(
-        vocabulary,
-        words=counters["words"],
-        distinct_words=counters["distinct_words"],
-        skipped_lines=skipped_lines(counters),
-    )
 
 
 def _refuse_what_is_there(output, settings):
@@ -130,11 +135,12 @@ def _learn(counts, settings):
 
 
 def _write_vocabulary(output, vocabulary, *, lowercase):
-    if "://" not in output:
+    if is_local(output):
         write_vocabulary(output, vocabulary, lowercase=lowercase)
         return
     for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
-        _write(path, text)
+        with new_file(path) as file:
+            file.write_text(text, encoding="utf-8", newline="")
 
 
 class CountWords(beam.DoFn):
@@ -181,28 +187,14 @@ def _by_count(item):
 
 def _write_counts(counts, path):
     Metrics.counter("vocabulary", "distinct_words").inc(len(counts))
-    _write(path, "".join(f"{word.decode('utf-8')}\t{count}\n" for word, count in counts))
+    with system_errors(path):
+        if is_local(path):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with FileSystems.create(path) as file:
+            file.writelines(b"%b\t%d\n" % pair for pair in counts)
 
 
 def _read_counts(path):
     with FileSystems.open(path) as file:
         lines = file.read().decode("utf-8").split("\n")[:-1]
     return {word: int(count) for word, count in (line.split("\t") for line in lines)}
-
-
-def _write(path, text):
-    """Writes a file whole or not at all, through Beam's file systems."""
-    aside = f"{path}.part"
-    folder = os.path.dirname(path)
-    try:
-        if "://" not in path and folder:
-            os.makedirs(folder, exist_ok=True)
-        with FileSystems.create(aside) as file:
-            file.write(text.encode("utf-8"))
-        if FileSystems.exists(path):
-            FileSystems.delete([path])
-        FileSystems.rename([aside], [path])
-    except (OSError, BeamIOError) as error:
-        with contextlib.suppress(OSError, BeamIOError):
-            FileSystems.delete([aside])
-        raise InputError(f"{path} cannot be written: {error}") from None
