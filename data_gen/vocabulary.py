@@ -97,7 +97,7 @@ def _count(output, settings, lowercase, beam_options):
             >> beam.ParDo(CountWords(lowercase=lowercase, max_words=settings.max_words))
             | "AddUp" >> beam.CombinePerKey(sum)
             | "MostFrequent" >> beam.combiners.Top.Of(settings.max_words, key=_by_count)
-            | "Write" >> beam.Map(_write_counts, path=aside)
+            | "Write" >> beam.Map(_write_counts, path=aside, output=output)
         )
 
     try:
@@ -185,9 +185,10 @@ def _by_count(item):
     return count, word
 
 
-def _write_counts(counts, path):
+def _write_counts(counts, path, output):
+    """Writes the counts of words to `path`, aside for `output`."""
     Metrics.counter("vocabulary", "distinct_words").inc(len(counts))
-    with system_errors(path):
+    with system_errors(output):
         if is_local(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with FileSystems.create(path) as file:
