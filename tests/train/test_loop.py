@@ -1,7 +1,10 @@
 """The loop of all runs: what it fetches, how many steps an execution has, how it ends."""
 
 import json
+import re
+import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,6 +118,25 @@ def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
     else:
         last = f"stopped before the first checkpoint in {tmp_path}; the same command"
     assert said.endswith(f"keras-bert: {last} goes on.\n")
+
+
+@pytest.mark.parametrize("split, shard", [("train", 1), ("eval", 0)])
+def test_a_flipped_byte_stops_the_run_with_file_and_record(given, tmp_path, capfd, split, shard):
+    data = tmp_path / "data"
+    shutil.copytree(given["data"], data)
+    path = Path(DataFolder.open(data).shards(split)[shard])
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    values = {**given, "data": data, "output": tmp_path / "run"}
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    assert main(["pretrain", *flags]) == 2
+    *_, said = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(
+        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its bytes are not those "
+        "that were written; make the data again with keras-bert pretraining-data",
+        said,
+    )
 
 
 def test_going_on_from_a_model_folder(given, tmp_path):
