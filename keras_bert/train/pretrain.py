@@ -32,6 +32,7 @@ _DEFAULT_ARCHITECTURE = "tiny"
 
 
 @takes(PretrainSettings)
+@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def pretrain(*, report=None, **settings):
     """Pre-trains an encoder, or goes on where a run stopped.
 

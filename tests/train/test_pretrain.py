@@ -178,9 +178,11 @@ def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
         "curve.Curve.on_train_batch_end = crawl\n"
         "pretrain.pretrain(**json.loads(sys.argv[1]))\n"
     )
+    (tmp_path / "temporary").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(arguments)],
         cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -194,6 +196,7 @@ def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
+    assert not list((tmp_path / "temporary").iterdir())
     assert not (tmp_path / "run" / "metrics.json").exists()
     run(tmp_path / "run", deterministic=True)
     assert_same_run(tmp_path / "run", unbroken)
