@@ -4,9 +4,11 @@ Words are counted by the tokenizer's own normalization and splitting, so that th
 learned from exactly the words that the tokenizer will see.
 """
 
+import contextlib
 import math
 import os
 from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -25,7 +27,7 @@ from keras_bert.stopping import says
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.piece_counts import counts_path
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_files import output_texts, write_vocabulary
+from keras_bert.text.vocabulary_files import output_texts, read_vocabulary, write_vocabulary
 from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
@@ -42,14 +44,15 @@ class LearnedVocabulary(NamedTuple):
 
 
 @takes(VocabularySettings)
-def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
-    """Learns a vocabulary from text files and writes it.
+def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings):
+    """Learns a vocabulary from text files and writes it, unless it is there already.
 
     Args:
         {settings}
         lowercase: False says what `cased` says, and True what is said by default.
         beam_options: Beam's own flags, a list of strings. Without any, as many local processes
             count as there are processors and the input is worth.
+        report: a function that is told in one line where nothing had to be written.
 
     `input` may be one path. Paths may be any that Beam's file systems know. A folder of byte-pair
     encoding holds `vocab.json`, `merges.txt`, and what makes it a tokenizer folder of Hugging
@@ -60,7 +63,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
     files.
 
     Raises:
-        InputError: input that cannot be read, settings that cannot be, an output that exists.
+        InputError: input that cannot be read, settings that cannot be, another output there.
         KeyboardInterrupt: it was stopped; says that nothing was written.
     """
     settings = VocabularySettings.of(settings)
@@ -68,11 +71,16 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
         raise InputError("`cased` and `lowercase` contradict each other; leave one out.")
     lowercase = not settings.cased and lowercase is not False
     output = settings.output.rstrip("/")
-    _refuse_what_is_there(output, settings)
+    is_there = _is_there(output, settings)
     with says(lambda: "stopped, with nothing written; the same command begins anew."):
         counts, counters = _count(output, settings, lowercase, beam_options)
         vocabulary = _learn(counts, settings)
-        _write_vocabulary(output, vocabulary, lowercase=lowercase)
+        if is_there:
+            _refuse_another(output, vocabulary, lowercase=lowercase)
+            if report is not None:
+                report(f"{output} is finished already: it is what was learned now, too.")
+        else:
+            _write_vocabulary(output, vocabulary, lowercase=lowercase)
     return LearnedVocabulary(
         vocabulary,
         words=counters["words"],
@@ -108,19 +116,42 @@ def _count(output, settings, lowercase, beam_options):
             FileSystems.delete([aside])
 
 
-def _refuse_what_is_there(output, settings):
-    """Raises `InputError` where the vocabulary would replace what it should not."""
+def _is_there(output, settings):
+    """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
+
+    A `vocab.txt` does not say how it was made, so only learning it again tells.
+    """
     is_bpe = settings.algorithm == "bpe"
-    for path in (output, counts_path(output, is_folder=is_bpe)):
-        if not settings.force and FileSystems.exists(path):
-            raise InputError(
-                f"{path} exists already; give another name, or `force=True` to replace it."
-            )
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
         what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
             f"{output} is {what}; {settings.algorithm} writes {wanted}, so give another name."
         )
+    beside = counts_path(output, is_folder=is_bpe)
+    found = [path for path in (output, beside) if FileSystems.exists(path)]
+    if settings.force or not found:
+        return False
+    with contextlib.suppress(InputError):
+        if is_local(output) and len(read_vocabulary(output)) <= settings.size:
+            return True
+    raise _refusal(found[0])
+
+
+def _refuse_another(output, vocabulary, *, lowercase):
+    """Raises `InputError` unless what lies at `output` is what would be written."""
+    for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
+        try:
+            is_same = Path(path).read_bytes() == text.encode()
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise _refusal(output, ", and is not what was learned now")
+
+
+def _refusal(path, why=""):
+    return InputError(
+        f"{path} exists already{why}; give another name, or `force=True` to replace it."
+    )
 
 
 def _learn(counts, settings):

@@ -8,6 +8,7 @@ processes, or --runner.
 import shlex
 
 from keras_bert.cli import beam_options, flags
+from keras_bert.cli.report import report
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
@@ -28,7 +29,7 @@ def run(arguments):
 
     console = Console(highlight=False, soft_wrap=True)
     with Console(stderr=True).status("Counting words and learning pieces …"):
-        learned = learn_vocabulary(**settings, beam_options=arguments.beam_options)
+        learned = learn_vocabulary(**settings, beam_options=arguments.beam_options, report=report)
     for reason, number in learned.skipped_lines.items():
         console.print(f"Skipped {number:,} line{'' if number == 1 else 's'}: {reason}.")
     counts = learned.vocabulary.counts
