@@ -46,6 +46,8 @@ def run():
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status)  # an ordinary exit would wait for threads that are still at work
+    for number in SIGNALS:  # what is left is the way out, which may be cut short
+        signal.signal(number, lambda *_: os._exit(status))
     sys.exit(status)
 
 

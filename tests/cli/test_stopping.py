@@ -34,7 +34,7 @@ console.run()
 
 # The command loses what is raised in it in several ways, while a thread of its is at work.
 LOSING = """
-import os, sys, threading, time
+import atexit, os, sys, threading, time
 from keras_bert.cli import console, vocab
 
 class Held:
@@ -61,6 +61,9 @@ def destroys(arguments):
     Held()
     time.sleep(60)
 
+def is_done(arguments):
+    atexit.register(passes_it_on, arguments)
+
 NUMBER, way = int(sys.argv.pop(1)), sys.argv.pop(1)
 vocab.run = globals()[way]
 console.run()
@@ -85,6 +88,11 @@ def test_a_signal_is_not_lost_and_nobody_waits_for_threads(way):
     result = run(LOSING, int(signal.SIGTERM), way, *VOCAB)
     assert result.returncode == 143
     assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+
+
+def test_a_signal_on_the_way_out_changes_nothing():
+    result = run(LOSING, int(signal.SIGTERM), "is_done", *VOCAB)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
