@@ -32,14 +32,14 @@ def new_file(path):
         with files.new_file(path, clear=False) as aside:
             yield aside
         return
-    with files.system_errors(path), tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
+    # Without a name of its own, so that a kill leaves nothing.
+    with files.system_errors(path), tempfile.TemporaryFile() as local:
+        yield Path(f"/dev/fd/{local.fileno()}")
+        local.seek(0)
         above, _, name = str(path).rpartition("/")
-        local = Path(folder) / name
-        yield local
         aside = f"{above}/{files.aside_name(name)}"
-        with open(local, "rb") as source:
-            with FileSystems.create(
-                aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
-            ) as target:
-                shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+        with FileSystems.create(
+            aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
+        ) as target:
+            shutil.copyfileobj(local, target, _COPIED_AT_ONCE)
         FileSystems.rename([aside], [str(path)])

@@ -14,7 +14,8 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 
 from data_gen import documents, duplicates, runner, tfds_metadata, work_items
 from data_gen.card_picture import draw_card, load_matplotlib
-from data_gen.dataset_card import WriteCard
+from data_gen.dataset_card import WriteCard, make_card
+from data_gen.fingerprint import fingerprint
 from data_gen.job import Job
 from data_gen.output_folder import OutputFolder
 from data_gen.progress import Progress
@@ -23,6 +24,7 @@ from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.settings import takes
+from keras_bert.stopping import says
 from keras_bert.text.vocabulary import Vocabulary
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
@@ -31,17 +33,19 @@ _BYTES_A_WORKER = 64 << 20
 
 
 @takes(DataSettings)
-def make_pretraining_data(*, lowercase=None, beam_options=(), **settings):
+def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings):
     """Makes a folder of pre-training rows from text, and returns its `DatasetCard`.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are
-    called and however many workers there are.
+    called and however many workers there are. Where they lie in the output already, nothing is
+    done.
 
     Args:
         {settings}
         lowercase: False says what `cased` says; True refuses a folder whose vocabulary is cased.
         beam_options: Beam's own flags, a list of strings. Without any, as many local processes
             work as there are processors and the input is worth.
+        report: a function that is told in one line where there is nothing to do.
 
     `input` may be one path and `vocab` a `Vocabulary`.
 
@@ -58,13 +62,17 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), **settings):
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with Progress() as progress:
         windows = documents.find(job.input, job.form)
-        with OutputFolder(job.output, force=job.force) as folder:
+        made = make_card(Statistics(), settings=job, input=job.input)
+        counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None
+        inputs = fingerprint(windows, counts)
+        with OutputFolder(job.output, force=job.force, card=made, inputs=inputs) as folder:
+            if folder.finished:
+                if report is not None:
+                    report(f"The data in {folder.path} is finished already; nothing is done.")
+                return folder.card()
             progress.follow(folder, files=len({window.path for window in windows}))
-            try:
+            with says(lambda: _how_far(folder)):
                 return _make(job, windows, folder, beam_options)
-            except KeyboardInterrupt as stop:
-                stop.args = (_how_far(folder),)
-                raise
 
 
 def _make(job, windows, folder, beam_options):

@@ -3,9 +3,9 @@
 import contextlib
 import io
 import logging
+import os
 import re
 import tempfile
-from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
@@ -49,6 +49,8 @@ def run(build, beam_options=(), *, meanwhile=None):
         if pool and meanwhile:
             meanwhile()
         pipeline = beam.Pipeline(runner=runner, options=found)
+        # For steps in other languages, which there are none of here: a kill would leave it.
+        os.rmdir(pipeline.local_tempdir)
         build(pipeline)
         try:
             result = pipeline.run()
@@ -62,7 +64,8 @@ def run(build, beam_options=(), *, meanwhile=None):
             if pool and pool.has_lost_a_worker:
                 raise InputError(_LOST) from None
             if log:
-                lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+                log.seek(0)
+                lines = log.read().decode("utf-8", "replace").splitlines()
                 error.add_note("\n".join(lines[-_NOTE_LINES:]))
             raise
         counters = result.metrics().query()["counters"]
@@ -115,9 +118,7 @@ def _quiet():
     if logger.getEffectiveLevel() <= logging.WARNING:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
-        log = Path(folder) / "workers.log"
-        log.touch()
+    with tempfile.TemporaryFile() as log:  # without a name, so that a kill leaves nothing
         logger.setLevel(logging.CRITICAL)  # it also logs every error that is raised to us
         try:
             yield log

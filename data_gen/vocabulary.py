@@ -8,23 +8,26 @@ import contextlib
 import math
 import os
 from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 import apache_beam as beam
-from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, runner
+from data_gen.new_file import is_local, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
+from keras_bert.files import aside_name, system_errors
 from keras_bert.settings import takes
+from keras_bert.stopping import says
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.piece_counts import counts_path
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_files import output_texts, write_vocabulary
+from keras_bert.text.vocabulary_files import output_texts, read_vocabulary, write_vocabulary
 from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
@@ -41,14 +44,15 @@ class LearnedVocabulary(NamedTuple):
 
 
 @takes(VocabularySettings)
-def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
-    """Learns a vocabulary from text files and writes it.
+def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings):
+    """Learns a vocabulary from text files and writes it, unless it is there already.
 
     Args:
         {settings}
         lowercase: False says what `cased` says, and True what is said by default.
         beam_options: Beam's own flags, a list of strings. Without any, as many local processes
             count as there are processors and the input is worth.
+        report: a function that is told in one line where nothing had to be written.
 
     `input` may be one path. Paths may be any that Beam's file systems know. A folder of byte-pair
     encoding holds `vocab.json`, `merges.txt`, and what makes it a tokenizer folder of Hugging
@@ -59,7 +63,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
     files.
 
     Raises:
-        InputError: input that cannot be read, settings that cannot be, an output that exists.
+        InputError: input that cannot be read, settings that cannot be, another output there.
         KeyboardInterrupt: it was stopped; says that nothing was written.
     """
     settings = VocabularySettings.of(settings)
@@ -67,11 +71,31 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
         raise InputError("`cased` and `lowercase` contradict each other; leave one out.")
     lowercase = not settings.cased and lowercase is not False
     output = settings.output.rstrip("/")
-    _refuse_what_is_there(output, settings)
+    is_there = _is_there(output, settings)
+    with says(lambda: "stopped, with nothing written; the same command begins anew."):
+        counts, counters = _count(output, settings, lowercase, beam_options)
+        vocabulary = _learn(counts, settings)
+        if is_there:
+            _refuse_another(output, vocabulary, lowercase=lowercase)
+            if report is not None:
+                report(f"{output} is finished already: it is what was learned now, too.")
+        else:
+            _write_vocabulary(output, vocabulary, lowercase=lowercase)
+    return LearnedVocabulary(
+        vocabulary,
+        words=counters["words"],
+        distinct_words=counters["distinct_words"],
+        skipped_lines=skipped_lines(counters),
+    )
+
+
+def _count(output, settings, lowercase, beam_options):
+    """-> (word in UTF-8 -> count, of the most frequent words; the job's counters)."""
     windows = documents.find(settings.input)
     workers = math.ceil(sum(window.size for window in windows) / _BYTES_A_WORKER)
     workers = min(workers, os.cpu_count() or 1)
-    aside = f"{output}.words.part"
+    folder, slash, name = output.rpartition("/")
+    aside = f"{folder}{slash}{aside_name(name)}"
 
     def count(pipeline):
         _ = (
@@ -81,41 +105,53 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), **settings):
             >> beam.ParDo(CountWords(lowercase=lowercase, max_words=settings.max_words))
             | "AddUp" >> beam.CombinePerKey(sum)
             | "MostFrequent" >> beam.combiners.Top.Of(settings.max_words, key=_by_count)
-            | "Write" >> beam.Map(_write_counts, path=aside)
+            | "Write" >> beam.Map(_write_counts, path=aside, output=output)
         )
 
     try:
         counters = runner.run(count, [f"--direct_num_workers={workers}", *beam_options])
-        counts = _read_counts(aside)
-    except KeyboardInterrupt as stop:
-        stop.args = ("stopped, with nothing written; the same command begins anew.",)
-        raise
+        return _read_counts(aside), counters
     finally:
         if FileSystems.exists(aside):
             FileSystems.delete([aside])
-    vocabulary = _learn(counts, settings)
-    _write_vocabulary(output, vocabulary, lowercase=lowercase)
-    return LearnedVocabulary(
-        vocabulary,
-        words=counters["words"],
-        distinct_words=counters["distinct_words"],
-        skipped_lines=skipped_lines(counters),
-    )
 
 
-def _refuse_what_is_there(output, settings):
-    """Raises `InputError` where the vocabulary would replace what it should not."""
+def _is_there(output, settings):
+    """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
+
+    A `vocab.txt` does not say how it was made, so only learning it again tells.
+    """
     is_bpe = settings.algorithm == "bpe"
-    for path in (output, counts_path(output, is_folder=is_bpe)):
-        if not settings.force and FileSystems.exists(path):
-            raise InputError(
-                f"{path} exists already; give another name, or `force=True` to replace it."
-            )
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
         what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
             f"{output} is {what}; {settings.algorithm} writes {wanted}, so give another name."
         )
+    beside = counts_path(output, is_folder=is_bpe)
+    found = [path for path in (output, beside) if FileSystems.exists(path)]
+    if settings.force or not found:
+        return False
+    with contextlib.suppress(InputError):
+        if is_local(output) and len(read_vocabulary(output)) <= settings.size:
+            return True
+    raise _refusal(found[0])
+
+
+def _refuse_another(output, vocabulary, *, lowercase):
+    """Raises `InputError` unless what lies at `output` is what would be written."""
+    for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
+        try:
+            is_same = Path(path).read_bytes() == text.encode()
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise _refusal(output, ", and is not what was learned now")
+
+
+def _refusal(path, why=""):
+    return InputError(
+        f"{path} exists already{why}; give another name, or `force=True` to replace it."
+    )
 
 
 def _learn(counts, settings):
@@ -130,11 +166,12 @@ def _learn(counts, settings):
 
 
 def _write_vocabulary(output, vocabulary, *, lowercase):
-    if "://" not in output:
+    if is_local(output):
         write_vocabulary(output, vocabulary, lowercase=lowercase)
         return
     for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
-        _write(path, text)
+        with new_file(path) as file:
+            file.write_text(text, encoding="utf-8", newline="")
 
 
 class CountWords(beam.DoFn):
@@ -179,30 +216,17 @@ def _by_count(item):
     return count, word
 
 
-def _write_counts(counts, path):
+def _write_counts(counts, path, output):
+    """Writes the counts of words to `path`, aside for `output`."""
     Metrics.counter("vocabulary", "distinct_words").inc(len(counts))
-    _write(path, "".join(f"{word.decode('utf-8')}\t{count}\n" for word, count in counts))
+    with system_errors(output):
+        if is_local(path):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with FileSystems.create(path) as file:
+            file.writelines(b"%b\t%d\n" % pair for pair in counts)
 
 
 def _read_counts(path):
     with FileSystems.open(path) as file:
         lines = file.read().decode("utf-8").split("\n")[:-1]
     return {word: int(count) for word, count in (line.split("\t") for line in lines)}
-
-
-def _write(path, text):
-    """Writes a file whole or not at all, through Beam's file systems."""
-    aside = f"{path}.part"
-    folder = os.path.dirname(path)
-    try:
-        if "://" not in path and folder:
-            os.makedirs(folder, exist_ok=True)
-        with FileSystems.create(aside) as file:
-            file.write(text.encode("utf-8"))
-        if FileSystems.exists(path):
-            FileSystems.delete([path])
-        FileSystems.rename([aside], [path])
-    except (OSError, BeamIOError) as error:
-        with contextlib.suppress(OSError, BeamIOError):
-            FileSystems.delete([aside])
-        raise InputError(f"{path} cannot be written: {error}") from None

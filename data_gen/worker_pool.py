@@ -37,9 +37,10 @@ _PATIENCE = 2.0
 class WorkerPool:
     """Makes the workers of one job. `environment` is what tells a runner to take them.
 
-    What they print goes to the file `log`, or to this process' own output where that is None. When
-    the pool is left by an exception, or this process ends, workers that are not done are killed.
-    `has_lost_a_worker` tells that one was ended by something else.
+    What they print goes to the open file `log` (where a fork is not safe, nowhere), or to this
+    process' own output where that is None. When the pool is left by an exception, or this process
+    ends, workers that are not done are killed. `has_lost_a_worker` tells that one was ended by
+    something else.
     """
 
     _open = {}  # the pools of this process by their ids, under which runners know them
@@ -50,21 +51,18 @@ class WorkerPool:
         if sys.platform != "linux":  # where a fork is not safe
             command = f"exec {shlex.join([*_PROGRAM, '--alone'])}"
             if log:
-                command += f" >>{shlex.quote(str(log))} 2>&1"
+                command += " >/dev/null 2>&1"
             self.environment = SubprocessSDKEnvironment.from_command_string(command_string=command)
             return
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        output = open(log, "ab") if log else None
         self._program = subprocess.Popen(
             _PROGRAM,
             stdin=theirs,
-            stdout=output,
-            stderr=output,
+            stdout=log,
+            stderr=log,
             start_new_session=True,  # Ctrl-C is for this process to deal with
         )
         theirs.close()
-        if output:
-            output.close()
         self.environment = _PoolEnvironment(id(self))
 
     def __enter__(self):

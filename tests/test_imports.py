@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # imports its own rank and lower ones. `tasks` is ranked by file name: what a family's features and
 # serving need of TensorFlow stands above the input pipeline, its task and figures below.
 RANKS = [
-    ("errors", "lazy", "wording", "files", "files.*", "settings"),
+    ("errors", "lazy", "wording", "files", "files.*", "settings", "stopping"),
     ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
@@ -31,7 +31,8 @@ ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
-    *("errors", "lazy", "wording", "files", "settings", "config", "masking", "layers", "heads"),
+    *("errors", "lazy", "wording", "files", "settings", "stopping", "config", "masking", "layers"),
+    "heads",
     *("encoder", "mixed_encoder", "tasks", "checkpoints", "cli"),
 }
 # Single modules of parts that may import it.
@@ -40,7 +41,9 @@ LIGHT = {
     *("text.piece_counts", "text.vocabulary_files", "text.wordpiece_learner", "text.bpe_learner"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
-DATA_GEN_MAY_IMPORT = {"errors", "wording", "files", "settings", "records", "masking", "text"}
+DATA_GEN_MAY_IMPORT = {
+    *("errors", "wording", "files", "settings", "stopping", "records", "masking", "text"),
+}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {

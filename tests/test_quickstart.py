@@ -189,7 +189,7 @@ def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(quickstart, "write_manual", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="stopped after 0 steps of .* `force=True` begins"):
         quickstart.quickstart(tmp_path, force=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["mine.txt", "settings.json"]
     assert json.loads((tmp_path / "settings.json").read_text())["steps"] == QuickstartSizes().steps

@@ -7,9 +7,11 @@ import sys
 from importlib import import_module
 
 from keras_bert import __version__
+from keras_bert.cli.console import STOPPED, run
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries
 from keras_bert.errors import InputError
+from keras_bert.stopping import Terminated
 
 # In the order in which a newcomer meets them; each is a module of this package.
 COMMANDS = (
@@ -31,7 +33,7 @@ _DESCRIPTION = "From raw text to a served language model."
 
 
 def main(argv=None):
-    """Runs one command; returns the exit status (0, or 2 for bad input)."""
+    """Runs one command; returns the exit status: 0, 2 for bad input, 130 or 143 if stopped."""
     arguments = parse(argv)
     settings_class = getattr(arguments, "settings_class", None)
     try:
@@ -44,9 +46,10 @@ def main(argv=None):
         # The reader of our output went away (`keras-bert predict … | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        print("keras-bert: stopped.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        sentence = str(stop) or STOPPED
+        print(f"keras-bert: {with_flags(sentence, settings_class)}", file=sys.stderr)
+        return 143 if isinstance(stop, Terminated) else 130
     return 0
 
 
@@ -92,4 +95,4 @@ class _Parser(argparse.ArgumentParser):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -7,6 +7,7 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 import shlex
 
 from keras_bert.cli import beam_options, flags
+from keras_bert.cli.report import report
 from keras_bert.wording import counted, listed, percent
 
 SUMMARY = "turn text into records for pre-training"
@@ -32,7 +33,7 @@ def run(arguments):
         logging.basicConfig()
         logging.getLogger("apache_beam").setLevel(logging.INFO)
     console = Console(highlight=False)
-    card = make_pretraining_data(**settings, beam_options=arguments.beam_options)
+    card = make_pretraining_data(**settings, beam_options=arguments.beam_options, report=report)
     console.print("\n".join(_summary(card)), soft_wrap=True)
     if not card.lowercase and not settings.get("cased"):
         console.print("Capitals and accents were kept: the folder of the vocabulary says so.")

@@ -8,6 +8,7 @@ processes, or --runner.
 import shlex
 
 from keras_bert.cli import beam_options, flags
+from keras_bert.cli.report import report
 from keras_bert.wording import counted
 
 SUMMARY = "learn a vocabulary from text"
@@ -29,7 +30,7 @@ def run(arguments):
 
     console = Console(highlight=False, soft_wrap=True)
     with Console(stderr=True).status("Counting words and learning pieces …"):
-        learned = learn_vocabulary(**settings, beam_options=arguments.beam_options)
+        learned = learn_vocabulary(**settings, beam_options=arguments.beam_options, report=report)
     for reason, number in learned.skipped_lines.items():
         console.print(f"Skipped {counted(number, 'line')}: {reason}.")
     counts = learned.vocabulary.counts

@@ -1,5 +1,7 @@
 """The embeddings of a file of texts as a file of vectors."""
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -7,15 +9,17 @@ from tqdm import tqdm
 
 import keras_bert
 from keras_bert import files
+from keras_bert.checkpoints import find_model_folder
 from keras_bert.embeddings import npz_file, parquet_file
 from keras_bert.embeddings.embed import open_embedder, open_texts
 from keras_bert.embeddings.settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.errors import InputError
 from keras_bert.settings import takes
+from keras_bert.train.starting_point import fingerprint_of_folder
 
 _FORMATS = {
-    ".npz": (npz_file.NpzFile, npz_file.is_ours),
-    ".parquet": (parquet_file.ParquetFile, parquet_file.is_ours),
+    ".npz": (npz_file.NpzFile, npz_file.is_ours, npz_file.described),
+    ".parquet": (parquet_file.ParquetFile, parquet_file.is_ours, parquet_file.described),
 }
 
 
@@ -23,7 +27,8 @@ _FORMATS = {
 def embed_to_file(*, progress=False, report=None, **settings):
     """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
 
-    The file appears whole or not at all, and memory does not grow with the number of texts. See
+    The file appears whole or not at all, and memory does not grow with the number of texts. Where
+    it is there already, made of the same files with the same settings, nothing is done. See
     `ParquetFile` for its columns, `NpzFile` for its arrays.
 
     Args:
@@ -44,6 +49,12 @@ def embed_to_file(*, progress=False, report=None, **settings):
         raise InputError("`text` is called `data` now: a file of texts, or a list of them.")
     settings = EmbedToFileSettings.of(settings)
     output = Path(settings.output)
+    made_of = _made_of(settings)
+    counts = None if settings.force else _counts_of_finished(output, made_of)
+    if counts is not None:
+        if report is not None:
+            report(f"{output} is finished already; nothing is done.")
+        return counts
     make = _check_output(output, force=settings.force)
     texts = open_texts(settings.data, settings, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
@@ -52,6 +63,7 @@ def embed_to_file(*, progress=False, report=None, **settings):
         "layers": settings.layers,
         "tokens": settings.tokens,
         "width": embedder.width,
+        "made_of": made_of,
     }
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
     total = _count_lines(settings.data) if progress else None
@@ -68,6 +80,31 @@ def embed_to_file(*, progress=False, report=None, **settings):
     return counts
 
 
+def _made_of(settings):
+    """A hash of all that the vectors depend on; None where model or texts are no files."""
+    if not (isinstance(settings.model, str) and isinstance(settings.data, str)):
+        return None
+    if not os.path.isfile(settings.data):
+        return None
+    said = settings.recorded()
+    said["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
+    with open(settings.data, "rb") as file:
+        said["data"] = hashlib.file_digest(file, "sha256").hexdigest()
+    del said["output"]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _counts_of_finished(output, made_of):
+    """What `embed_to_file` returns of a file that was made of the same already, else None."""
+    _, is_ours, described = _FORMATS.get(output.suffix, (None, None, None))
+    if made_of is None or described is None or not (output.is_file() and is_ours(output)):
+        return None
+    settings, texts, tokens = described(output)
+    if settings.get("made_of") != made_of:
+        return None
+    return {"texts": texts, "tokens": tokens, "width": settings["width"]}
+
+
 def _check_output(output, *, force):
     """The class that writes the file; InputError where there may be none."""
     if output.suffix not in _FORMATS:
@@ -76,7 +113,7 @@ def _check_output(output, *, force):
         )
     if not output.parent.is_dir():
         raise InputError(f"There is no folder {output.parent} for the output {output.name}.")
-    make, is_ours = _FORMATS[output.suffix]
+    make, is_ours, _ = _FORMATS[output.suffix]
     files.check_output_file(output, is_ours=is_ours, force=force)
     return make
 

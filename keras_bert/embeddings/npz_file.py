@@ -138,3 +138,10 @@ def is_ours(path):
     except (OSError, zipfile.BadZipFile):
         return False
     return {"settings.npy", "row_splits.npy", "vectors.npy"} <= names
+
+
+def described(path):
+    """-> (the settings that `NpzFile` wrote into a file of its own, its texts, its tokens)."""
+    with np.load(path) as arrays:
+        settings = json.loads(str(arrays["settings"]))
+        return settings, len(arrays["lines"]), int(arrays["row_splits"][-1])

@@ -116,3 +116,12 @@ def is_ours(path):
     except (OSError, pyarrow.ArrowInvalid):
         return False
     return b"keras_bert" in (metadata or {})
+
+
+def described(path):
+    """-> (the settings that `ParquetFile` wrote into a file of its own, its texts, its tokens)."""
+    with parquet.ParquetFile(path) as file:
+        settings = json.loads(file.schema_arrow.metadata[b"keras_bert"])
+        batches = file.iter_batches(columns=["starts"])
+        tokens = sum(len(batch.column(0).flatten()) for batch in batches)
+        return settings, file.metadata.num_rows, tokens

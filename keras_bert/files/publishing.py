@@ -208,15 +208,23 @@ def _clear(folder, wanted, owned=False):
             continue  # somebody has just cleared it
         except BlockingIOError:  # somebody is writing
             if owned:
-                shutil.rmtree(found, ignore_errors=True)
+                _remove(found)
             continue
         try:
             if is_ready:
                 _move_in(found, folder / name)
             else:
-                shutil.rmtree(found, ignore_errors=True)
+                _remove(found)
         finally:
             os.close(lock)
+
+
+def _remove(path):
+    """Deletes a folder, or a file that a job wrote aside by itself."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _lock(folder):

@@ -1,10 +1,12 @@
 """Which record of a shard cannot be read, and why, in one sentence."""
 
+import contextlib
 import re
 
 import tensorflow as tf
 
 from keras_bert.errors import InputError
+from keras_bert.records.dataset_card import SPLITS
 
 # What TensorFlow says of a record, and what that means.
 _MEANINGS = {
@@ -13,6 +15,31 @@ _MEANINGS = {
     "inflate": "the compressed file is damaged there",
 }
 _NODES = re.compile(r"\{\{.*?\}\}|\[.*?\]")
+
+
+def refuse_lost_rows(folder):
+    """Raises `InputError` where the shards of a `DataFolder` are not as large as its card says.
+
+    They are read only then, to name the file. TensorFlow takes a file that was cut between two
+    records, or is compressed, for a shorter one; every place in the data would be another.
+    """
+    for split in SPLITS:
+        size = sum(tf.io.gfile.stat(shard).length for shard in folder.shards(split))
+        if folder.card.splits[split].counters["bytes"] not in (0, size):  # 0: it does not say
+            error = find_damage(folder, split)
+            if error is not None:
+                raise error
+
+
+@contextlib.contextmanager
+def damage_is_named(folder):
+    """Raises the error of `find_damage` where TensorFlow fails in the body over damaged rows."""
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as failed:
+        found = (find_damage(folder, split) for split in SPLITS)
+        error = next((error for error in found if error is not None), failed)
+        raise error from None
 
 
 def find_damage(folder, split):

@@ -20,6 +20,7 @@ from keras_bert.files import delete, held_names, write_json
 from keras_bert.samples.manual import write_manual
 from keras_bert.samples.settings import QuickstartSettings
 from keras_bert.settings import takes
+from keras_bert.stopping import says
 from keras_bert.wording import listed, percent
 
 SENTENCES = (
@@ -97,42 +98,9 @@ def quickstart(output, *, sizes=None, report=None, **settings):
     output, seed = Path(settings.output), settings.seed
     _begin(output, {"seed": seed, **asdict(sizes)}, force=settings.force)
     run = _Run(output, sizes=sizes, seed=seed, report=report or (lambda line: None))
-    started = time.perf_counter()
-    run.write_samples()
-    run.learn_vocabulary()
-    run.make_records()
-    pretrained = run.pretrain()
-    run.finetune("finetuned", "from the pre-trained weights", model=run.path("pretrained", "model"))
-    run.finetune(
-        "finetuned-from-random",
-        "the same from random weights, to compare",
-        architecture=sizes.architecture,
-        vocab=run.path("vocab.txt"),
-    )
-    with_pretraining = run.evaluate("finetuned")
-    without = run.evaluate("finetuned-from-random")
-    version = run.export()
-    answers = run.ask(version)
-    results = {
-        "sizes": asdict(sizes),
-        "seed": seed,
-        "masked_lm": {
-            "start": pretrained["eval_at_start"]["masked_lm_loss"],
-            "end": pretrained["eval"]["masked_lm_loss"],
-            "end_on_train": pretrained["train"]["masked_lm_loss"],
-            "unigram_entropy": pretrained["unigram_entropy"],
-        },
-        "accuracy": {
-            "pretrained": with_pretraining["accuracy"],
-            "random": without["accuracy"],
-            "examples": without["examples"],
-        },
-        "answers": answers,
-        "savedmodel": str(version),
-        "seconds": run.seconds,
-        "total_seconds": time.perf_counter() - started,
-    }
-    write_json(output / "results.json", results)
+    with says(run.how_far):
+        results = run.all()
+        write_json(output / "results.json", results)
     return results
 
 
@@ -148,6 +116,54 @@ class _Run:
 
     def path(self, *names):
         return self.output.joinpath(*names)
+
+    def all(self):
+        """Takes every step; returns the results."""
+        started = time.perf_counter()
+        self.write_samples()
+        self.learn_vocabulary()
+        self.make_records()
+        pretrained = self.pretrain()
+        self.finetune(
+            "finetuned", "from the pre-trained weights", model=self.path("pretrained", "model")
+        )
+        self.finetune(
+            "finetuned-from-random",
+            "the same from random weights, to compare",
+            architecture=self.sizes.architecture,
+            vocab=self.path("vocab.txt"),
+        )
+        with_pretraining = self.evaluate("finetuned")
+        without = self.evaluate("finetuned-from-random")
+        version = self.export()
+        answers = self.ask(version)
+        return {
+            "sizes": asdict(self.sizes),
+            "seed": self.seed,
+            "masked_lm": {
+                "start": pretrained["eval_at_start"]["masked_lm_loss"],
+                "end": pretrained["eval"]["masked_lm_loss"],
+                "end_on_train": pretrained["train"]["masked_lm_loss"],
+                "unigram_entropy": pretrained["unigram_entropy"],
+            },
+            "accuracy": {
+                "pretrained": with_pretraining["accuracy"],
+                "random": without["accuracy"],
+                "examples": without["examples"],
+            },
+            "answers": answers,
+            "savedmodel": str(version),
+            "seconds": self.seconds,
+            "total_seconds": time.perf_counter() - started,
+        }
+
+    def how_far(self):
+        """What was done of a quickstart that is stopped, and how to go on, in a sentence."""
+        done = len(self.seconds)
+        return (
+            f"stopped after {done} step{'' if done == 1 else 's'} of the quickstart in "
+            f"{self.output}; `force=True` begins anew there."
+        )
 
     @contextlib.contextmanager
     def _step(self, name, title, *command):

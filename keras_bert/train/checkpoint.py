@@ -34,11 +34,8 @@ class Checkpoint:
 
     @property
     def latest(self):
-        """The path of the latest checkpoint, or None."""
-        if not self.folder.is_dir():
-            return None
-        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
-        return max(found, key=lambda path: path.name, default=None)
+        """As `latest_checkpoint` of the folder."""
+        return latest_checkpoint(self.folder)
 
     def save(self, step, state):
         """Writes the checkpoint after `step` steps, with the JSON value `state`.
@@ -76,6 +73,19 @@ class Checkpoint:
                 f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
             ) from error
         return int(metadata["step"]), json.loads(metadata["state"])
+
+
+def latest_checkpoint(folder):
+    """The path of the latest checkpoint in a folder, which need not be there, or None."""
+    if not folder.is_dir():
+        return None
+    found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+    return max(found, key=lambda path: path.name, default=None)
+
+
+def step_of(checkpoint):
+    """The step that the checkpoint at a path is of."""
+    return int(_NAME.fullmatch(checkpoint.name)[1])
 
 
 def named_variables(model):

@@ -31,6 +31,7 @@ _MUCH_UNKNOWN = 0.05
 
 
 @takes(together(settings_class("classifier"), FinetuneSettings))
+@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def finetune(*, report=None, **settings):
     """Fine-tunes an encoder on labelled examples, or goes on where a run stopped.
 

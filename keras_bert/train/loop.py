@@ -1,7 +1,10 @@
 """The loop of every training run: restores, fits, evaluates, checkpoints, keeps the best, logs."""
 
+import contextlib
+
 import keras
 
+from keras_bert.stopping import stop_later
 from keras_bert.train.best_model import BestModel
 from keras_bert.train.checkpoint import Checkpoint
 from keras_bert.train.curve import Curve
@@ -34,7 +37,8 @@ class Feed:
 def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=False, constants=None):
     """Trains from the latest checkpoint (or from nothing) to the last step.
 
-    No value is fetched from the device but at the end of an entry.
+    No value is fetched from the device but at the end of an entry. There, too, a run ends that
+    Ctrl-C or SIGTERM stops, with a checkpoint; a second one ends it at once.
 
     Args:
         model: what is trained, compiled: the task, or the head alone that `freeze` gives.
@@ -64,14 +68,13 @@ def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=Fals
     callbacks = [_OfficialFigures(feed, plan), curve, progress, tensorboard]
     if best_folder is not None:
         callbacks.append(BestModel(task, best_folder, curve))
-    callbacks.append(_Checkpoints(checkpoint, curve, plan))
-    callbacks.append(_End(plan))
     evaluation = feed.evaluation()
     if evaluate_first and not entries and evaluation is not None:
         curve.set_model(model)
         curve.start(model.evaluate(evaluation, return_dict=True, verbose=0))
     evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
-    try:
+    with contextlib.closing(progress), stop_later() as wish:
+        callbacks += [_Checkpoints(checkpoint, curve, plan, wish), _End(plan, progress, wish)]
         model.fit(
             feed.training(first_step),
             steps_per_epoch=plan.entry,
@@ -83,8 +86,7 @@ def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=Fals
             shuffle=False,
             verbose=0,
         )
-    finally:
-        progress.close()
+    wish.grant()
     return entries
 
 
@@ -115,28 +117,49 @@ class _OfficialFigures(keras.callbacks.Callback):
 
 
 class _Checkpoints(keras.callbacks.Callback):
-    def __init__(self, checkpoint, curve, plan):
+    """Writes the checkpoints of the plan, and one where the run is to stop.
+
+    Any end of an entry will do: all that the next step depends on is in the variables, the step and
+    the entries of the curve. In the middle of an entry it would also be the figures so far.
+    """
+
+    def __init__(self, checkpoint, curve, plan, wish):
         super().__init__()
         self.checkpoint = checkpoint
         self.curve = curve
         self.plan = plan
+        self.wish = wish
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        if self.plan.checkpoints(step):
+        is_wished = bool(self.wish)
+        if self.plan.checkpoints(step) or is_wished:
             self.checkpoint.save(step, self.curve.entries)
+        if is_wished:
+            self.model.stop_training = True
 
 
 class _End(keras.callbacks.Callback):
-    """Ends the last entry after the last step: it may be shorter than the others."""
+    """Ends the last entry after the last step: it may be shorter than the others.
 
-    def __init__(self, plan):
+    Where somebody wishes the run to stop, it says when that will be.
+    """
+
+    def __init__(self, plan, progress, wish):
         super().__init__()
         self.plan = plan
+        self.progress = progress
+        self.wish = wish
+        self._has_said = False
 
     def on_epoch_begin(self, epoch, logs=None):
         self.first_step = epoch * self.plan.entry
+        self.last_step = self.plan.step_of(epoch)
 
     def on_train_batch_end(self, batch, logs=None):
-        if self.first_step + batch + 1 >= self.plan.steps:
+        step = self.first_step + batch + 1
+        if step >= self.plan.steps:
             self.model.stop_training = True
+        if self.wish and not self._has_said and step < self.last_step:
+            self._has_said = True
+            self.progress.say(f"Stopping after step {self.last_step}; once more stops at once.")

@@ -11,6 +11,7 @@ from keras_bert.checkpoints import find_model_folder, load, load_task, save_fold
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
+from keras_bert.records.damage import damage_is_named, refuse_lost_rows
 from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -31,6 +32,7 @@ _DEFAULT_ARCHITECTURE = "tiny"
 
 
 @takes(PretrainSettings)
+@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def pretrain(*, report=None, **settings):
     """Pre-trains an encoder, or goes on where a run stopped.
 
@@ -63,6 +65,7 @@ def pretrain(*, report=None, **settings):
     task_class = _task_of(folder)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
     folder.check_vocabulary(vocabulary)
+    refuse_lost_rows(folder)
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
@@ -101,15 +104,16 @@ def _train(model, optimizer, run, folder, settings):
         checkpoint_every=settings.checkpoint_every,
         steps_per_execution=settings.steps_per_execution,
     )
-    entries = train(
-        model,
-        run,
-        _RowsOfFolder(folder, model.tokenizer.vocabulary, settings),
-        plan,
-        task=model,
-        evaluate_first=True,
-        constants={"unigram_entropy": {"masked_lm/loss": folder.card.unigram_entropy}},
-    )
+    with damage_is_named(folder):
+        entries = train(
+            model,
+            run,
+            _RowsOfFolder(folder, model.tokenizer.vocabulary, settings),
+            plan,
+            task=model,
+            evaluate_first=True,
+            constants={"unigram_entropy": {"masked_lm/loss": folder.card.unigram_entropy}},
+        )
     save_folder(model, model.tokenizer, run.model, overwrite=True)
     return run.finish(_summary(entries, model, folder))
 

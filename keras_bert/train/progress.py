@@ -60,19 +60,24 @@ class Progress(keras.callbacks.Callback):
             due = entry["seconds"] - self._said_at >= _SECONDS_BETWEEN_LINES
             if due or "eval" in entry or entry["step"] == self.curve.plan.steps:
                 self._said_at = entry["seconds"]
-                print(self._line(entry), file=sys.stderr, flush=True)
+                self.say(self._line(entry))
             return
         shown = describe(entry["train"], self.names)
         if entry["tokens_per_second"]:
             shown += f", {entry['tokens_per_second']:,.0f} tokens/s"
         self._bar.set_postfix_str(shown, refresh=False)
         if "eval" in entry:
-            # A line of its own, which stays when the bar moves on.
-            line = f"{_at(entry, self.curve.plan.steps)} eval: {self._eval(entry)}"
-            self._bar.write(line, file=sys.stderr)
+            self.say(f"{_at(entry, self.curve.plan.steps)} eval: {self._eval(entry)}")
 
     def on_train_end(self, logs=None):
         self.close()
+
+    def say(self, line):
+        """Writes a line that stays."""
+        if self._bar is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._bar.write(line, file=sys.stderr)
 
     def close(self):
         """Ends the bar's line; also to be called where `fit` raises, which tells no callback."""

@@ -21,6 +21,7 @@ from keras_bert.files import (
     system_errors,
     write_json,
 )
+from keras_bert.stopping import says
 
 _ENTRIES = ("checkpoints", "logs", "model", "metrics.json", "run.json")  # run.json goes last
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
@@ -76,13 +77,14 @@ class RunFolder:
     def of(cls, settings, *, command, inputs):
         """Owns the folder of a run with these `RunSettings` for the body of a `with`.
 
-        Raises `InputError` as the class does, and where another run is in the folder.
+        Raises `InputError` as the class does, and where another run is in the folder. An interrupt
+        that ends the body is given the sentence that `how_far` returns.
         """
         path = Path(settings.output)
         if path.exists() and not path.is_dir():
             raise InputError(f"The output {path} is a file; give a folder.")
         with owned(path), system_errors(path):
-            yield cls(
+            run = cls(
                 path,
                 command=command,
                 settings=settings.recorded(),
@@ -90,11 +92,25 @@ class RunFolder:
                 force=settings.force,
                 defaults=settings.defaults(),
             )
+            with says(run.how_far):
+                yield run
 
     @property
     def finished(self):
         """Whether the run came to its end."""
         return self._metrics.is_file()
+
+    def how_far(self):
+        """What a run that is stopped here has reached, and how to go on, in a sentence."""
+        from keras_bert.train.checkpoint import latest_checkpoint, step_of  # which loads numpy
+
+        latest = latest_checkpoint(self.checkpoints)
+        if latest is None:
+            return f"stopped before the first checkpoint in {self.path}; the same command goes on."
+        return (
+            f"stopped; the checkpoint in {self.path} is of step {step_of(latest)}, from which the "
+            "same command goes on."
+        )
 
     def read_metrics(self):
         """Returns the results of a finished run."""

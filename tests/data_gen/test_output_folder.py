@@ -8,11 +8,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
+from data_gen import documents
+from data_gen.fingerprint import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.files import Owner, aside_name, publishing
 from keras_bert.records import DataFolder
@@ -250,6 +254,42 @@ def undisturbed(corpus, corpus_files, tmp_path_factory):
     return output
 
 
+def test_the_same_job_again_is_finished_and_another_is_refused(
+    corpus, corpus_files, undisturbed, tmp_path, capsys
+):
+    corpus.vocabulary.save(tmp_path / "vocab.txt")
+    moved = corpus.write(tmp_path / "moved", names="hgfedcba")
+    before = {name: os.stat(undisturbed / name).st_mtime_ns for name in names(undisturbed)}
+
+    def status(**changes):
+        given = {"input": corpus_files, "vocab": tmp_path / "vocab.txt", "output": undisturbed}
+        flags = [
+            f"--{n.replace('_', '-')}={v}" for n, v in {**given, **SETTINGS, **changes}.items()
+        ]
+        return main(["pretraining-data", *flags])
+
+    assert status() == 0
+    printed = capsys.readouterr()
+    assert f"The data in {undisturbed} is finished already" in printed.err
+    assert "Next: keras-bert inspect" in printed.out
+    assert status(seed=1) == 2
+    assert "that was made with another seed: " in capsys.readouterr().err
+    assert status(input=moved) == 2
+    assert "another input" in capsys.readouterr().err
+    assert {name: os.stat(undisturbed / name).st_mtime_ns for name in names(undisturbed)} == before
+
+
+def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):
+    for name, text in (("a", "one"), ("b", "two"), ("c/b", "one"), ("c/a", "two"), ("d", "twp")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    a, b, d = (documents.find(str(tmp_path / name)) for name in "abd")
+    of_both = fingerprint(a + b)
+    assert fingerprint(documents.find(str(tmp_path / "c" / "*"))) == of_both == fingerprint(b + a)
+    assert len({of_both, fingerprint(a), fingerprint(a + d), fingerprint(a + a + b)}) == 3
+    assert fingerprint(a, np.array([1, 2])) not in (fingerprint(a), fingerprint(a, np.array([12])))
+
+
 def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path):
     """The real command, killed when the first of its shards is there; its workers are not."""
     corpus.vocabulary.save(tmp_path / "vocab.txt")
@@ -258,13 +298,16 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     command += ["--input", corpus_files, "--vocab", tmp_path / "vocab.txt", "--output", output]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
     command += ["--direct_num_workers=2"]
-    job = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    job = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
     deadline = time.monotonic() + 240
     while not list(output.glob("*.tfrecord*")) and job.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     job.send_signal(signal.SIGKILL)
     assert job.wait() == -signal.SIGKILL
+    assert not names(tmp_path / "temporary")
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
     with pytest.raises(InputError, match="did not finish"):
         DataFolder.open(output)

@@ -114,6 +114,25 @@ def test_only_so_many_words_are_held(files):
     assert few.vocabulary.pieces == learn_wordpiece(dict(frequent), size=80).pieces
 
 
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
+def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm):
+    output = files / ("vocab.txt" if algorithm == "wordpiece" else "vocab")
+    command = ["vocab", f"--input={files / 'a.txt'}", f"--output={output}", "--size=80"]
+    command.append(f"--algorithm={algorithm}")
+    assert main(command) == 0
+    written = {path: path.stat().st_mtime_ns for path in files.rglob("*")}
+    capsys.readouterr()
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert f"{output} is finished already" in printed.err and "Next: keras-bert" in printed.out
+    for other in ("--min-frequency=3", "--cased"):
+        assert main([*command, other]) == 2
+        assert "exists already, and is not what was learned now; " in capsys.readouterr().err
+    assert main([*command, "--size=70"]) == 2
+    assert "exists already; " in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
+
+
 def test_an_existing_output_is_kept_unless_forced(files):
     output = files / "vocab.txt"
     output.write_text("mine")
@@ -205,7 +224,7 @@ def test_the_command(files, capsys):
     assert printed[0].startswith("80 pieces from 41 words (23 different ones)")
     assert printed[-1].startswith("Next: keras-bert pretraining-data --input ")
     assert printed[-1].endswith(f"--vocab '{output}' --output data")
-    assert main([*arguments, "--size", "80"]) == 2
+    assert main([*arguments, "--size", "79"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
     assert "9,000 were asked for" in capsys.readouterr().out

@@ -148,6 +148,24 @@ def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, to
         assert parquet.read_table(path)["tokens"].to_pylist() == [["a", "bank"], ["b"]]
 
 
+def test_the_same_command_again_is_finished_and_another_is_refused(
+    ending, model_folder, tmp_path, capsys
+):
+    data, output = tmp_path / "texts.txt", tmp_path / f"v.{ending}"
+    data.write_text("a bank\n\nb\n", encoding="utf-8")
+    command = ["embed", f"--model={model_folder}", f"--data={data}", f"--output={output}"]
+    assert main(command) == 0
+    first, written = capsys.readouterr().out, output.stat().st_mtime_ns
+    assert main(command) == 0
+    again = capsys.readouterr()
+    assert again.out == first and f"{output} is finished already" in again.err
+    assert main([*command, "--layers=first"]) == 2
+    data.write_text("a bank\n\nc\n", encoding="utf-8")
+    assert main(command) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert output.stat().st_mtime_ns == written
+
+
 def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
     data = tmp_path / "texts.txt"
     data.write_bytes(b"good\nbad \xff\n")
@@ -216,7 +234,8 @@ def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys)
     data = tmp_path / "texts.tsv"
     data.write_text("id\ttext\n1\tthe bank\n2\tof the river\n", encoding="utf-8")
     made = tmp_path / "made.parquet"
-    embed_to_file(model=model_folder, data=data, output=made, text_column="text", layers="first")
+    settings = {"text_column": "text", "layers": "first", "header": True}
+    embed_to_file(model=model_folder, data=data, output=made, **settings)
     output = tmp_path / "vectors.parquet"
     arguments = [
         "embed",

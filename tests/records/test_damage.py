@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder, compact
-from keras_bert.records.damage import damage_of, find_damage
+from keras_bert.records.damage import damage_of, find_damage, refuse_lost_rows
 from keras_bert.records.folder import CARD
 from keras_bert.records.rows import read_rows
 from tests.pretraining_folder import make_data_folder
@@ -97,6 +98,37 @@ def test_rows_that_are_lost_between_records_are_counted(whole, tmp_path, compres
     said = str(find_damage(DataFolder.open(tmp_path), "train"))
     assert said.startswith(f"{shard} has 19 rows, and the dataset card says 20; ")
     assert damage_of(folder, shard) is None
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_a_cut_shard_is_told_by_its_size_alone(whole, tmp_path, compression, monkeypatch):
+    def write_card(folder):
+        card = json.loads((tmp_path / CARD).read_text())
+        sizes = (os.stat(shard).st_size for shard in folder.shards("train"))
+        card["splits"]["train"] |= {"shard_instances": [20, 20], "bytes": sum(sizes)}
+        (tmp_path / CARD).write_text(json.dumps(card))
+        return DataFolder.open(tmp_path)
+
+    folder, shard = of_bytes(whole, compression, lambda data: data, tmp_path)
+    folder = write_card(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.data, "TFRecordDataset", None)  # nothing is read
+        refuse_lost_rows(folder)
+    with open(shard, "rb") as file:
+        data = file.read()
+    if compression:
+        cut = gzip.compress(without_its_end(gzip.decompress(data)))
+        longer = gzip.compress(gzip.decompress(data), compresslevel=1) + gzip.compress(b"")
+    else:
+        cut, longer = without_its_end(data), None
+    with open(shard, "wb") as file:
+        file.write(cut)
+    with pytest.raises(InputError, match=f"{shard} has 19 rows, and the dataset card says 20; "):
+        refuse_lost_rows(folder)
+    if longer:  # packed anew by somebody: all rows are there
+        with open(shard, "wb") as file:
+            file.write(longer)
+        refuse_lost_rows(folder)
 
 
 def test_a_record_that_is_no_row_is_named(whole, tmp_path):

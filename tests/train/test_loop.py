@@ -1,6 +1,10 @@
 """The loop of all runs: what it fetches, how many steps an execution has, how it ends."""
 
 import json
+import re
+import shutil
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +92,51 @@ def test_a_second_run_in_the_same_folder_is_refused(given, tmp_path, capsys):
     with owned(tmp_path / "run"):
         assert main(["pretrain", *flags, "--output", str(tmp_path / "run")]) == 2
     assert "is in use by process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
+    given, tmp_path, monkeypatch, capfd, times
+):
+    original = loop._End.on_train_batch_end
+
+    def interrupt_in_step_3(self, batch, logs=None):
+        if self.first_step + batch + 1 == 3:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        original(self, batch, logs)
+
+    monkeypatch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_3)
+    flags = {**given, "steps": 40, "eval_every": 20, "checkpoint_every": 20, "output": tmp_path}
+    command = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+    assert main(["pretrain", *command]) == 130
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    if times == 1:
+        assert "Stopping after step 4; once more stops at once.\n" in said
+        last = f"stopped; the checkpoint in {tmp_path} is of step 4, from which the same command"
+    else:
+        last = f"stopped before the first checkpoint in {tmp_path}; the same command"
+    assert said.endswith(f"keras-bert: {last} goes on.\n")
+
+
+@pytest.mark.parametrize("split, shard", [("train", 1), ("eval", 0)])
+def test_a_flipped_byte_stops_the_run_with_file_and_record(given, tmp_path, capfd, split, shard):
+    data = tmp_path / "data"
+    shutil.copytree(given["data"], data)
+    path = Path(DataFolder.open(data).shards(split)[shard])
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    values = {**given, "data": data, "output": tmp_path / "run"}
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    assert main(["pretrain", *flags]) == 2
+    *_, said = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(
+        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its bytes are not those "
+        "that were written; make the data again with keras-bert pretraining-data",
+        said,
+    )
 
 
 def test_going_on_from_a_model_folder(given, tmp_path):

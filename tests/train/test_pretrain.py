@@ -18,12 +18,14 @@ from tensorflow.python.framework import config as tf_config
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
+from keras_bert.stopping import Terminated
 from keras_bert.train.curve import Curve
 from keras_bert.train.pretrain import pretrain
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+SIGTERM = (signal.SIGTERM, Terminated)
 # Two evaluations, a checkpoint in the middle of an epoch of the data, and an odd number of steps.
 SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
 
@@ -132,6 +134,28 @@ def test_a_run_stopped_between_checkpoints_ends_bit_for_bit_like_an_unbroken_one
     assert steps == [row["step"] for row in curve(tmp_path)[1:]]  # the steps done twice stand once
 
 
+@pytest.mark.parametrize("number, raised", [(signal.SIGINT, KeyboardInterrupt), SIGTERM])
+def test_a_run_that_is_asked_to_stop_saves_first_and_goes_on_bit_for_bit(
+    run, unbroken, tmp_path, monkeypatch, number, raised
+):
+    original = Curve.on_train_batch_end
+
+    def ask_in_step_7(self, batch, logs=None):
+        original(self, batch, logs)
+        if int(self.model.optimizer.iterations) == 7:
+            signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr(Curve, "on_train_batch_end", ask_in_step_7)
+    with pytest.raises(raised, match=f"the checkpoint in {tmp_path} is of step 7, .* goes on"):
+        run(tmp_path, deterministic=True)
+    monkeypatch.undo()
+    assert signal.getsignal(number) is before
+    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step-000000007.safetensors"]
+    run(tmp_path, deterministic=True)
+    assert_same_run(tmp_path, unbroken)
+
+
 def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
     run, unbroken, data, architecture, tmp_path
 ):
@@ -154,9 +178,11 @@ def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
         "curve.Curve.on_train_batch_end = crawl\n"
         "pretrain.pretrain(**json.loads(sys.argv[1]))\n"
     )
+    (tmp_path / "temporary").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(arguments)],
         cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -170,6 +196,7 @@ def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
+    assert not list((tmp_path / "temporary").iterdir())
     assert not (tmp_path / "run" / "metrics.json").exists()
     run(tmp_path / "run", deterministic=True)
     assert_same_run(tmp_path / "run", unbroken)

@@ -1,0 +1,63 @@
+"""The console script: `main`, and one line wherever a signal ends it."""
+
+import contextlib
+import os
+import signal
+import sys
+
+from keras_bert.stopping import SIGNALS
+
+STOPPED = "stopped; nothing was left half written, and the same command begins anew."
+_ENDED = "stopped; the same command begins anew, or goes on from what was saved."
+_IMPORTS = "<frozen importlib._bootstrap>"
+
+
+def run():
+    """Runs the command of this process, and ends the process with its status.
+
+    A signal raises an interrupt in the main thread, which `main` tells in a sentence. While modules
+    are loaded, or an object is destroyed, somebody's C code may lose what is raised: there, and
+    for a second signal, the process ends at once, which every writer of ours survives.
+    """
+    received = []
+
+    def handle(number, frame):
+        if received or not _can_raise(frame):
+            with contextlib.suppress(Exception):
+                os.write(sys.stderr.fileno(), f"keras-bert: {_ENDED}\n".encode())
+            os._exit(128 + number)
+        received.append(number)
+        raise SIGNALS[number]
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
+    try:
+        from keras_bert.cli.main import main
+
+        status = main()
+    except BaseException:
+        if not received:
+            raise
+        # It came before the command began, or a library made an error of its own of it.
+        print(f"keras-bert: {STOPPED}", file=sys.stderr)
+        status = 128 + received[0]
+    if received:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)  # an ordinary exit would wait for threads that are still at work
+    for number in SIGNALS:  # what is left is the way out, which may be cut short
+        signal.signal(number, lambda *_: os._exit(status))
+    sys.exit(status)
+
+
+def _can_raise(frame):
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTS or frame.f_code.co_name == "__del__":
+            return False
+        frame = frame.f_back
+    return True
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,127 @@
+"""Ctrl-C and SIGTERM: one line and the signal's status, wherever they find the command."""
+
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from keras_bert.cli.main import main
+from keras_bert.stopping import Terminated, says, stop_later
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+VOCAB = ["vocab", "--input", "x", "--output", "y", "--size", "9"]
+
+# The signal comes while a module is being loaded, which loses what is raised in it.
+LOADING = """
+import os, sys
+from keras_bert.cli import console
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            try:
+                os.kill(os.getpid(), number)
+            except BaseException:
+                pass
+
+number, module = int(sys.argv.pop(1)), sys.argv.pop(1)
+sys.meta_path.insert(0, Finder())
+console.run()
+"""
+
+# The command loses what is raised in it in several ways, while a thread of its is at work.
+LOSING = """
+import atexit, os, sys, threading, time
+from keras_bert.cli import console, vocab
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), NUMBER)
+
+def passes_it_on(arguments):
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    os.kill(os.getpid(), NUMBER)
+
+def makes_another_of_it(arguments):
+    try:
+        passes_it_on(arguments)
+    except BaseException as error:
+        raise RuntimeError("a worker failed") from error
+
+def loses_it(arguments):
+    try:
+        passes_it_on(arguments)
+    except BaseException:
+        os.kill(os.getpid(), NUMBER)
+
+def destroys(arguments):
+    Held()
+    time.sleep(60)
+
+def is_done(arguments):
+    atexit.register(passes_it_on, arguments)
+
+NUMBER, way = int(sys.argv.pop(1)), sys.argv.pop(1)
+vocab.run = globals()[way]
+console.run()
+"""
+
+
+def run(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=50)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["keras_bert.cli.flags", "data_gen.settings"])
+def test_a_signal_while_modules_are_loaded(number, module):
+    result = run(LOADING, int(number), module, *VOCAB)
+    assert result.returncode == 128 + number
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+
+
+@pytest.mark.parametrize("way", ["passes_it_on", "makes_another_of_it", "loses_it", "destroys"])
+def test_a_signal_is_not_lost_and_nobody_waits_for_threads(way):
+    result = run(LOSING, int(signal.SIGTERM), way, *VOCAB)
+    assert result.returncode == 143
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+
+
+def test_a_signal_on_the_way_out_changes_nothing():
+    result = run(LOSING, int(signal.SIGTERM), "is_done", *VOCAB)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "raised, status", [(KeyboardInterrupt("so far"), 130), (Terminated("so far"), 143)]
+)
+def test_the_sentence_of_an_interrupt_is_told(monkeypatch, capsys, raised, status):
+    def stop(arguments):
+        raise raised
+
+    monkeypatch.setattr("keras_bert.cli.vocab.run", stop)
+    assert main(VOCAB) == status
+    assert capsys.readouterr().err == "keras-bert: so far\n"
+
+
+def test_a_wish_is_noted_where_signals_come_and_the_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_later() as wish:
+        wish.grant()
+        signal.raise_signal(signal.SIGTERM)
+        assert wish and signal.getsignal(signal.SIGTERM) is before
+        with pytest.raises(Terminated):
+            wish.grant()
+    with ThreadPoolExecutor(1) as threads, stop_later():
+        noting = signal.getsignal(signal.SIGINT)
+        threads.submit(lambda: stop_later().__enter__()).result()
+        assert signal.getsignal(signal.SIGINT) is noting
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_outermost_sentence_stays():
+    with pytest.raises(Terminated, match="outer"), says(lambda: "outer"), says(lambda: "inner"):
+        raise Terminated
