@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 QUICKSTART := quickstart
 
-.PHONY: quickstart test lint benchmark clean
+.PHONY: quickstart test test-quick lint benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
@@ -14,6 +14,17 @@ quickstart: $(VENV)/installed
 # Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
 test: $(VENV)/installed-test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+# For every edit: pure functions, layers, and one thin line through everything.
+QUICK := $(addprefix tests/,files examples input_pipeline heads layers \
+  $(addprefix data_gen/test_,documents.py segments.py sentences.py settings.py work_items.py) \
+  $(addprefix records/test_,dataset_card.py padding.py specs.py) \
+  $(addprefix text/test_,learn_wordpiece.py piece_counts.py vocabulary.py) \
+  $(addprefix train/test_,curve.py plan.py pretrain_command.py progress.py run_folder.py) \
+  $(addprefix test_,config.py imports.py settings.py thin_line.py))
+test-quick: $(VENV)/installed-test
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder \
+	  --ignore tests/layers/test_quantization.py $(QUICK)
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check

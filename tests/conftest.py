@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # A minute or more each: one that started last would leave the other process idle.
 LONG_FILES = (
+    "test_thin_line.py",
     "test_quantization.py",
     "test_a_new_kind.py",
     "test_jax.py",
