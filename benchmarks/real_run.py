@@ -113,8 +113,7 @@ def pretrain(output, *, vocab, steps, batch_size):
 
 def finetune_all(output, *, vocab, sst2, epochs, rates):
     """By the weights that fine-tuning began with: the rate chosen on dev, and test accuracies."""
-    from keras_bert.train.evaluate import evaluate
-
+    from keras_bert.inference.evaluate import evaluate
     from keras_bert.train.finetune import finetune
 
     starts = {
@@ -159,7 +158,7 @@ def run_folder(output, start, rate, seed):
 
 def serve(output, rate):
     """Exports seed 0, and asks it in a process that has only TensorFlow and TensorFlow Text."""
-    from keras_bert.export import export
+    from keras_bert.export.saved_model import export
 
     version = export(
         model=run_folder(output, "pretrained", rate, SEEDS[0]),

@@ -214,3 +214,33 @@ def test_a_public_name_is_the_same_whenever_it_is_asked_for():
     first = {name: getattr(keras_bert, name) for name in keras_bert.__all__}
     for name, value in first.items():
         assert getattr(keras_bert, name) is value and type(value) is not type(sys), name
+
+
+def defined_in(path):
+    """The names that a module has at its top, or whatever it is asked for where they are lazy."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Constant) and "lazy_names" in names:
+            names.add(node.value)
+    return names
+
+
+def test_what_scripts_import_of_ours_is_there():
+    """Benchmarks and the docs' pictures are run by hand: a module that moved would break them."""
+    for path in [*REPOSITORY.glob("benchmarks/*.py"), *REPOSITORY.glob("docs/images/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in (
+                "keras_bert",
+                "data_gen",
+            ):
+                assert node.module in EVERY, (path.name, node.module)
+                for alias in node.names:
+                    submodule = f"{node.module}.{alias.name}" in EVERY
+                    found = submodule or alias.name in defined_in(EVERY[node.module])
+                    assert found, (path.name, node.module, alias.name)
