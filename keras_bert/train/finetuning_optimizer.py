@@ -1,10 +1,10 @@
 """The optimizer that fine-tunes where none is given."""
 
 from keras_bert.train.optimizer import make_optimizer
+from keras_bert.train.settings import FinetuneSettings
 
 # The highest learning rate where none is given: of all weights, and of a head alone.
 RATE, RATE_OF_A_HEAD = 5e-5, 1e-3
-WARMUP, WEIGHT_DECAY = 0.1, 0.01
 
 
 def finetuning_optimizer(task, *, steps, learning_rate=None):
@@ -17,10 +17,11 @@ def finetuning_optimizer(task, *, steps, learning_rate=None):
     """
     if learning_rate is None:
         learning_rate = RATE if task.encoder.base().trainable_variables else RATE_OF_A_HEAD
+    defaults = FinetuneSettings.defaults()
     return make_optimizer(
         task,
         learning_rate=learning_rate,
-        warmup=WARMUP,
-        weight_decay=WEIGHT_DECAY,
+        warmup=defaults["warmup"],
+        weight_decay=defaults["weight_decay"],
         steps=steps,
     )
