@@ -211,6 +211,8 @@ def checked(field, value):
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     plain = typing.get_origin(kind) or kind
+    if plain is list and isinstance(value, str):
+        value = [value]  # one is as good as a list of one
     if not isinstance(value, plain) or (isinstance(value, bool) and plain is not bool):
         raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[plain]}.")
     if known.choices is not None and value not in known.choices:

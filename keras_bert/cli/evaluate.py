@@ -11,12 +11,10 @@ SUMMARY = "measure a fine-tuned model on labelled examples"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.inference.settings import EvaluateSettings
-    from keras_bert.settings import reading, together
+    from keras_bert.inference.settings import evaluate_settings
     from keras_bert.tasks import settings_class
 
-    columns = reading(settings_class(kind_given(argv, flag="--model")))
-    flags.add(parser, together(columns, EvaluateSettings))
+    flags.add(parser, evaluate_settings(settings_class(kind_given(argv, flag="--model"))))
 
 
 def run(arguments):
@@ -26,5 +24,8 @@ def run(arguments):
     from keras_bert.inference.evaluate import evaluate
 
     measures = evaluate(**settings, report=report)
+    mistakes = measures.pop("mistakes", [])
     print(json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False))
+    for mistake in mistakes:
+        report(mistake)
     report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")

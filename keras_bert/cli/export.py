@@ -6,6 +6,7 @@ serialized tf.Example.
 """
 
 from keras_bert.cli import flags
+from keras_bert.cli.kinds import kind_of
 
 SUMMARY = "write a SavedModel that takes strings"
 
@@ -19,11 +20,13 @@ def add_arguments(parser, argv):
 def run(arguments):
     settings = flags.read(arguments)
     from keras_bert.export.saved_model import export
+    from keras_bert.tasks import settings_class
 
     version = export(**settings)
     print(f"Wrote {version}.")
+    given = settings_class(kind_of(arguments.model)).GIVEN
+    texts = ", ".join(f"{name}=tf.constant(['a text'])" for name in given)
     print(
         'Next: python -c "import tensorflow as tf, tensorflow_text; '
-        f"print(tf.saved_model.load('{version}').signatures['serving_default']"
-        "(text=tf.constant(['a text'])))\""
+        f"print(tf.saved_model.load('{version}').signatures['serving_default']({texts}))\""
     )

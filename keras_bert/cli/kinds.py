@@ -21,7 +21,15 @@ def kind_given(argv, *, flag):
     elif flag == "--task":
         kind = value
     else:
-        kind = _kind_of_folder(Path(value))
+        return kind_of(value)
+    return kind if kind in finetuned_kinds() else _DEFAULT
+
+
+def kind_of(model):
+    """The kind of task that a model folder, or the output of a run, is of; see `kind_given`."""
+    kind = None
+    for config in (Path(model) / "config.json", Path(model) / "model" / "config.json"):
+        kind = kind or _at(_json(config), "keras_bert", "task")
     return kind if kind in finetuned_kinds() else _DEFAULT
 
 
@@ -31,14 +39,6 @@ def _value_of(argv, flag):
             return argv[place + 1]
         if word.startswith(f"{flag}="):
             return word.partition("=")[2]
-    return None
-
-
-def _kind_of_folder(path):
-    for config in (path / "config.json", path / "model" / "config.json"):
-        found = _json(config)
-        if found is not None:
-            return _at(found, "keras_bert", "task")
     return None
 
 

@@ -13,12 +13,10 @@ SUMMARY = "answer with a fine-tuned model"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.inference.settings import PredictSettings
-    from keras_bert.settings import reading, together
+    from keras_bert.inference.settings import predict_settings
     from keras_bert.tasks import settings_class
 
-    columns = reading(settings_class(kind_given(argv, flag="--model")))
-    flags.add(parser, together(columns, PredictSettings))
+    flags.add(parser, predict_settings(settings_class(kind_given(argv, flag="--model"))))
 
 
 def run(arguments):

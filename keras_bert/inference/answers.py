@@ -10,7 +10,6 @@ from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.input_pipeline.length_batches import sorted_batches
-from keras_bert.settings import reading, together
 from keras_bert.tasks.task import Task
 
 # So many examples are sorted by length together; their ids are what stays in memory.
@@ -36,18 +35,26 @@ class Inference:
         self._outputs = None
 
     def outputs(self, rows):
-        """`TokenizedExamples` -> float32 arrays by the output's name, in the order of the rows."""
-        found = {}
+        """`TokenizedExamples` -> what the model gives by the output's name, in the order of rows.
+
+        A float32 array with a row each; where the output has another axis without a fixed size
+        (tokens, say), a list of arrays, each a row with the padding that it had in its batch.
+        """
+        found = {
+            name: [None] * len(rows)
+            if None in output.shape[1:]
+            else np.empty((len(rows), *output.shape[1:]), np.float32)
+            for name, output in self.task.output.items()
+        }
         for numbers in sorted_batches(rows.lengths, batch_size=self.batch_size):
-            batch = self._answer(rows, rows.take(numbers))
-            for name, values in batch.items():
-                into = found.setdefault(name, np.empty((len(rows), *values.shape[1:]), np.float32))
-                into[numbers] = values
+            for name, values in self._answer(rows, rows.take(numbers)).items():
+                for row, value in zip(numbers, values, strict=True):
+                    found[name][row] = value
         return found
 
     def of_rows(self, rows):
         """`TokenizedExamples` -> the answers to its examples, a list."""
-        return self.task.decode(self.outputs(rows), rows.examples)
+        return self.task.decode(self.outputs(rows), rows)
 
     def of_examples(self, examples):
         """Yields (list of examples, list of answers) over an iterable that `task.read` gave.
@@ -62,19 +69,28 @@ class Inference:
         while chunk := list(islice(iterator, together)):
             yield chunk, self.of_rows(self.task.features(chunk, max_length=self.max_length))
 
-    def _answer(self, rows, segments):
+    def _answer(self, rows, taken):
         if self._outputs is None:
-            signature = [tf.RaggedTensorSpec([None, None], tf.int32)] * len(segments)
 
-            @tf.function(input_signature=signature)
-            def outputs(*segments):
-                found = self.task(rows.inputs(*segments), training=False)
+            @tf.function(input_signature=[_any_batch(value) for value in taken])
+            def outputs(*taken):
+                found = self.task(rows.inputs(*taken), training=False)
                 return {name: tf.cast(values, tf.float32) for name, values in found.items()}
 
             self._outputs = outputs
-        found = {name: values.numpy() for name, values in self._outputs(*segments).items()}
+        found = {name: values.numpy() for name, values in self._outputs(*taken).items()}
         check_numbers(found)
         return found
+
+
+def _any_batch(value):
+    """The spec of what a batch of any size has in the place of `value`."""
+    spec = tf.type_spec_from_value(value)
+    if isinstance(value, tf.RaggedTensor):
+        inner = value.flat_values.shape[1:]
+        shape = [None] * (1 + value.ragged_rank) + inner.as_list()
+        return tf.RaggedTensorSpec(shape, value.dtype, ragged_rank=value.ragged_rank)
+    return tf.TensorSpec([None, *spec.shape[1:]], value.dtype)
 
 
 def check_numbers(outputs):
@@ -88,16 +104,21 @@ def check_numbers(outputs):
         )
 
 
-def opened(settings_class, values):
-    """The task of the settings' `model`, the class of its reading settings, and all settings.
+def opened(base, settings_of, values):
+    """The task of the settings' `model`, and all settings.
 
     `model` is a task, a model folder, or the output of a training run.
+
+    Args:
+        base: the settings class of the call, whose values are checked before the model is loaded.
+        settings_of: the function from the settings class of a kind of task to that of the call.
+        values: the settings by name.
 
     Raises:
         InputError: a setting cannot be, or the model is none that reads labelled files.
     """
-    names = {field.name for field in dataclasses.fields(settings_class)}
-    settings_class.of({name: value for name, value in values.items() if name in names})
+    names = {field.name for field in dataclasses.fields(base)}
+    base.of({name: value for name, value in values.items() if name in names})
     model = values["model"]
     task = model if isinstance(model, Task) else load_task(find_model_folder(model))
     if task.SETTINGS is None:
@@ -105,8 +126,7 @@ def opened(settings_class, values):
             f"{model} holds a model of the task {task.KIND}, which reads no labelled files; "
             "fine-tune it first."
         )
-    columns = reading(task.SETTINGS)
-    settings = together(columns, settings_class).of(values)
+    settings = settings_of(task.SETTINGS).of(values)
     if settings.max_length is not None:
         check_max_length(settings.max_length, task.config)
-    return task, columns, settings
+    return task, settings

@@ -2,27 +2,31 @@
 
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference, opened
-from keras_bert.inference.settings import EvaluateSettings
-from keras_bert.settings import takes
+from keras_bert.inference.settings import EvaluateSettings, evaluate_settings
+from keras_bert.settings import reading, takes
+from keras_bert.tasks import settings_class
 
 
-@takes(EvaluateSettings)
+@takes(evaluate_settings(settings_class("classifier")))
 def evaluate(*, report=None, **settings):
     """Returns the official figures of the task as a dictionary (see its `measure`).
+
+    With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
 
     Args:
         {settings}
         report: a function that is told in one line how the file was read.
 
     `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
-    text and its label each). How a file is read (for a classifier `text_column`, `label_column` and
-    `header`) is told by further arguments; they are those settings of the kind of task.
+    text and its label each). These are the arguments for a classifier; how the file of another kind
+    of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
-    task, columns, settings = opened(EvaluateSettings, settings)
-    source = task.read(settings.data, made_with=task.made_with, **settings.part(columns))
+    task, settings = opened(EvaluateSettings, evaluate_settings, settings)
+    columns = settings.part(reading(task.SETTINGS))
+    source = task.read(settings.data, made_with=task.made_with, **columns)
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
@@ -34,4 +38,8 @@ def evaluate(*, report=None, **settings):
         raise InputError(f"{source.name} holds no examples.")
     for note in task.notes(examples) if report is not None else ():
         report(f"Note: {note}")
-    return task.measure(answers, examples)
+    measures = task.measure(answers, examples)
+    if settings.errors:
+        worst = sorted(task.mistakes(answers, examples), key=lambda found: -found[0])
+        measures["mistakes"] = [text for _, text in worst[: settings.errors]]
+    return measures

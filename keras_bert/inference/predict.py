@@ -1,11 +1,12 @@
 """What a fine-tuned model says about examples."""
 
 from keras_bert.inference.answers import Inference, opened
-from keras_bert.inference.settings import PredictSettings
-from keras_bert.settings import takes
+from keras_bert.inference.settings import PredictSettings, predict_settings
+from keras_bert.settings import reading, takes
+from keras_bert.tasks import settings_class
 
 
-@takes(PredictSettings)
+@takes(predict_settings(settings_class("classifier")))
 def predict(*, report=None, **settings):
     """Yields one dictionary an example, in order (see the task's `decode`).
 
@@ -15,25 +16,30 @@ def predict(*, report=None, **settings):
         {settings}
         report: a function that is told in one line how the file was read.
 
-    `model` may also be a task, and `data` a sequence in place of a file. How a file is read is told
-    by further arguments, those settings of the kind of task.
+    `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
+    for a classifier; for another kind of task, its own stand in place of `text` and of those that
+    tell how a file is read (`keras_bert.inference.settings.predict_settings` has them).
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
-    if isinstance(settings.get("text"), str):
-        settings["text"] = [settings["text"]]
-    task, columns, settings = opened(PredictSettings, settings)
+    task, settings = opened(PredictSettings, predict_settings, settings)
     source = task.read(
-        settings.text if settings.data is None else settings.data,
+        _given(settings, task.SETTINGS.GIVEN) if settings.data is None else settings.data,
         made_with=task.made_with,
         labelled=False,
-        **settings.part(columns),
+        **settings.part(reading(task.SETTINGS)),
     )
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
     return (rounded(answer) for _, found in inference.of_examples(source) for answer in found)
+
+
+def _given(settings, names):
+    """The examples that stand in the settings: texts, or tuples of texts."""
+    texts = [getattr(settings, name) for name in names]
+    return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
 
 
 def rounded(value):

@@ -1,9 +1,10 @@
 """The settings of what a trained model is asked."""
 
 import dataclasses
+import functools
 
 from keras_bert.errors import InputError
-from keras_bert.settings import Settings, setting
+from keras_bert.settings import Settings, reading, setting, together
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,26 +44,61 @@ class EvaluateSettings(AnswerSettings):
     data: object = setting(
         help="the labelled examples; - is standard input", unit="FILE", is_path=True
     )
+    errors: int = setting(0, help="show the worst mistakes, so many", unit="N", at_least=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictSettings(AnswerSettings):
-    """Settings of `keras_bert.predict`, beside how the kind of task reads its file."""
+    """Settings of `keras_bert.predict`, beside those of the kind of task (`predict_settings`)."""
 
     data: object = setting(
         None,
         help="the examples, labelled or not; - is standard input",
         unit="FILE",
-        default_help="give `text`",
+        default_help="give the examples themselves",
         is_path=True,
     )
-    text: list[str] | None = setting(
-        None,
-        help="a text; may be given several times",
-        unit="TEXT",
-        default_help="give `data`",
-    )
+
+
+def evaluate_settings(kind):
+    """The class of all settings of `evaluate`, of the settings class of a kind of task."""
+    return together(reading(kind), EvaluateSettings)
+
+
+@functools.cache
+def predict_settings(kind):
+    """The class of all settings of `predict`, of the settings class of a kind of task.
+
+    Among them is a list for each of the kind's GIVEN, in place of a file.
+    """
+    names = " and ".join(f"`{name}`" for name in kind.GIVEN)
 
     def check(self):
-        if (self.data is None) == (self.text is None):
-            raise InputError("Give either `data`, a file of examples, or `text`, and not both.")
+        given = [getattr(self, name) for name in kind.GIVEN]
+        if (self.data is None) == all(texts is None for texts in given):
+            both = f"either `data`, a file of examples, or {names}, and not both"
+            raise InputError(f"Give {both if names else '`data`, a file of examples'}.")
+        if len({len(texts or ()) for texts in given}) > 1:
+            raise InputError(f"Give {names} equally often: together they are an example.")
+
+    fields = [
+        (
+            name,
+            list[str] | None,
+            setting(
+                None,
+                help=f"{name.replace('_', ' ')} of an example; may be given several times",
+                unit="TEXT",
+                default_help="give `data`",
+            ),
+        )
+        for name in kind.GIVEN
+    ]
+    return dataclasses.make_dataclass(
+        "PredictSettings",
+        fields,
+        bases=(together(reading(kind), PredictSettings),),
+        namespace={"check": check},
+        frozen=True,
+        kw_only=True,
+    )

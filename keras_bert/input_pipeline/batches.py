@@ -21,7 +21,7 @@ class RowBatches:
         return len(self.lengths)
 
     def batch(self, rows):
-        """What `fit` takes for rows given by their numbers, int32 (B,): (inputs, labels)."""
+        """What `fit` takes for rows of these numbers, int32 (B,): (inputs, labels[, weights])."""
         raise NotImplementedError
 
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_bert.input_pipeline.batches import RowBatches
 from keras_bert.input_pipeline.framing import frame
+from keras_bert.records.padding import padded_width
 
 # Texts that are tokenized at once: the graph's cost a call is spread over them.
 _TOKENIZED_TOGETHER = 1000
@@ -15,33 +16,55 @@ PAD_TO = 8
 
 
 class TokenizedExamples(RowBatches):
-    """Rows of one or two tokenized segments (4 bytes a token), a row an example.
+    """Rows of one or two tokenized segments (4 bytes a token), one or several an example.
 
     Texts are tokenized once, not once an epoch, and a batch is then a gather by row numbers.
+    Legend of shapes: N rows, B rows of a batch, S its width.
 
     Args:
         examples: a sequence of what was labelled.
         segments: a list of ragged int32 (N, None), ids without special tokens.
-        labels: what training compares each output with: int32 or float32 (N,) by the output's
-            name; empty where nothing is known.
+        labels: what training compares each output with, by the output's name: (N, …), or ragged
+            (N, None), a value a token of the row; empty where nothing is known.
+        weights: what a label counts in losses and metrics, by the output's name and shaped like its
+            labels; an output without weights counts 1 everywhere.
+        columns: what the head reads beside the encoder's inputs (`Task.head_inputs`), by name:
+            (N, …), or ragged (N, None), a value a token of the row.
+        example_of_row: int (N,), the place in `examples` of each row's; None where a row is an
+            example.
         vocabulary: the `Vocabulary` of the ids.
         max_length: tokens that a row is cut to, special tokens counted in.
 
-    Attributes: `examples`, `segments`, `labels`, and `lengths`, int (N,), each row's tokens with
-    its special ones.
+    What is ragged is padded with 0 to the width of a batch. Attributes: `examples`, `segments`,
+    `labels`, `weights`, `columns`, `example_of_row`, and `lengths`, int (N,), each row's tokens
+    with its special ones.
     """
 
-    def __init__(self, examples, segments, *, labels, vocabulary, max_length):
+    def __init__(
+        self,
+        examples,
+        segments,
+        *,
+        labels,
+        vocabulary,
+        max_length,
+        weights=None,
+        columns=None,
+        example_of_row=None,
+    ):
         self.examples = examples
         self.segments = segments
         self.labels = labels
+        self.weights = weights or {}
+        self.columns = columns or {}
         self._vocabulary = vocabulary
         self._max_length = max_length
         tokens = sum(segment.row_lengths().numpy() for segment in segments)
         super().__init__(np.minimum(tokens + 1 + len(segments), max_length))
+        self.example_of_row = np.arange(len(self)) if example_of_row is None else example_of_row
 
     @classmethod
-    def of_texts(cls, examples, texts, *, labels, tokenizer, max_length):
+    def of_texts(cls, examples, texts, *, labels, tokenizer, max_length, **options):
         """Tokenizes a list of one or two lists of texts, each a text an example."""
         return cls(
             examples,
@@ -49,15 +72,19 @@ class TokenizedExamples(RowBatches):
             labels=labels,
             vocabulary=tokenizer.vocabulary,
             max_length=max_length,
+            **options,
         )
 
     @property
     def fingerprint(self):
         """A hash of the ids and the labels: what a run resumes on must be the same."""
         digest = hashlib.sha256()
-        arrays = [part for s in self.segments for part in (s.flat_values, s.row_splits)]
-        for array in (*arrays, *self.labels.values()):
-            digest.update(np.asarray(array).tobytes())
+        values = (*self.segments, *self.labels.values(), *self.weights.values())
+        for value in (*values, *self.columns.values()):
+            for array in (
+                (value.flat_values, *value.nested_row_splits) if _ragged(value) else (value,)
+            ):
+                digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()
 
     @property
@@ -67,24 +94,51 @@ class TokenizedExamples(RowBatches):
         return float(np.mean(ids == self._vocabulary.unk_id)) if len(ids) else 0.0
 
     def take(self, rows):
-        """The segments of some rows, given by their numbers."""
-        return [tf.gather(segment, rows) for segment in self.segments]
+        """What `inputs` makes the inputs of some rows of, given by their numbers: a list."""
+        return [tf.gather(value, rows) for value in (*self.segments, *self.columns.values())]
 
-    def inputs(self, *segments):
-        """The encoder's inputs, (B, S) each, of the segments of a batch of rows."""
-        return frame(
+    def inputs(self, *taken):
+        """The task's inputs by name, (B, S) or as the columns are; in a graph, too.
+
+        Of these rows it uses nothing but the vocabulary, the greatest length and the names of the
+        columns, which other rows of the task have in common with them.
+        """
+        segments, columns = taken[: len(self.segments)], taken[len(self.segments) :]
+        inputs = frame(
             segments,
             vocabulary=self._vocabulary,
             max_length=self._max_length,
             multiple_of=PAD_TO,
         )
+        width = tf.shape(inputs["input_ids"])[1]
+        for name, column in zip(self.columns, columns, strict=True):
+            inputs[name] = _padded(column, width)
+        return inputs
 
-    def labels_of(self, rows):
-        """What each output of some rows is compared with."""
-        return {name: tf.gather(values, rows) for name, values in self.labels.items()}
+    def targets(self, rows):
+        """What the outputs of some rows are compared with: (labels,) or (labels, weights)."""
+        lengths = tf.gather(tf.constant(self.lengths, tf.int32), rows)
+        width = padded_width(lengths, self._max_length, PAD_TO)
+        targets = [
+            {name: _padded(tf.gather(values, rows), width) for name, values in some.items()}
+            for some in (self.labels, self.weights)
+        ]
+        return tuple(targets) if self.weights else (targets[0],)
 
     def batch(self, rows):
-        return self.inputs(*self.take(rows)), self.labels_of(rows)
+        return self.inputs(*self.take(rows)), *self.targets(rows)
+
+
+def _ragged(value):
+    return isinstance(value, tf.RaggedTensor)
+
+
+def _padded(values, width):
+    """Ragged (B, None) -> (B, S); what is dense stays as it is."""
+    if not _ragged(values):
+        return values
+    shape = tf.stack([values.nrows(out_type=tf.int32), width])
+    return tf.ensure_shape(values.to_tensor(shape=shape), [None, None])
 
 
 def _tokenized(texts, tokenizer, max_length):

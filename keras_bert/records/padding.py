@@ -34,7 +34,7 @@ def pad_rows(rows, first_lengths, *, max_length, multiple_of=None, pad_id=0):
             width = max_length
             input_ids = rows.to_tensor(pad_id, shape=(None, width))  # (B, S)
         else:
-            width = _width(lengths, max_length, multiple_of)
+            width = padded_width(lengths, max_length, multiple_of)
             shape = tf.stack([rows.nrows(out_type=tf.int32), width])
             input_ids = tf.ensure_shape(rows.to_tensor(pad_id, shape=shape), [None, None])
     input_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
@@ -44,6 +44,12 @@ def pad_rows(rows, first_lengths, *, max_length, multiple_of=None, pad_id=0):
         "input_mask": input_mask,
         "segment_ids": input_mask - in_first,
     }
+
+
+def padded_width(lengths, max_length, multiple_of):
+    """The width S of a batch of rows of so many tokens, int32 (B,); see `pad_rows`."""
+    longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))  # a batch of no rows has a width too
+    return tf.minimum(-(-longest // multiple_of) * multiple_of, max_length)
 
 
 def pad(batch, max_length, max_predictions):
@@ -63,11 +69,6 @@ def pad(batch, max_length, max_predictions):
     if "masked_lm_positions" in batch:
         result |= _pad_predictions(batch, max_predictions)
     return result
-
-
-def _width(lengths, max_length, multiple_of):
-    longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))  # a batch of no rows has a width too
-    return tf.minimum(-(-longest // multiple_of) * multiple_of, max_length)
 
 
 def _pad_predictions(batch, max_predictions):

@@ -1,6 +1,7 @@
 """What every task that reads labelled files is made with."""
 
 import dataclasses
+import typing
 
 from keras_bert.settings import Settings, setting
 
@@ -12,8 +13,12 @@ class TaskSettings(Settings):
     """Settings of a kind of task, beside those of the run that trains it.
 
     What is `stored` is kept in the model folder and is an attribute of the task by the same name;
-    what `reads` tells how a file is read.
+    what `reads` tells how a file is read. GIVEN are the names of what an example consists of where
+    somebody writes it down instead of a file; the task's `read` takes a sequence of texts, or where
+    there are several names of tuples.
     """
+
+    GIVEN: typing.ClassVar[tuple] = ("text",)
 
     max_length: int | None = setting(
         None,

@@ -232,7 +232,7 @@ class Task(keras.Model):
         return {"labels": list(self.labels)} if self.LEAST_LABELS else {}
 
     def features(self, examples, *, max_length=None, labelled=False):
-        """`TokenizedExamples`: the rows of some examples.
+        """`TokenizedExamples`: the rows of some examples, one or several each.
 
         Args:
             examples: a list of examples.
@@ -244,14 +244,23 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def decode(self, outputs, examples):
-        """The answers: one JSON-like dictionary an example.
+    def decode(self, outputs, rows):
+        """The answers: one JSON-like dictionary an example of `rows.examples`.
 
         Args:
-            outputs: float32 arrays by the name of the output, a row an example.
-            examples: the list of examples.
+            outputs: float32 by the name of the output, in the order of the rows: an array, or where
+                there is an axis of no fixed size beside the rows, a list of arrays, one a row with
+                the padding of its batch.
+            rows: what `features` gave.
         """
         raise NotImplementedError
+
+    def tune(self, outputs, rows):
+        """Settles what is best set when training is over, such as a threshold.
+
+        Sets stored settings of the task; called with what the model that is kept says of the dev
+        rows. As `decode`.
+        """
 
     def measure(self, answers, examples):
         """The official figures over all answers, as JSON can hold them.
@@ -259,6 +268,10 @@ class Task(keras.Model):
         Raises InputError for an example that cannot be measured, which is named.
         """
         raise NotImplementedError
+
+    def mistakes(self, answers, examples):
+        """The wrong ones among the answers: a list of (how bad it is, text for a person)."""
+        return []
 
     @staticmethod
     def describe_measures(measures):

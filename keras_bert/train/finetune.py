@@ -148,8 +148,10 @@ def _train(model, run, feed, report):
         f"Kept the model of epoch {epoch} of {settings.epochs}, the {settings.keep} one"
         f"{' on the dev data' if best_folder is not None else ''}."
     )
+    outputs = Inference(task, batch_size=settings.batch_size).outputs(feed.dev_rows)
+    task.tune(outputs, feed.dev_rows)
     save_folder(task, task.tokenizer, run.model, overwrite=True)
-    answers = Inference(task, batch_size=settings.batch_size).of_rows(feed.dev_rows)
+    answers = task.decode(outputs, feed.dev_rows)
     metrics = {
         "kept": {"which": settings.keep, "epoch": epoch, "step": kept["step"]},
         "dev": task.measure(answers, feed.dev_rows.examples),

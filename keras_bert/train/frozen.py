@@ -105,7 +105,7 @@ class FrozenRows(RowBatches):
             name: tf.ensure_shape(states, [None, None, store.shape[-1]])
             for (name, store), states in zip(self._stores.items(), found, strict=True)
         }
-        return batch, self._rows.labels_of(rows)
+        return batch, *self._rows.targets(rows)
 
     def _read(self, rows, width):
         """The features of some rows, a list of (B, S, D) in the order of names; padding is zero."""

@@ -184,6 +184,30 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert "unrecognized arguments: --label-column 1" in capsys.readouterr().err
 
 
+def test_what_is_tuned_on_the_dev_texts_is_kept(run, given):
+    scores = [
+        np.log(answer["probability"] / (1 - answer["probability"]))
+        for answer in predict(model=run[0], data=given["dev"], column=2)
+    ]
+    assert load_task(run[0] / "model").usual == pytest.approx(np.mean(scores), abs=1e-4)
+
+
+def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
+    file = tmp_path / "wrong.tsv"
+    file.write_text("no\tgreat great great\nyes\tgreat\nyes\tdull dull\nno\tfun\n")
+    answers = list(predict(model=run[0], data=file, column=2))
+    wrong = {"no: great great great": answers[0]["probability"]}
+    wrong["yes: dull dull"] = 1 - answers[2]["probability"]
+    worst = sorted(wrong, key=wrong.get, reverse=True)
+    measures = evaluate(model=run[0], data=file, column=2, errors=5)
+    assert measures.pop("mistakes") == worst
+    command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
+    assert main([*command, "--errors", "1"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == measures
+    assert worst[0] in printed.err and worst[1] not in printed.err
+
+
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["finetune", "--task", "holds-word", "--help"])

@@ -19,6 +19,7 @@ class HoldsWordSettings(TaskSettings):
     threshold: float = setting(
         0.5, help="the probability from which on it is said", above=0, below=1, stored=True
     )
+    usual: float = setting(0.5, help="the mean score of the dev texts", stored=True)
     column: int = setting(1, help="where the text stands, from 1", at_least=1, reads=True)
 
 
@@ -34,11 +35,21 @@ class HoldsWord(Task):
     FIGURE = "f1"  # one of `measure`, none of Keras's
 
     def __init__(
-        self, encoder, tokenizer=None, *, word, threshold=0.5, max_length=16, dropout=None, name="w"
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        word,
+        threshold=0.5,
+        usual=0.5,
+        max_length=16,
+        dropout=None,
+        name="w",
     ):
         self.encoder = encoder
         self.word = word
         self.threshold = threshold
+        self.usual = usual
         self.max_length = max_length
         self.dropout = keras.layers.Dropout(dropout or 0.0, name="dropout")
         self.scorer = keras.Sequential(
@@ -88,11 +99,21 @@ class HoldsWord(Task):
             raise example.error(f'the label is "{example.label}"; it should be yes or no.')
         return example.label == "yes"
 
-    def decode(self, outputs, examples):
+    def decode(self, outputs, rows):
         probabilities = 1 / (1 + np.exp(-outputs["score"][:, 0].astype(np.float64)))
         return [
             {"text": example.text, "holds": bool(p > self.threshold), "probability": float(p)}
-            for example, p in zip(examples, probabilities, strict=True)
+            for example, p in zip(rows.examples, probabilities, strict=True)
+        ]
+
+    def tune(self, outputs, rows):
+        self.usual = float(np.mean(outputs["score"]))
+
+    def mistakes(self, answers, examples):
+        return [
+            (abs(answer["probability"] - self._truth(example)), f"{example.label}: {example.text}")
+            for answer, example in zip(answers, examples, strict=True)
+            if answer["holds"] != self._truth(example)
         ]
 
     def measure(self, answers, examples):

@@ -114,9 +114,9 @@ class Classifier(Task):
             max_length=max_length or self.max_length,
         )
 
-    def decode(self, outputs, examples):
+    def decode(self, outputs, rows):
         """`text`, `label`, `score`, `expected` where it is known, and `probabilities`."""
-        return classifier_answers(outputs["logits"], examples, labels=self.labels)
+        return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
 
     def measure(self, answers, examples):
         """See `classification_metrics`."""

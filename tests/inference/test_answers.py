@@ -1,0 +1,43 @@
+"""What a model says of rows, in their order, whatever batches they were in."""
+
+import numpy as np
+import pytest
+
+from keras_bert import Tagger
+from keras_bert.errors import InputError
+from keras_bert.examples.settings import TextFileSettings
+from keras_bert.inference.answers import Inference
+from keras_bert.inference.settings import predict_settings
+from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+from keras_bert.tasks.settings import TaskSettings
+from tests.small_model import make_encoder, make_tokenizer
+
+
+def test_an_output_for_every_token_comes_a_row_at_a_time():
+    tokenizer = make_tokenizer()
+
+    tagger = Tagger(make_encoder(tokenizer), tokenizer, labels=["x", "y", "z"])
+    texts = ["a b c", "", "c c", "a a a a a a a a a", "b"]
+    rows = TokenizedExamples.of_texts(texts, [texts], labels={}, tokenizer=tokenizer, max_length=16)
+    logits = Inference(tagger, batch_size=2).outputs(rows)["logits"]
+    assert len(logits) == len(texts)
+    for number, found in enumerate(logits):
+        alone = tagger(rows.batch(np.array([number], np.int32))[0], training=False)["logits"][0]
+        length = rows.lengths[number]
+        assert found.shape[1:] == (3,) and found.dtype == np.float32
+        np.testing.assert_allclose(found[:length], alone[:length], atol=1e-5)
+
+
+class PairSettings(TextFileSettings, TaskSettings):
+    GIVEN = ("question", "context")
+
+
+def test_what_an_example_consists_of_is_given_together():
+    settings = predict_settings(PairSettings)
+    given = settings.of({"model": "m", "question": "who?", "context": ["a", "b"][:1]})
+    assert (given.question, given.context) == (["who?"], ["a"])
+    with pytest.raises(InputError, match="Give `question` and `context` equally often"):
+        settings.of({"model": "m", "question": ["who?"]})
+    for values in ({}, {"data": "f", "question": ["q"], "context": ["c"]}):
+        with pytest.raises(InputError, match="or `question` and `context`, and not both"):
+            settings.of({"model": "m", **values})
