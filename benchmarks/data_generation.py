@@ -243,6 +243,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
     from data_gen.job import Job
     from data_gen.row_builder import ROWS_AT_ONCE, RowBuilder
     from data_gen.settings import DataSettings
+    from keras_bert.records.framing import frame_rows, with_special_tokens
 
     job = Job.of_settings(
         DataSettings(
@@ -269,20 +270,17 @@ def where_time_goes(file, *, vocab, folder, splitting):
                 )
                 rng = np.random.default_rng(first)
                 chosen, labels, copies, _ = builder.choose(sentences, rng=rng, copies=1)
+                tokens = with_special_tokens(sentences.tokens, job.vocabulary)
             rows += len(copies)
             for start in range(0, len(copies), ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
                 with watch("build"):
-                    assembled = instances.assemble(
-                        tokens,
-                        [ranges[part] for ranges in chosen],
-                        cls_id=job.vocabulary.cls_id,
-                        sep_id=job.vocabulary.sep_id,
-                        max_length=LENGTH,
+                    framed = frame_rows(
+                        tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen]
                     )
                 with watch("mask"):
                     columns = instances.columns(
-                        assembled, random=labels[part], masker=builder.masker, seed=0,
+                        *framed, random=labels[part], masker=builder.masker, seed=0,
                         copies=copies[part],
                     )  # fmt: skip
                 with watch("pad"):

@@ -1,4 +1,4 @@
-"""From documents to serialized rows: split, tokenize, choose segments, assemble, mask, encode."""
+"""From documents to serialized rows: split, tokenize, choose segments, frame, mask, encode."""
 
 import hashlib
 
@@ -8,6 +8,7 @@ from data_gen import instances, segments
 from data_gen.documents import parts
 from data_gen.sentences import split_sentences
 from data_gen.statistics import Statistics
+from keras_bert.records.framing import frame_rows, with_special_tokens
 from keras_bert.text.tokenizer import Tokenizer
 
 # A text without an end of a sentence (a line of 50 MB) is tokenized in parts of so many characters.
@@ -110,23 +111,17 @@ class RowBuilder:
         if split == "train":
             statistics.unigrams = np.bincount(sentences.tokens, minlength=len(vocabulary))
         yield [], self._named(statistics, counters, split)
+        tokens = with_special_tokens(sentences.tokens, vocabulary)
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            rows = instances.assemble(
-                sentences.tokens,
-                [ranges[part] for ranges in chosen],
-                cls_id=vocabulary.cls_id,
-                sep_id=vocabulary.sep_id,
-                max_length=settings.max_length,
-            )
             columns = instances.columns(
-                rows,
+                *frame_rows(tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen]),
                 random=None if labels is None else labels[part],
                 masker=self.masker,
                 seed=settings.seed,
                 copies=numbers[part],
             )
-            yield self._encode(columns), self._count(rows, columns, split)
+            yield self._encode(columns), self._count(columns, split)
 
     def _encode(self, columns):
         if self._settings.pad:
@@ -137,13 +132,14 @@ class RowBuilder:
             )
         return self._spec.encode(columns)
 
-    def _count(self, rows, columns, split):
+    def _count(self, columns, split):
         statistics = Statistics()
-        counters = {"instances": len(rows.lengths), "tokens": int(rows.lengths.sum())}
+        _, lengths = columns["input_ids"]
+        counters = {"instances": len(lengths), "tokens": int(lengths.sum())}
         if "masked_lm_ids" in columns:
             counters["predictions"] = len(columns["masked_lm_ids"][0])
         if split == "train":
-            statistics.lengths = np.bincount(rows.lengths, minlength=self._settings.max_length + 1)
+            statistics.lengths = np.bincount(lengths, minlength=self._settings.max_length + 1)
         return self._named(statistics, counters, split)
 
     def _named(self, statistics, counters, split):

@@ -7,6 +7,7 @@ model carries it. Core TensorFlow operations only, so that any server can run it
 import tensorflow as tf
 
 from keras_bert.errors import InputError
+from keras_bert.records.framing import frame_rows, with_special_tokens
 from keras_bert.records.padding import pad_rows
 
 
@@ -27,15 +28,13 @@ def frame(segments, *, vocabulary, max_length, multiple_of=1):
             "`segments` must be one or two, and `max_length` must leave a token for each. "
             f"Received: {len(segments)} segments, max_length={max_length}"
         )
-    segments = _trim(segments, max_length - 1 - len(segments))
-    batch = segments[0].nrows(out_type=tf.int32)
-    parts = [_column(batch, vocabulary.cls_id)]
-    for segment in segments:
-        parts += [tf.cast(segment, tf.int32), _column(batch, vocabulary.sep_id)]
-    rows = tf.concat(parts, axis=1)  # ragged (B, None)
+    tokens = tf.concat([segment.values for segment in segments], axis=0)
+    rows, lengths = frame_rows(
+        with_special_tokens(tokens, vocabulary), _trimmed(segments, max_length - 1 - len(segments))
+    )
     return pad_rows(
         rows,
-        2 + segments[0].row_lengths(),  # [CLS], the first segment and its [SEP] are segment 0
+        lengths[:, 0],
         max_length=max_length,
         multiple_of=multiple_of,
         pad_id=vocabulary.pad_id,
@@ -59,23 +58,23 @@ def check_max_length(max_length, config):
         )
 
 
-def _trim(segments, budget):
-    """Cuts the ends of ragged segments so that each row has at most `budget` tokens in all."""
-    if len(segments) == 1:
-        return [segments[0][:, :budget]]
-    first, second = (segment.row_lengths() for segment in segments)
+def _trimmed(segments, budget):
+    """Where the tokens of ragged segments start, their values one after another, and how many stay.
+
+    Shapes: a pair (B,), (B,) for each segment; together at most `budget` tokens a row.
+    """
+    kept = _kept([segment.row_lengths() for segment in segments], budget)
+    starts = [segments[0].row_starts()]
+    if len(segments) == 2:
+        starts.append(segments[1].row_starts() + tf.size(segments[0].values, tf.int64))
+    return list(zip(starts, kept, strict=True))
+
+
+def _kept(lengths, budget):
+    """How many tokens of each segment, each (B,), make at most `budget` tokens in a row."""
+    if len(lengths) == 1:
+        return [tf.minimum(lengths[0], budget)]
+    first, second = lengths
     # Taking a token off the longer one, again and again, ends here (the first keeps the odd one).
     keep_first = tf.minimum(first, tf.maximum(budget - second, (budget + 1) // 2))
-    keep_second = tf.minimum(second, budget - keep_first)
-    return [_heads(segments[0], keep_first), _heads(segments[1], keep_second)]
-
-
-def _heads(rows, lengths):
-    """The first `lengths[i]` values of each ragged row i."""
-    position = tf.ragged.range(rows.row_lengths())
-    inside = position.flat_values < tf.repeat(lengths, rows.row_lengths())
-    return tf.ragged.boolean_mask(rows, rows.with_flat_values(inside))
-
-
-def _column(batch, value):
-    return tf.RaggedTensor.from_tensor(tf.fill([batch, 1], tf.constant(value, tf.int32)))
+    return [keep_first, tf.minimum(second, budget - keep_first)]
