@@ -1,25 +1,21 @@
 """Rows of TSV, JSON Lines and plain lines, each with the place where it stands.
 
-A quote is a literal character: none of these formats has quoting. A line ends at a line feed (with
-or without a carriage return before it) and nowhere else: U+2028 and the like stay in the text.
+A quote is a literal character: none of these formats has quoting.
 """
 
-import contextlib
-import sys
 from collections.abc import Iterator
 from itertools import chain, islice
-from pathlib import Path
 
 from keras_bert.errors import InputError
+from keras_bert.examples.text_file import TextFile
 from keras_bert.files import NotJson, parse_json
 from keras_bert.wording import counted
 
-STANDARD_INPUT = "-"
 # How many lines are looked at before the format and the columns are settled.
 SAMPLE_LINES = 1000
 
 
-class Table:
+class Table(TextFile):
     """One pass over the rows of a file, a pipe or standard input, told apart by content.
 
     A first line that is a JSON object makes it JSON Lines; a first line with a TAB makes it TSV;
@@ -36,10 +32,9 @@ class Table:
     """
 
     def __init__(self, path, *, sample_lines=SAMPLE_LINES):
-        self._closer = contextlib.ExitStack()
-        self.name, stream = self._open(path)
+        super().__init__(path)
         with self.closed_on_error():
-            self._begin(_decoded_lines(stream, self.name), sample_lines)
+            self._begin(self._lines(), sample_lines)
 
     def _begin(self, lines, sample_lines):
         head = []
@@ -61,33 +56,6 @@ class Table:
         """Yields (line number from 1, row); may be called once."""
         with self._closer:
             yield from chain(self.sample, self._rows)
-
-    @contextlib.contextmanager
-    def closed_on_error(self):
-        """A context that closes the file when it is left by an exception."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self._closer)
-            yield
-            stack.pop_all()
-
-    def error(self, line, message):
-        """The InputError that names this file and the line."""
-        return InputError(f"{self.name}, line {line}: {message}")
-
-    def _open(self, path):
-        if str(path) == STANDARD_INPUT:
-            return "standard input", sys.stdin.buffer
-        path = Path(path)
-        try:
-            return str(path), self._closer.enter_context(path.open("rb"))
-        except FileNotFoundError:
-            raise InputError(f"{path} does not exist; give the path of a text file.") from None
-        except IsADirectoryError:
-            raise InputError(f"{path} is a folder; give the path of a text file.") from None
-        except PermissionError:
-            raise InputError(f"{path} may not be read by this user.") from None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
 
     def _tsv_rows(self, lines):
         for number, line in lines:
@@ -132,20 +100,3 @@ def _kind(first_line):
 def _whole_lines(lines):
     for number, line in lines:
         yield number, [line]
-
-
-def _decoded_lines(stream, name):
-    """Yields (line number from 1, text without line end) of a binary stream."""
-    for number, line in enumerate(stream, start=1):
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if b"\0" in line:
-            raise InputError(f"{name}, line {number}: holds a NUL byte; this is not a text file.")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{name}, line {number}: byte {error.start + 1} is not UTF-8; "
-                "convert the file to UTF-8."
-            ) from None
-        yield number, text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,69 @@
+"""The lines of a text file, each with the place where it stands.
+
+A line ends at a line feed (with or without a carriage return before it) and nowhere else: U+2028
+and the like stay in the text.
+"""
+
+import contextlib
+import sys
+from pathlib import Path
+
+from keras_bert.errors import InputError
+
+STANDARD_INPUT = "-"
+
+
+class TextFile:
+    """A file, a pipe or standard input (`-`), opened; what reads a format is made of it.
+
+    Attributes: `name`, the path, or "standard input"; every error begins with it.
+
+    Raises:
+        InputError: the file is missing or may not be read.
+    """
+
+    def __init__(self, path):
+        self._closer = contextlib.ExitStack()
+        self.name, self._stream = self._open(path)
+
+    @contextlib.contextmanager
+    def closed_on_error(self):
+        """A context that closes the file when it is left by an exception."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._closer)
+            yield
+            stack.pop_all()
+
+    def error(self, line, message):
+        """The InputError that names this file and the line."""
+        return InputError(f"{self.name}, line {line}: {message}")
+
+    def _open(self, path):
+        if str(path) == STANDARD_INPUT:
+            return "standard input", sys.stdin.buffer
+        path = Path(path)
+        try:
+            return str(path), self._closer.enter_context(path.open("rb"))
+        except FileNotFoundError:
+            raise InputError(f"{path} does not exist; give the path of a text file.") from None
+        except IsADirectoryError:
+            raise InputError(f"{path} is a folder; give the path of a text file.") from None
+        except PermissionError:
+            raise InputError(f"{path} may not be read by this user.") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+
+    def _lines(self):
+        """Yields (line number from 1, text without line end); InputError at one that is no text."""
+        for number, line in enumerate(self._stream, start=1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if b"\0" in line:
+                raise self.error(number, "holds a NUL byte; this is not a text file.")
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise self.error(
+                    number, f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8."
+                ) from None
+            yield number, text.removesuffix("\n").removesuffix("\r")
