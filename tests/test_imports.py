@@ -53,6 +53,8 @@ LATE_IMPORTS = {
     ("tasks.task", "train.finetuning_optimizer"),
     ("tasks.classification.classifier", "input_pipeline.tokenized_examples"),
     ("tasks.classification.classifier", "tasks.classification.serving"),
+    ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
+    ("tasks.question_answering.question_answerer", "tasks.question_answering.serving"),
     ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
     ("tasks.pretraining.fill_mask", "tasks.pretraining.features"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),

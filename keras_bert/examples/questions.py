@@ -5,6 +5,8 @@ import re
 from keras_bert.errors import InputError
 from keras_bert.examples.question import GoldAnswer, Question
 
+WRONG_OFFSETS = ("move", "drop")
+
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 _IS_TEXT = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 

@@ -59,8 +59,7 @@ class TokenizedExamples(RowBatches):
         self.columns = columns or {}
         self._vocabulary = vocabulary
         self._max_length = max_length
-        tokens = sum(segment.row_lengths().numpy() for segment in segments)
-        super().__init__(np.minimum(tokens + 1 + len(segments), max_length))
+        super().__init__(np.minimum(self.row_tokens() + 1 + len(segments), max_length))
         self.example_of_row = np.arange(len(self)) if example_of_row is None else example_of_row
 
     @classmethod
@@ -74,6 +73,10 @@ class TokenizedExamples(RowBatches):
             max_length=max_length,
             **options,
         )
+
+    def row_tokens(self):
+        """int (N,): the tokens of each row, without special ones, before it is cut."""
+        return sum(segment.row_lengths().numpy() for segment in self.segments)
 
     @property
     def fingerprint(self):

@@ -31,7 +31,8 @@ KINDS = {
     ),
     "tagger": Kind(f"{_FAMILIES}.tagging.tagger:Tagger"),
     "question-answering": Kind(
-        f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer"
+        f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer",
+        settings=f"{_FAMILIES}.question_answering.settings:QuestionSettings",
     ),
 }
 

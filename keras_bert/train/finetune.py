@@ -14,7 +14,6 @@ from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.settings import takes, together
 from keras_bert.tasks import settings_class, task_class
-from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.train.best_model import best_entry
 from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
 from keras_bert.train.frozen import computed_once, freeze
@@ -67,7 +66,8 @@ def finetune(*, report=None, **settings):
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     encoder, tokenizer = start.build()
-    max_length = settings.max_length or min(MAX_LENGTH, encoder.config.max_length)
+    usual = settings_class(settings.task).MAX_LENGTH
+    max_length = settings.max_length or min(usual, encoder.config.max_length)
     check_max_length(max_length, encoder.config)
     kind = task_class(settings.task)
     train_examples, dev_examples, made_with = _read(kind, settings, report)

@@ -6,7 +6,10 @@ import pytest
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from tests.small_model import make_encoder, make_tokenizer
 
 BATCH, LENGTH, PREDICTIONS, VOCABULARY = 6, 12, 4, 40
 
@@ -147,3 +150,14 @@ def test_keras_own_file_gives_the_same_logits(pretrainer, tmp_path):
     assert loaded.masked_lm_head.token_embedding is loaded.encoder.token_embedding
     for name, logits in pretrainer.predict(inputs, verbose=0).items():
         np.testing.assert_array_equal(loaded.predict(inputs, verbose=0)[name], logits)
+
+
+@pytest.mark.parametrize("kind", [FillMask, Pretrainer])
+def test_says_plainly_what_it_has_no_reader_and_no_export_for(kind, tmp_path):
+    tokenizer = make_tokenizer()
+    task = kind(make_encoder(tokenizer), tokenizer)
+    with pytest.raises(InputError, match=rf"A {kind.__name__} reads no files; give `fit` batches"):
+        task.dataset("train.txt")
+    with pytest.raises(InputError, match=f"There is no export of the task {kind.KIND} yet."):
+        task.export(tmp_path / "served")
+    assert not (tmp_path / "served").exists()

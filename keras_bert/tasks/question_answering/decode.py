@@ -71,13 +71,73 @@ def best_spans(pieces, *, max_answer_length, count=1, may_be_none=False):
     order = _largest(sums, count)
     top = max(float(sums[order[0]]), null if may_be_none else -math.inf)
     of_none = math.exp(null - top) if may_be_none else 0.0
-    total = np.exp(sums.astype(np.float64) - top).sum() + of_none
+    total = float(np.exp(sums.astype(np.float64) - top).sum()) + of_none
     best = []
     for place in order:
         token, further = divmod(int(place), max_answer_length)
         first, logit = int(tokens[token]), float(sums[place])
         best.append(Span(first, first + further, logit, math.exp(logit - top) / total))
     return Spans(best, null - best[0].logit, of_none / total)
+
+
+def question_answers(outputs, rows, *, max_answer_length, n_best, null_threshold):
+    """A dictionary a question, as `keras-bert predict` prints it.
+
+    Args:
+        outputs: `start_logits` and `end_logits`, a list of float32 (S,) each, a row its own.
+        rows: the `QuestionRows`.
+        max_answer_length: tokens of the longest answer.
+        n_best: how many spans `n_best` names.
+        null_threshold: the null score above which the answer is none; None: there is always one.
+    """
+    rows_of = np.searchsorted(rows.windows.texts, np.arange(len(rows.examples) + 1))
+    answers = []
+    for number, example in enumerate(rows.examples):
+        spans = best_spans(
+            [_piece(outputs, rows, row) for row in range(rows_of[number], rows_of[number + 1])],
+            max_answer_length=max_answer_length,
+            count=n_best,
+            may_be_none=null_threshold is not None,
+        )
+        found = [_text_of(span, example, rows, number) for span in spans.best]
+        answers.append(_answer(example, spans, found, n_best, null_threshold))
+    return answers
+
+
+def _piece(outputs, rows, row):
+    starts, ends = outputs["start_logits"][row], outputs["end_logits"][row]
+    first = rows.piece_starts[row]
+    piece = slice(first, first + rows.windows.lengths[row])
+    return Piece(
+        int(rows.windows.firsts[row]), starts[piece], ends[piece], float(starts[0] + ends[0])
+    )
+
+
+def _text_of(span, example, rows, number):
+    start, end = rows.contexts.characters(rows.context_of[number], span.first, span.last)
+    return {
+        "answer": example.context[start:end],
+        "start": start,
+        "end": end,
+        "score": span.probability,
+    }
+
+
+def _answer(example, spans, found, n_best, null_threshold):
+    answer = {"question": example.question}
+    if example.id is not None:
+        answer = {"id": example.id, **answer}
+    is_none = null_threshold is not None and spans.null_score > null_threshold
+    if is_none or not found:
+        answer |= {"answer": "", "start": 0, "end": 0, "score": spans.null_probability}
+    else:
+        answer |= found[0]
+    answer["null_score"] = spans.null_score
+    if example.answers is not None:
+        answer["expected"] = [gold.text for gold in example.answers]
+    if n_best > 1 or null_threshold is not None:
+        answer["n_best"] = found
+    return answer
 
 
 def _sums(piece, chosen, most):

@@ -70,43 +70,56 @@ def squad_1(predictions, golds):
     return _figures(scores)
 
 
-def squad_2(predictions, golds, null_scores=None):
+def squad_2(predictions, golds):
     """The figures of version 2.0, by the names that the official program gives them.
 
     `exact`, `f1` and `total`; the same over the questions that have an answer (`HasAns_…`) and that
-    have none (`NoAns_…`), where there are any. A missing prediction counts nowhere, as there.
-
-    With `null_scores`, what could be had with the best threshold: `best_exact`, `best_f1`, and
-    `best_exact_thresh` and `best_f1_thresh`, above which a null score would mean no answer. (Where
-    no answer at all is best, the program says 0.0, which is meant for probabilities.)
+    have none (`NoAns_…`), where there are any. A missing prediction counts nowhere (the program
+    names it and then stops).
 
     Args:
         predictions: a list of texts, "" for no answer, None where one is missing.
         golds: a list of the gold answers of each question, none where it has no answer.
-        null_scores: float (N,), the higher the likelier has a question no answer.
     """
-    there = [number for number, text in enumerate(predictions) if text is not None]
-    scores = np.array([scores_of(predictions[n], golds[n]) for n in there]).reshape(-1, 2)
+    there = _given(predictions)
+    scores = _scores(predictions, golds, there)
     answerable = np.array([bool(golds[n]) for n in there], bool)
     figures = _figures(scores)
     for name, which in (("HasAns", answerable), ("NoAns", ~answerable)):
         if which.any():
             figures |= {f"{name}_{figure}": v for figure, v in _figures(scores[which]).items()}
-    if null_scores is not None:
-        answered = np.array([bool(predictions[n]) for n in there], bool)
-        nulls = np.asarray(null_scores, np.float64)[there]
-        for column, name in enumerate(("exact", "f1")):
-            best, threshold = best_threshold(
-                scores[:, column], nulls, answerable=answerable, answered=answered
-            )
-            # There, a question without an answer whose prediction is missing is right all the same.
-            missing = sum(text is None and not golds[n] for n, text in enumerate(predictions))
-            figures[f"best_{name}"] = best + (missing / len(there) if there else 0.0)
-            figures[f"best_{name}_thresh"] = threshold if threshold > -math.inf else 0.0
     return figures
 
 
-def best_threshold(scores, null_scores, *, answerable, answered):
+def best_thresholds(predictions, golds, null_scores):
+    """What version 2.0's figures could be with the best threshold, and that threshold.
+
+    `best_exact`, `best_exact_thresh`, `best_f1` and `best_f1_thresh`: a null score above the
+    threshold is to mean no answer. Where no answer at all is best, it is 0.0, as the official
+    program says, which means probabilities.
+
+    Args:
+        predictions, golds: as for `squad_2`.
+        null_scores: float (N,), the higher the likelier has a question no answer.
+    """
+    figures = {}
+    for name, (best, threshold) in _best(predictions, golds, null_scores).items():
+        figures[f"best_{name}"] = best
+        figures[f"best_{name}_thresh"] = threshold if threshold > -math.inf else 0.0
+    return figures
+
+
+def tuned_threshold(predictions, golds, null_scores):
+    """The threshold that is best for F1, as far as can be from the null scores beside it."""
+    _, threshold = _best(predictions, golds, null_scores)["f1"]
+    below = [score for score in null_scores if score <= threshold]
+    above = [score for score in null_scores if score > threshold]
+    if not below:
+        return min(above) - 1.0
+    return (max(below) + min(above)) / 2 if above else max(below) + 1.0
+
+
+def best_threshold(scores, *, null_scores, answerable, answered):
     """(the best mean score, the null score up to which questions are answered for it).
 
     Shapes: all (N,): the score of each prediction, how likely its question has no answer, whether
@@ -123,6 +136,28 @@ def best_threshold(scores, null_scores, *, answerable, answered):
     best = int(means.argmax())
     threshold = float(null_scores[order[best - 1]]) if best else -math.inf
     return float(means[best] / len(scores)), threshold
+
+
+def _best(predictions, golds, null_scores):
+    """{figure: `best_threshold`} for exact and f1."""
+    there = _given(predictions)
+    scores = _scores(predictions, golds, there)
+    facts = {
+        "null_scores": np.asarray(null_scores, np.float64)[there],
+        "answerable": np.array([bool(golds[n]) for n in there], bool),
+        "answered": np.array([bool(predictions[n]) for n in there], bool),
+    }
+    columns = enumerate(("exact", "f1"))
+    return {name: best_threshold(scores[:, column], **facts) for column, name in columns}
+
+
+def _given(predictions):
+    return [number for number, text in enumerate(predictions) if text is not None]
+
+
+def _scores(predictions, golds, numbers):
+    """(N, 2): exact and f1 of these predictions, by the rules of version 2."""
+    return np.array([scores_of(predictions[n], golds[n]) for n in numbers]).reshape(-1, 2)
 
 
 def _figures(scores):

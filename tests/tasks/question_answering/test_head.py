@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import FillMask, Pretrainer, QuestionAnswerer
-from keras_bert.errors import InputError
+from keras_bert import QuestionAnswerer
 from tests.small_model import make_encoder, make_tokenizer
 
 LENGTHS = np.array([7, 3, 5, 6])
@@ -78,16 +77,3 @@ def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
     assert type(loaded) is QuestionAnswerer and loaded.get_config() == task.get_config()
     for name, y in loaded(BATCH).items():
         np.testing.assert_allclose(y, task(BATCH)[name], atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [QuestionAnswerer, FillMask, Pretrainer])
-def test_says_plainly_that_it_has_no_export(kind, tokenizer, tmp_path):
-    task = kind(make_encoder(tokenizer), tokenizer)
-    with pytest.raises(InputError, match=f"There is no export of the task {kind.KIND} yet."):
-        task.export(tmp_path / "served")
-
-
-def test_says_plainly_that_it_reads_no_files(tokenizer):
-    task = QuestionAnswerer(make_encoder(tokenizer), tokenizer)
-    with pytest.raises(InputError, match="A QuestionAnswerer reads no files; .* start_logits"):
-        task.dataset("train.json")

@@ -1,0 +1,99 @@
+"""The best span of all windows, held against every span of every window."""
+
+import numpy as np
+import pytest
+
+from keras_bert.tasks.question_answering.decode import Piece, best_spans
+from keras_bert.tasks.question_answering.windows import most_context, windows_of
+
+RNG = np.random.default_rng(11)
+
+
+def pieces_of(length, room, stride, *, whole_numbers=False):
+    """Windows with random logits; whole numbers give many that are equal."""
+
+    def draw(size):
+        drawn = RNG.integers(-2, 3, size) if whole_numbers else RNG.normal(size=size)
+        return drawn.astype(np.float32)
+
+    windows = windows_of([length], [room], stride=stride)
+    return [
+        Piece(int(first), draw(size), draw(size), float(draw(1)[0]))
+        for first, size in zip(windows.firsts, windows.lengths, strict=True)
+    ]
+
+
+def every_span(pieces, longest):
+    """[(first, last, logit)] in order of their first and last token."""
+    chosen = most_context(
+        np.array([piece.first for piece in pieces]), np.array([len(p.starts) for p in pieces])
+    )
+    spans = []
+    for piece, where in zip(pieces, chosen, strict=True):
+        for i in range(len(piece.starts)):
+            for j in range(i, min(i + longest, len(piece.starts))):
+                if where[i]:
+                    logit = float(piece.starts[i] + piece.ends[j])
+                    spans.append((piece.first + i, piece.first + j, logit))
+    return spans
+
+
+@pytest.mark.parametrize("may_be_none", [False, True])
+@pytest.mark.parametrize("whole_numbers", [False, True])
+def test_the_best_spans_are_those_of_a_search_through_all(may_be_none, whole_numbers):
+    for _ in range(60):
+        length, room, stride, longest = (int(RNG.integers(1, high)) for high in (40, 16, 16, 8))
+        pieces = pieces_of(length, room, stride, whole_numbers=whole_numbers)
+        spans = sorted(every_span(pieces, longest), key=lambda span: -span[2])
+        null = min(piece.null for piece in pieces)
+        total = sum(np.exp(logit) for *_, logit in spans) + may_be_none * np.exp(null)
+        for count in (1, 5, 1000):
+            found = best_spans(
+                pieces, max_answer_length=longest, count=count, may_be_none=may_be_none
+            )
+            assert [(s.first, s.last, s.logit) for s in found.best] == spans[:count]
+            np.testing.assert_allclose(
+                [span.probability for span in found.best],
+                [np.exp(logit) / total for *_, logit in spans[:count]],
+                rtol=1e-6,
+            )
+            assert found.null_score == pytest.approx(null - spans[0][2])
+            assert found.null_probability == pytest.approx(may_be_none * np.exp(null) / total)
+
+
+def test_every_span_of_a_short_text_can_be_found_once():
+    pieces = pieces_of(12, 6, 2)
+    found = best_spans(pieces, max_answer_length=3, count=1000, may_be_none=True)
+    places = [(span.first, span.last) for span in found.best]
+    assert len(set(places)) == len(places)
+    assert {first for first, _ in places} == set(range(12))
+    assert sum(span.probability for span in found.best) + found.null_probability == pytest.approx(1)
+
+
+def test_no_answer_has_the_lowest_score_of_all_windows():
+    pieces = [
+        Piece(0, np.float32([0, 0]), np.float32([0, 0]), 7.0),
+        Piece(2, np.float32([0, 3]), np.float32([0, 1]), -2.0),
+    ]
+    found = best_spans(pieces, max_answer_length=2, may_be_none=True)
+    assert (found.best[0].first, found.best[0].last, found.null_score) == (3, 3, -6.0)
+
+
+def test_an_answer_ends_in_its_own_window_and_within_the_longest_length():
+    low, high = np.float32(-9), np.float32(9)
+    starts, ends = np.float32([high, low, low, low]), np.float32([low, low, 1, high])
+    one = Piece(0, starts, ends, 0.0)
+    assert best_spans([one], max_answer_length=4).best[0][:2] == (0, 3)
+    assert best_spans([one], max_answer_length=3).best[0][:2] == (0, 2)
+
+
+def test_a_text_without_a_token_has_no_span():
+    nothing = Piece(0, np.float32([]), np.float32([]), 2.0)
+    assert best_spans([nothing], max_answer_length=3, count=4) == ([], 0.0, 0.0)
+    assert best_spans([nothing], max_answer_length=3, may_be_none=True) == ([], 0.0, 1.0)
+
+
+def test_large_logits_do_not_overflow():
+    large = Piece(0, np.float32([4e4, -4e4]), np.float32([4e4, -4e4]), -4e4)
+    found = best_spans([large], max_answer_length=2, may_be_none=True)
+    assert found.best[0].probability == 1.0 and found.null_probability == 0.0

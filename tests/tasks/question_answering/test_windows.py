@@ -1,0 +1,95 @@
+"""Windows of long texts: every law of them, and who has the most context, by brute force."""
+
+import numpy as np
+import pytest
+
+from keras_bert.tasks.question_answering.windows import (
+    most_context,
+    places_in,
+    question_limit,
+    windows_of,
+)
+
+RNG = np.random.default_rng(3)
+CASES = [
+    tuple(int(RNG.integers(low, 60)) for low in (0, 1, 1))  # tokens, room, stride
+    for _ in range(200)
+]
+
+
+def one_text(length, room, stride):
+    windows = windows_of([length], [room], stride=stride)
+    return list(zip(windows.firsts.tolist(), windows.lengths.tolist(), strict=True))
+
+
+def google_bert_spans(length, room, stride):
+    """`doc_spans` as google-research/bert's program is described to make them."""
+    spans, first = [], 0
+    while first < length:
+        spans.append((first, min(length - first, room)))
+        if first + spans[-1][1] == length:
+            break
+        first += min(spans[-1][1], stride)
+    return spans
+
+
+@pytest.mark.parametrize("case", [(10, 4, 2), (10, 4, 9), (4, 4, 1), (5, 4, 4), (1, 1, 1)])
+def test_windows_by_hand(case):
+    expected = {
+        (10, 4, 2): [(0, 4), (2, 4), (4, 4), (6, 4)],
+        (10, 4, 9): [(0, 4), (4, 4), (8, 2)],  # no token is left out between two windows
+        (4, 4, 1): [(0, 4)],
+        (5, 4, 4): [(0, 4), (4, 1)],
+        (1, 1, 1): [(0, 1)],
+    }
+    assert one_text(*case) == expected[case]
+
+
+def test_windows_are_those_of_google_bert():
+    for case in CASES:
+        assert one_text(*case) == (google_bert_spans(*case) or [(0, 0)])
+
+
+def test_all_texts_together_have_the_windows_of_each_alone():
+    lengths, rooms, _ = np.array(CASES).T
+    windows = windows_of(lengths, rooms, stride=7)
+    assert windows.texts.tolist() == sorted(windows.texts.tolist())
+    for number, (length, room) in enumerate(zip(lengths, rooms, strict=True)):
+        of_text = windows.texts == number
+        found = zip(windows.firsts[of_text], windows.lengths[of_text], strict=True)
+        assert [(int(f), int(n)) for f, n in found] == one_text(length, room, 7)
+        covered = set()
+        for first, size in one_text(length, room, 7):
+            assert size <= room
+            covered |= set(range(first, first + size))
+        assert covered == set(range(length))
+
+
+def test_most_context_is_googles_rule_for_every_token():
+    for length, room, stride in CASES:
+        spans = one_text(length, room, stride)
+        chosen = most_context(*(np.array(x) for x in zip(*spans, strict=True)))
+        for token in range(length):
+            scores = []
+            for first, size in spans:
+                left, right = token - first, first + size - 1 - token
+                inside = left >= 0 and right >= 0
+                scores.append(min(left, right) + 0.01 * size if inside else -np.inf)
+            owner = int(np.argmax(scores))  # the first of equal ones
+            assert [
+                window
+                for window, (first, size) in enumerate(spans)
+                if first <= token < first + size and chosen[window][token - first]
+            ] == [owner]
+
+
+def test_an_answer_is_in_a_window_that_holds_all_of_it():
+    windows = windows_of([10, 3], [4, 4], stride=2)
+    inside, places = places_in(windows, np.array([[5, 6], [-1, -1]]))
+    assert inside.tolist() == [False, False, True, False, False]  # (0-3), (2-5), (4-7), (6-9)
+    assert places[2].tolist() == [1, 2]
+
+
+def test_a_question_leaves_half_of_a_row_for_the_text():
+    assert question_limit(384, 64) == 64
+    assert [question_limit(length, 64) for length in (5, 6, 24, 131)] == [1, 1, 10, 64]
