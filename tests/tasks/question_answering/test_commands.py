@@ -1,0 +1,293 @@
+"""Question answering from files to answers: training, figures, commands and serving."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import QuestionAnswerer
+from keras_bert.checkpoints import load_task
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.inference.answers import Inference
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.train.finetune import finetune
+from tests.small_model import make_encoder, make_tokenizer
+
+KINDS = {
+    "town": ["rome", "paris", "oslo", "bonn"],
+    "colour": ["red", "green", "blue", "white"],
+    "animal": ["cat", "dog", "cow", "hen"],
+}
+FILLERS = ["there", "is", "and", "so", "it", "goes"]
+WORDS = [*KINDS, *(word for words in KINDS.values() for word in words), *FILLERS, "which"]
+
+
+def paragraph(rng):
+    """A text with a word each of some kinds, and a question after one of all kinds."""
+    kinds = rng.permutation(list(KINDS))[: rng.integers(1, 4)]
+    words = {kind: str(rng.choice(KINDS[kind])) for kind in kinds}
+    context = " ".join(rng.permutation([*words.values(), *rng.choice(FILLERS, 7)]))
+    asked = str(rng.choice(list(KINDS)))
+    answers = []
+    if asked in words:
+        answers = [{"text": words[asked], "answer_start": context.index(words[asked])}]
+    question = {"id": f"{rng.integers(2**40)}", "question": f"which {asked}"}
+    return {"context": context, "qas": [{**question, "answers": answers}]}
+
+
+def write(path, seed, count):
+    rng = np.random.default_rng(seed)
+    data = [{"paragraphs": [paragraph(rng) for _ in range(count)]}]
+    path.write_text(json.dumps({"version": "v2.0", "data": data}))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people")
+    tokenizer = make_tokenizer(WORDS)
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    config = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 40,
+        "initializer_range": 0.2,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    return {
+        "task": "question-answering",
+        "train": write(folder / "train.json", 1, 800),
+        "dev": write(folder / "dev.json", 2, 60),
+        "architecture": str(folder / "config.json"),
+        "vocab": str(folder / "vocab.txt"),
+        "max_length": 13,  # two windows for many paragraphs
+        "max_answer_length": 3,
+        "batch_size": 32,
+        "epochs": 3,
+        "learning_rate": 0.01,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(given, tmp_path_factory):
+    output = tmp_path_factory.mktemp("questions") / "run"
+    lines = []
+    metrics = finetune(**given, output=output, report=lines.append)
+    return output, metrics, lines
+
+
+def test_it_learns_and_tunes_the_threshold(run):
+    output, metrics, lines = run
+    assert any(" training questions (" in line and "dev questions (" in line for line in lines)
+    dev = metrics["dev"]
+    assert dev["total"] == 60 and 0 < dev["NoAns_total"] < 60
+    assert dev["f1"] > 0.5 and dev["f1"] >= dev["NoAns_total"] / 60
+    # The threshold is the best one, and the answers obey it.
+    assert dev["f1"] == pytest.approx(dev["best_f1"])
+    task = load_task(output / "model")
+    assert isinstance(task.null_threshold, float)
+    assert (task.max_length, task.max_answer_length, task.stride) == (13, 3, None)
+
+
+def test_evaluate_and_predict_by_call_and_command(run, given, capsys):
+    output, metrics, _ = run
+    assert evaluate(model=output, data=given["dev"]) == pytest.approx(metrics["dev"])
+    model = ["--model", str(output)]
+    assert main(["evaluate", *model, "--data", given["dev"], "--errors", "2"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == pytest.approx(metrics["dev"])
+    asked = ("which Town?", "There is a GREEN cat, and so it goes: Rome!")
+    (answer,) = predict(model=output, data=[asked])
+    assert asked[1][answer["start"] : answer["end"]] == answer["answer"]
+    flags = ["--question", asked[0], "--context", asked[1]]
+    assert main(["predict", *model, *flags]) == 0
+    assert json.loads(capsys.readouterr().out) == answer
+    answers = list(predict(model=output, data=given["dev"]))
+    assert len(answers) == 60 and set(answers[0]) == {
+        *("id", "question", "answer", "start", "end", "score", "null_score", "expected", "n_best")
+    }
+
+
+def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["finetune", "--task", "question-answering", "--help"])
+    shown = capsys.readouterr().out
+    for flag in ("--stride", "--n-best", "--max-question-length", "--null-threshold"):
+        assert flag in shown
+    assert "384, or all positions" in shown and "--label-column" not in shown
+
+
+def test_bad_files_are_sentences(given, tmp_path, capsys):
+    flags = {"task": "question-answering", "output": tmp_path / "run"}
+    flags |= {name: given[name] for name in ("train", "dev", "architecture", "vocab")}
+    without = tmp_path / "without.json"
+    question = {"id": "q", "question": "a"}
+    paragraphs = [{"context": "b", "qas": [question]}]
+    without.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    with pytest.raises(InputError, match='without.json, article 1, .*, id q: no "answers"'):
+        finetune(**{**flags, "train": without})
+    question["answers"] = []
+    without.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    with pytest.raises(InputError, match="without.json has no question with an answer in its"):
+        finetune(**{**flags, "train": without})
+    with pytest.raises(InputError, match="`max_length` is 4; at least 5"):
+        finetune(**{**flags, "max_length": 4})
+    command = [f"--{name}={value}" for name, value in flags.items()]
+    assert main(["finetune", *command, "--wrong-offsets", "keep"]) == 2
+    assert "--wrong-offsets is 'keep'; it should be move or drop." in capsys.readouterr().err
+
+
+HARD = [
+    ("which é town?", "Zoë and Łukasz live in 北京 😀, the ｆｕｌｌ-width ＴＯＷＮ. " * 6),
+    ("where", "in rome"),
+    ("", ""),
+    ("which animal", "there is a red dog and it goes to oslo " * 40),
+    (
+        "a question of far too many words to leave a row any room for its text " * 3,
+        "in Cafe\u0301s",
+    ),
+    ("where", " \u00a0\u200b"),
+    ("who", "naïve 👩‍👩‍👧 emoji\u0301 x"),
+]
+
+
+def random_task(**settings):
+    tokenizer = make_tokenizer(WORDS)
+    settings = {"max_length": 24, "stride": 6, "max_answer_length": 4, **settings}
+    return QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, **settings)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A task with random weights, and its export."""
+    task = random_task(null_threshold=-0.5)
+    folder = task.export(tmp_path_factory.mktemp("served"))
+    return task, tf.saved_model.load(str(folder))
+
+
+def check_served(asked, task, questions):
+    """Compares what `predict` and a serving function say."""
+    expected = list(predict(model=task, data=questions)) if questions else []
+    texts = [tf.constant([pair[part] for pair in questions], tf.string) for part in (0, 1)]
+    found = {name: x.numpy() for name, x in asked(question=texts[0], context=texts[1]).items()}
+    assert set(found) == {"answer", "start", "end", "score", "null_score"}
+    assert found["start"].shape == (len(questions),)
+    assert [text.decode() for text in found["answer"]] == [a["answer"] for a in expected]
+    for name in ("start", "end"):
+        assert found[name].tolist() == [answer[name] for answer in expected]
+    for name in ("score", "null_score"):
+        np.testing.assert_allclose(found[name], [answer[name] for answer in expected], atol=2e-5)
+    return expected
+
+
+def test_the_exported_model_answers_as_predict_does(served):
+    task, loaded = served
+    asked = loaded.signatures["serving_default"]
+    answers = check_served(asked, task, HARD)
+    assert {bool(answer["answer"]) for answer in answers} == {True, False}
+    for questions in (HARD[:1], HARD[2:3], []):
+        check_served(asked, task, questions)
+
+
+def test_serving_without_a_threshold_always_answers():
+    task = random_task()
+    answers = check_served(task.signatures()["serving_default"].function, task, HARD)
+    assert [bool(answer["answer"]) for answer in answers] == [bool(c.split()) for _, c in HARD]
+
+
+def test_examples_and_ids_are_other_ways_in(served):
+    task, loaded = served
+    question, context = HARD[0]
+    strings = {"question": question, "context": context}
+    features = {
+        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+        for name, text in strings.items()
+    }
+    example = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    by_example = loaded.signatures["examples"](examples=tf.constant([example]))
+    by_text = loaded.signatures["serving_default"](
+        **{name: tf.constant([text]) for name, text in strings.items()}
+    )
+    assert by_example["answer"].numpy() == by_text["answer"].numpy()
+    rows = task.features(list(task.read([HARD[0]], labelled=False)))
+    inputs = rows.inputs(*rows.take(tf.range(len(rows))))
+    by_ids = loaded.signatures["ids"](**inputs)
+    for name, logits in Inference(task, batch_size=64).outputs(rows).items():
+        for row, length in enumerate(rows.lengths):
+            ours = by_ids[name][row, :length]
+            np.testing.assert_allclose(ours, logits[row][:length], atol=2e-5)
+
+
+def test_a_context_a_question_is_asked_for(served):
+    _, loaded = served
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Give a context for each question"):
+        loaded.signatures["serving_default"](
+            question=tf.constant(["a", "b"]), context=tf.constant(["c"])
+        )
+
+
+def test_n_best_and_the_windows_of_another_length(served):
+    task, _ = served
+    task.n_best = 3
+    try:
+        (answer,) = predict(model=task, data=HARD[:1])
+    finally:
+        task.n_best = 1
+    best = answer["n_best"]
+    assert len(best) == 3 and best[0]["score"] >= best[1]["score"] >= best[2]["score"]
+    for piece in best:
+        assert HARD[0][1][piece["start"] : piece["end"]] == piece["answer"]
+    wide, narrow = (
+        task.features(list(task.read(HARD, labelled=False)), max_length=n) for n in (40, 12)
+    )
+    assert len(narrow) > len(wide)
+
+
+def test_settings_live_through_keras_own_file(served, tmp_path):
+    task, _ = served
+    task.save(tmp_path / "task.keras")
+    again = keras.saving.load_model(tmp_path / "task.keras")
+    assert again.get_config() == task.get_config()
+    assert (again.stride, again.null_threshold) == (6, task.null_threshold)
+
+
+def test_a_given_threshold_is_not_tuned():
+    question = {"question": "a", "context": "b c", "answers": []}
+    for given in (None, 0.5):
+        task = random_task(null_threshold=given)
+        rows = task.features(list(task.read([question])), labelled=True)
+        outputs = Inference(task, batch_size=2).outputs(rows)
+        task.tune(outputs, rows)
+        assert (task.null_threshold == 0.5) == (given is not None)
+    assert task.decode(outputs, rows)[0]["expected"] == []
+
+
+def test_mistakes_are_told_the_surest_first():
+    task = random_task()
+    examples = list(
+        task.read(
+            [
+                {
+                    "question": "which?",
+                    "context": "a cat",
+                    "answers": [{"text": "cat", "answer_start": 2}],
+                },
+                {"question": "who?", "context": "a cat", "answers": []},
+                {"question": "right?", "context": "a cat", "answers": []},
+            ]
+        )
+    )
+    answers = [{"answer": "cat", "score": 0.9}, {"answer": "a cat", "score": 0.5}]
+    answers += [{"answer": "", "score": 0.8}]
+    assert task.mistakes(answers, examples) == [
+        (0.5, 'question 2: who?\n  answered "a cat" (50.0 %), expected no answer')
+    ]
