@@ -1,0 +1,108 @@
+"""The same weights in `transformers`: the same windows, logits and best answers."""
+
+import numpy as np
+import pytest
+
+from keras_bert import QuestionAnswerer
+from keras_bert.examples.squad import open_questions
+from keras_bert.inference.answers import Inference
+from keras_bert.text.tokenizer import Tokenizer
+from tests.small_model import make_encoder
+
+MAX_LENGTH, STRIDE, LONGEST = 96, 30, 12
+
+
+@pytest.fixture(scope="module")
+def both(minilm_folder, shared_data, tmp_path_factory):
+    """(ours, theirs, their tokenizer, questions); the weights are random and large."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = Tokenizer.from_folder(minilm_folder)
+    encoder = make_encoder(tokenizer, max_position_embeddings=MAX_LENGTH, num_hidden_layers=1)
+    ours = QuestionAnswerer(
+        encoder,
+        tokenizer,
+        max_length=MAX_LENGTH,
+        stride=STRIDE,
+        max_answer_length=LONGEST,
+        n_best=3,
+    )
+    folder = tmp_path_factory.mktemp("both") / "model"
+    ours.save(folder)
+    theirs = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
+    questions = list(open_questions(shared_data / "xquad" / "en.json"))[::70]
+    with torch.no_grad():
+        yield ours, theirs, transformers.AutoTokenizer.from_pretrained(minilm_folder), questions
+
+
+def their_windows(tokenizer, theirs, example):
+    """[(offsets of the piece, its first token, start and end logits, ids of the row)]."""
+    question = tokenizer(example.question, add_special_tokens=False)["input_ids"]
+    room = MAX_LENGTH - 3 - len(question)
+    rows = tokenizer(
+        example.question,
+        example.context,
+        truncation="only_second",
+        max_length=MAX_LENGTH,
+        stride=room - STRIDE,  # theirs is what two windows have in common
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        padding=True,
+        return_tensors="pt",
+    )
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    outputs = theirs(**{name: rows[name] for name in names})
+    piece = len(question) + 2
+    for number, mask in enumerate(rows["attention_mask"].numpy()):
+        length = int(mask.sum())
+        yield (
+            rows["offset_mapping"][number].numpy()[piece : length - 1],
+            number * STRIDE,
+            outputs.start_logits[number].numpy()[:length],
+            outputs.end_logits[number].numpy()[:length],
+            rows["input_ids"][number].numpy()[:length],
+        )
+
+
+def best_by_search(windows, piece):
+    """(start, end) of the best span, looking at every one whose first token has most context."""
+    context = {}
+    for number, (offsets, first, *_) in enumerate(windows):
+        size = len(offsets)
+        for place in range(size):
+            score = min(place, size - 1 - place) + 0.01 * size
+            if first + place not in context or score > context[first + place][0]:
+                context[first + place] = (score, number)
+    best = (-np.inf, None)
+    for number, (offsets, first, starts, ends, _) in enumerate(windows):
+        for i in range(len(offsets)):
+            if context[first + i][1] != number:
+                continue
+            for j in range(i, min(i + LONGEST, len(offsets))):
+                logit = starts[piece + i] + ends[piece + j]
+                if logit > best[0]:
+                    best = (logit, (int(offsets[i][0]), int(offsets[j][1])))
+    return best[1]
+
+
+def test_windows_logits_and_answers_are_theirs(both):
+    ours, theirs, tokenizer, questions = both
+    rows = ours.features(questions)
+    outputs = Inference(ours, batch_size=16).outputs(rows)
+    answers = ours.decode(outputs, rows)
+    inputs = rows.inputs(*rows.take(np.arange(len(rows))))["input_ids"].numpy()
+    several = 0
+    for number, (example, answer) in enumerate(zip(questions, answers, strict=True)):
+        own = np.flatnonzero(rows.example_of_row == number)
+        windows = list(their_windows(tokenizer, theirs, example))
+        assert len(windows) == len(own)
+        several += len(windows) > 1
+        for row, (_, first, starts, ends, ids) in zip(own, windows, strict=True):
+            length = rows.lengths[row]
+            assert inputs[row, :length].tolist() == ids.tolist()
+            assert rows.windows.firsts[row] == first
+            np.testing.assert_allclose(outputs["start_logits"][row][:length], starts, atol=2e-5)
+            np.testing.assert_allclose(outputs["end_logits"][row][:length], ends, atol=2e-5)
+        found = best_by_search(windows, int(rows.piece_starts[own[0]]))
+        assert found == (answer["start"], answer["end"])
+    assert several > len(questions) // 2
