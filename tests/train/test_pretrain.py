@@ -1,8 +1,11 @@
 """A pre-training run as a whole: that it learns, what it leaves, and that resume is exact."""
 
+import contextlib
+import functools
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +28,6 @@ from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-SIGTERM = (signal.SIGTERM, Terminated)
 # Two evaluations, a checkpoint in the middle of an epoch of the data, and an odd number of steps.
 SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
 
@@ -109,60 +111,70 @@ def test_dropout_is_on_and_its_state_is_in_the_checkpoint(unbroken):
     assert all(state[1] == SHORT["steps"] for state in states.values())
 
 
-def test_a_run_stopped_between_checkpoints_ends_bit_for_bit_like_an_unbroken_one(
-    run, unbroken, tmp_path, monkeypatch
-):
-    class Stopped(Exception):
-        pass
+class Stopped(Exception):
+    pass
 
+
+def raise_stopped():
+    raise Stopped
+
+
+@contextlib.contextmanager
+def in_step(number, happens):
+    """While a run trains, something happens once at the end of a step."""
     original = Curve.on_train_batch_end
 
-    def stop_at_step_8(self, batch, logs=None):
+    def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
-        if int(self.model.optimizer.iterations) == 8:
-            raise Stopped
+        if int(self.model.optimizer.iterations) == number:
+            happens()
 
-    monkeypatch.setattr(Curve, "on_train_batch_end", stop_at_step_8)
-    with pytest.raises(Stopped):
-        run(tmp_path, deterministic=True)
-    monkeypatch.undo()
-    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step-000000005.safetensors"]
-    assert not (tmp_path / "model").exists() and not (tmp_path / "metrics.json").exists()
-    run(tmp_path, deterministic=True)
-    assert_same_run(tmp_path, unbroken)
-    steps = [step for step, _ in scalars(tmp_path / "logs" / "train", "masked_lm/loss")]
-    assert steps == [row["step"] for row in curve(tmp_path)[1:]]  # the steps done twice stand once
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curve, "on_train_batch_end", on_train_batch_end)
+        yield
 
 
-@pytest.mark.parametrize("number, raised", [(signal.SIGINT, KeyboardInterrupt), SIGTERM])
-def test_a_run_that_is_asked_to_stop_saves_first_and_goes_on_bit_for_bit(
-    run, unbroken, tmp_path, monkeypatch, number, raised
-):
-    original = Curve.on_train_batch_end
-
-    def ask_in_step_7(self, batch, logs=None):
-        original(self, batch, logs)
-        if int(self.model.optimizer.iterations) == 7:
-            signal.raise_signal(number)
-
-    before = signal.getsignal(number)
-    monkeypatch.setattr(Curve, "on_train_batch_end", ask_in_step_7)
-    with pytest.raises(raised, match=f"the checkpoint in {tmp_path} is of step 7, .* goes on"):
-        run(tmp_path, deterministic=True)
-    monkeypatch.undo()
-    assert signal.getsignal(number) is before
-    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step-000000007.safetensors"]
-    run(tmp_path, deterministic=True)
-    assert_same_run(tmp_path, unbroken)
-
-
-def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
+def test_a_run_that_is_killed_stopped_and_asked_to_stop_ends_bit_for_bit_like_an_unbroken_one(
     run, unbroken, data, architecture, tmp_path
 ):
+    """One run that goes on after signal 9, an exception, an interrupt and a request to end."""
+    output = tmp_path / "run"
+    kill_after_the_first_checkpoint(output, data, architecture, temporary=tmp_path / "temporary")
+    assert not list((tmp_path / "temporary").iterdir())
+    assert not (output / "metrics.json").exists()
+    with in_step(8, raise_stopped), pytest.raises(Stopped):
+        run(output, deterministic=True)
+    assert checkpoints(output) == [5]  # what is done since is done again
+    assert not (output / "model").exists() and not (output / "metrics.json").exists()
+    # Whoever asks gets a checkpoint first.
+    for step, number, raised in (
+        (7, signal.SIGINT, KeyboardInterrupt),
+        (11, signal.SIGTERM, Terminated),
+    ):
+        before = signal.getsignal(number)
+        said = f"the checkpoint in {output} is of step {step}, .* goes on"
+        ask = functools.partial(signal.raise_signal, number)
+        with in_step(step, ask), pytest.raises(raised, match=said):
+            run(output, deterministic=True)
+        assert signal.getsignal(number) is before
+        assert checkpoints(output) == [step]
+    run(output, deterministic=True)
+    assert_same_run(output, unbroken)
+    steps = [step for step, _ in scalars(output / "logs" / "train", "masked_lm/loss")]
+    assert steps == [row["step"] for row in curve(output)[1:]]  # the steps done twice stand once
+
+
+def checkpoints(output):
+    """The steps of which a run keeps a checkpoint."""
+    names = [path.name for path in (output / "checkpoints").iterdir()]
+    return [int(re.fullmatch(r"step-(\d{9})\.safetensors", name)[1]) for name in names]
+
+
+def kill_after_the_first_checkpoint(output, data, architecture, *, temporary):
     arguments = {
         "data": str(data),
         "vocab": str(data / "vocab.txt"),
-        "output": str(tmp_path / "run"),
+        "output": str(output),
         "architecture": str(architecture),
         "deterministic": True,
         **SHORT,
@@ -178,15 +190,15 @@ def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
         "curve.Curve.on_train_batch_end = crawl\n"
         "pretrain.pretrain(**json.loads(sys.argv[1]))\n"
     )
-    (tmp_path / "temporary").mkdir()
+    temporary.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(arguments)],
         cwd=REPOSITORY,
-        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    checkpoint = tmp_path / "run" / "checkpoints" / "step-000000005.safetensors"
+    checkpoint = output / "checkpoints" / "step-000000005.safetensors"
     try:
         deadline = time.monotonic() + 240
         while not checkpoint.exists():
@@ -196,10 +208,6 @@ def test_a_run_killed_with_signal_9_ends_bit_for_bit_like_an_unbroken_one(
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert not list((tmp_path / "temporary").iterdir())
-    assert not (tmp_path / "run" / "metrics.json").exists()
-    run(tmp_path / "run", deterministic=True)
-    assert_same_run(tmp_path / "run", unbroken)
 
 
 def scalars(folder, tag):
