@@ -20,7 +20,7 @@ from keras_bert.tasks.question_answering.windows import (
 
 # Texts, and characters, that are tokenized at once: the graph's cost a call is spread over them.
 _TEXTS_TOGETHER = 1000
-_CHARACTERS_TOGETHER = 1 << 22
+_CHARACTERS_TOGETHER = 1 << 20
 
 
 class Contexts(NamedTuple):

