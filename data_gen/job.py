@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data_gen.settings import DataSettings
+from data_gen.settings import PAIRED, DataSettings
 from keras_bert.errors import InputError
 from keras_bert.masking import Masker
 from keras_bert.records import compact, padded
@@ -47,7 +47,7 @@ class Job(DataSettings):
     @property
     def max_tokens(self):
         """Tokens of text in a row: what [CLS] and one or two [SEP] leave."""
-        return self.max_length - (3 if self.objective == "mlm-nsp" else 2)
+        return self.max_length - (3 if self.objective in PAIRED else 2)
 
     @property
     def spec(self):

@@ -59,8 +59,8 @@ class RowBuilder:
     def choose(self, sentences, *, rng, copies):
         """Segments of all copies of the text, in random order.
 
-        Returns ([ranges of segments (R, 2), …], next-sentence labels (R,) or None, copies (R,),
-        counters).
+        Returns ([ranges of segments (R, 2), …], labels of what the second segment is to the first
+        (R,) or None, copies (R,), counters).
         """
         settings, counters = self._settings, {}
         chosen, labels, numbers = [], [], []
@@ -68,13 +68,16 @@ class RowBuilder:
             options = dict(max_tokens=settings.max_tokens, short_rate=settings.short_rate, rng=rng)
             if settings.objective == "mlm-nsp":
                 pairs = segments.pairs(sentences, **options)
-                a, b, cut = segments.truncate(
-                    pairs.a, pairs.b, max_tokens=settings.max_tokens, rng=rng
-                )
-                chosen.append(np.concatenate([a, b], axis=1))
+                chosen.append(self._fitted(pairs, counters, rng=rng))
                 labels.append(pairs.random)
-                _add(counters, truncated_pairs=cut, random_pairs=int(pairs.random.sum()),
+                _add(counters, random_pairs=int(pairs.random.sum()),
                      random_from_same_document=pairs.same_document,
+                     sentences_without_partner=pairs.dropped)  # fmt: skip
+            elif settings.objective == "mlm-sop":
+                pairs = segments.consecutive(sentences, **options)
+                chosen.append(self._fitted(pairs, counters, rng=rng))
+                labels.append(pairs.swapped)
+                _add(counters, swapped_pairs=int(pairs.swapped.sum()),
                      sentences_without_partner=pairs.dropped)  # fmt: skip
             else:
                 chosen.append(segments.singles(sentences, **options))
@@ -87,6 +90,14 @@ class RowBuilder:
             np.concatenate(numbers)[order],
             counters,
         )
+
+    def _fitted(self, pairs, counters, *, rng):
+        """The ranges of pairs, (R, 4), cut to the length of a row."""
+        a, b, cut = segments.truncate(
+            pairs.a, pairs.b, max_tokens=self._settings.max_tokens, rng=rng
+        )
+        _add(counters, truncated_pairs=cut)
+        return np.concatenate([a, b], axis=1)
 
     def rows(self, documents, *, split):
         """Yields (list of serialized rows, `Statistics` of them) for a group of documents.

@@ -39,6 +39,20 @@ class Pairs(NamedTuple):
     dropped: int
 
 
+class Consecutive(NamedTuple):
+    """Rows of two segments that follow each other in the text.
+
+    `a` and `b` (R, 2) are the ranges of tokens as the row has them; `swapped` (R,) is 1 where the
+    first of them is the later one. `dropped` counts the sentences of a single token that stood
+    alone.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    swapped: np.ndarray
+    dropped: int
+
+
 def join(tokens, sentence_lengths, document_lengths, *, longest):
     """Makes `Sentences` of tokens (T,), their number a sentence, and the sentences a document.
 
@@ -104,6 +118,55 @@ def pairs(sentences, *, max_tokens, short_rate, rng):
             first = end
     table = np.array(rows, np.int64).reshape(-1, 5)
     return Pairs(table[:, 0:2], table[:, 2:4], table[:, 4], same_document, dropped)
+
+
+def consecutive(sentences, *, max_tokens, short_rate, rng):
+    """Pairs of consecutive segments, half of them swapped: ALBERT's (Lan et al. 2020, 3.1).
+
+    Sentences of a document are taken as `pairs` takes them, and parted after a random one of them
+    (a sentence that stands alone, in its middle). The two may be longer than `max_tokens`: see
+    `truncate`, which treats both alike.
+
+    Half of the documents are gone through from their end: the sentence that fills a row is a long
+    one more often than others, so that the length of a segment would tell its place.
+    """
+    starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
+    draw = _draws(rng).__next__
+    rows, dropped = [], 0
+    for first, stop in zip(documents, documents[1:], strict=False):
+        bounds = starts[first : stop + 1]
+        backwards = draw() < 0.5
+        if backwards:
+            bounds = [-bound for bound in reversed(bounds)]
+        for stretch in _parted(bounds, max_tokens, short_rate, draw):
+            begin, middle, end = sorted(map(abs, stretch)) if backwards else stretch
+            if middle in (begin, end):
+                dropped += 1
+            elif draw() < 0.5:
+                rows.append((middle, end, begin, middle, 1))
+            else:
+                rows.append((begin, middle, middle, end, 0))
+    table = np.array(rows, np.int64).reshape(-1, 5)
+    return Consecutive(table[:, 0:2], table[:, 2:4], table[:, 4], dropped)
+
+
+def _parted(bounds, max_tokens, short_rate, draw):
+    """Yields stretches of sentences that fill a row, (begin, where they are parted, end).
+
+    `bounds` are the begins of the sentences of a document, and the end of the last. A sentence of
+    one token that stands alone is not parted: two of the three are the same.
+    """
+    first, stop = 0, len(bounds) - 1
+    while first < stop:
+        target = max_tokens
+        if draw() < short_rate:
+            target = 2 + int(draw() * (max_tokens - 1))
+        end = bisect_left(bounds, bounds[first] + target, first + 1, stop)
+        middle = (bounds[first] + bounds[end]) // 2
+        if end > first + 1:
+            middle = bounds[first + 1 + int(draw() * (end - first - 1))]
+        yield bounds[first], middle, bounds[end]
+        first = end
 
 
 def singles(sentences, *, max_tokens, short_rate, rng):

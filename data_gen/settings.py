@@ -8,7 +8,9 @@ from data_gen.reading import Reading, bad_lines
 from keras_bert.errors import InputError
 from keras_bert.settings import Settings, setting
 
-OBJECTIVES = ("mlm-nsp", "mlm", "span")
+# Not those of keras_bert.records, which would load numpy for every command line.
+OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
+PAIRED = ("mlm-nsp", "mlm-sop")
 MAX_PREDICTIONS = 20
 _LONGEST = 1 << 16
 _CASED = "keep capitals and accents; a folder with a vocabulary says itself what it is"
@@ -53,8 +55,9 @@ class _RowSettings(_JobSettings):
     )
     objective: str = setting(
         "mlm-nsp",
-        help="masked tokens and next sentence (BERT), masked tokens alone in one segment of whole "
-        "sentences, or masked spans of words with their boundaries (SpanBERT)",
+        help="masked tokens and next sentence (BERT), masked tokens and the order of two "
+        "consecutive segments (ALBERT), masked tokens alone in one segment of whole sentences, or "
+        "masked spans of words with their boundaries (SpanBERT)",
         choices=OBJECTIVES,
     )
     masking: str = setting(
@@ -64,7 +67,7 @@ class _RowSettings(_JobSettings):
     )
     mask_unit: str | None = setting(
         None,
-        help="what is masked as one for mlm-nsp and mlm",
+        help="what is masked as one for mlm-nsp, mlm-sop and mlm",
         choices=("token", "whole-word", "span"),
         default_help='token; span for the objective "span", and only there',
     )
@@ -97,7 +100,7 @@ class _RowSettings(_JobSettings):
         None,
         help="share of rows of a random shorter length",
         unit="SHARE",
-        default_help="0.1 for mlm-nsp, else 0",
+        default_help="0.1 for mlm-nsp and mlm-sop, else 0",
         at_least=0,
         at_most=1,
     )
@@ -152,7 +155,7 @@ class DataSettings(Reading, _RowSettings):
         defaults = {
             "mask_unit": "span" if is_span else "token",
             "max_predictions": min(MAX_PREDICTIONS, self.max_length),
-            "short_rate": 0.1 if self.objective == "mlm-nsp" else 0.0,
+            "short_rate": 0.1 if self.objective in PAIRED else 0.0,
             "dupe_factor": 5 if self.masking == "static" else 1,
         }
         left_open = {n: v for n, v in defaults.items() if getattr(self, n) is None}

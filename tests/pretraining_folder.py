@@ -13,7 +13,7 @@ from keras_bert.masking import Masker, row_keys
 from keras_bert.records import compact
 from keras_bert.records.dataset_card import FORMAT_VERSION
 from keras_bert.records.folder import CARD, COMPLETED, shard_name
-from keras_bert.records.specs import SPAN_FEATURES
+from keras_bert.records.specs import PAIRED, SPAN_FEATURES
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -73,9 +73,10 @@ def _unit(objective):
 def _rows(generator, count, objective, masking):
     """`count` rows [CLS] first [SEP] second [SEP] as columns that a spec encodes.
 
-    Rows of an objective without a next sentence are [CLS] first second [SEP], one segment.
+    Rows of an objective without a next sentence are [CLS] first second [SEP], one segment. For
+    mlm-nsp half of the second segments begin anew, for mlm-sop half of the pairs are swapped.
     """
-    pairs = objective == "mlm-nsp"
+    pairs = objective in PAIRED
     first = generator.integers(4, 7, count)
     second = generator.integers(4, 7, count)
     random_next = generator.integers(0, 2, count) * pairs
@@ -86,7 +87,11 @@ def _rows(generator, count, objective, masking):
     cls, sep, words = VOCABULARY.cls_id, VOCABULARY.sep_id, len(SPECIAL_PIECES)
     for row in range(count):
         chain = begin[row] + np.arange(first[row] + second[row])
-        chain[first[row] :] += jump[row]
+        if objective == "mlm-nsp":
+            chain[first[row] :] += jump[row]
+        elif random_next[row]:  # the first segment stands behind the second in the circle
+            chain[: first[row]] += second[row]
+            chain[first[row] :] -= first[row]
         chain = words + chain % WORDS
         middle = [sep] if pairs else []
         text = [cls, *chain[: first[row]], *middle, *chain[first[row] :], sep]

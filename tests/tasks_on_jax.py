@@ -43,6 +43,9 @@ def batch(task):
         "input_mask": IS_TOKEN.astype("int32"),
         "segment_ids": np.zeros((3, 7), "int32"),
         "masked_lm_positions": np.array([[1, 2], [0, 3], [5, 1]], "int32"),
+        "span_left": np.array([[0, 0], [1, 2], [4, 0]], "int32"),
+        "span_right": np.array([[3, 3], [2, 4], [6, 2]], "int32"),
+        "span_offset": np.array([[1, 2], [1, 1], [20, 3]], "int32"),
     }
     inputs = {name: arrays[name] for name in task.input}
     symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}

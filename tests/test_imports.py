@@ -55,8 +55,7 @@ LATE_IMPORTS = {
     ("tasks.classification.classifier", "tasks.classification.serving"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.serving"),
-    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
-    ("tasks.pretraining.fill_mask", "tasks.pretraining.features"),
+    ("tasks.pretraining.pretraining_task", "tasks.pretraining.features"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 

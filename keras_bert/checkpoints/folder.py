@@ -81,12 +81,14 @@ def head_table(task, architecture, config):
 
 
 def own_tensors(task, architecture):
-    """The variables of a task's other heads, by names of ours."""
-    tensors = {}
+    """The variables of a task's other heads, by names of ours; not what the encoder has, too."""
+    tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
     for head in task.HEADS:
         if head not in architecture.heads:
             layer = getattr(task, head)
             for variable in layer.weights:
+                if id(variable) in shared:
+                    continue
                 _, _, inside = variable.path.rpartition(f"{layer.name}/")
                 tensors[f"{hugging_face.KEPT}{head}.{inside.replace('/', '.')}"] = variable
     return tensors

@@ -1,19 +1,27 @@
-"""Measure a fine-tuned model on labelled examples; the result is JSON on standard output.
+"""Measure a model; the result is JSON on standard output.
 
-How the file is read is told by flags of the model's kind of task.
+A fine-tuned model is measured on labelled examples; how the file is read is told by flags of the
+model's kind of task. A pre-trained one is measured on the held-out rows of a data folder, which has
+the flags --batch-size and --batches alone.
+
+keras-bert evaluate --model runs/spam --data dev.tsv
+keras-bert evaluate --model runs/pretrained --data data/
 """
 
 from keras_bert.cli import flags
-from keras_bert.cli.kinds import kind_given
+from keras_bert.cli.kinds import kind_given, rows_given
 from keras_bert.cli.report import report
 
-SUMMARY = "measure a fine-tuned model on labelled examples"
+SUMMARY = "measure a model on labelled examples, or on the rows of a data folder"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.inference.settings import evaluate_settings
+    from keras_bert.inference.settings import EvaluateRowsSettings, evaluate_settings
     from keras_bert.tasks import settings_class
 
+    if rows_given(argv):
+        flags.add(parser, EvaluateRowsSettings)
+        return
     flags.add(parser, evaluate_settings(settings_class(kind_given(argv, flag="--model"))))
 
 
@@ -28,4 +36,10 @@ def run(arguments):
     print(json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False))
     for mistake in mistakes:
         report(mistake)
-    report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")
+    following = f"export --model {arguments.model} --output savedmodels/NAME"
+    if rows_given(["--data", arguments.data]):
+        following = (
+            f"finetune --task classifier --model {arguments.model} --train FILE --dev FILE "
+            "--output DIR"
+        )
+    report(f"Next: keras-bert {following}")

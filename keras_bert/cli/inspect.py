@@ -15,6 +15,8 @@ SUMMARY = "show rows of pre-training data as text"
 
 _COLOURS = ("cyan", "yellow")
 _FATES = ("masked", "kept", "replaced")
+# By objective: what the second segment is to the first.
+_LABELS = {"mlm-nsp": ("is next", "random"), "mlm-sop": ("in order", "swapped")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,23 +55,22 @@ def run(arguments):
     else:
         shards = [str(path)] if path.is_file() else folder.shards(settings.split)
         for instance in read_instances(folder, shards, count=settings.count):
-            console.print(_as_text(instance), soft_wrap=not console.is_terminal)
+            text = _as_text(instance, _LABELS.get(folder.card.objective))
+            console.print(text, soft_wrap=not console.is_terminal)
             console.print()
     given = shlex.quote(folder.path)
-    if folder.card.objective != "span":
-        following = f"pretrain --data {given} --vocab {given} --architecture tiny --steps 10000"
-        console.print(f"Next: keras-bert {following} --output pretrained", soft_wrap=True)
-    elif not settings.verify:  # pretrain refuses spans as long as there is no head for them
-        console.print(f"Next: keras-bert inspect {given} --verify", soft_wrap=True)
+    following = f"pretrain --data {given} --vocab {given} --architecture tiny --steps 10000"
+    console.print(f"Next: keras-bert {following} --output pretrained", soft_wrap=True)
 
 
-def _as_text(instance):
+def _as_text(instance, labels):
+    """`labels` are the words for a second segment that is next, and for one that is not."""
     from rich.text import Text
 
     text = Text()  # without a style of its own, which all that follows would have
     text.append(f"{instance.number}", style="bold")
     if instance.is_next is not None:
-        text.append("  is next" if instance.is_next else "  random", style="bold")
+        text.append(f"  {labels[0] if instance.is_next else labels[1]}", style="bold")
     text.append("\n")
     pieces = instance.pieces
     for number, piece in enumerate(pieces):
@@ -99,8 +100,9 @@ def _verify(folder, console):
             shares = {name: counts[name] / counts["predictions"] for name in _FATES}
             fates = (f"{name} {percent(share, decimals=2)}" for name, share in shares.items())
             line += f", {counts['predictions']:,} to predict ({', '.join(fates)})"
-        if folder.card.objective == "mlm-nsp" and counts["rows"]:
-            share = percent(counts["random"] / counts["rows"], decimals=2)
-            line += f", second segment random in {share}"
+        if folder.card.has_pairs and counts["rows"]:
+            not_next = _LABELS[folder.card.objective][1]
+            share = percent(counts[not_next] / counts["rows"], decimals=2)
+            line += f", second segment {not_next} in {share}"
         console.print(line, soft_wrap=True)
     console.print("Every row obeys every law, and the counts are those of the dataset card.")

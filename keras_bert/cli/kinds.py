@@ -25,6 +25,12 @@ def kind_given(argv, *, flag):
     return kind if kind in finetuned_kinds() else _DEFAULT
 
 
+def rows_given(argv):
+    """Whether `--data` names a folder of rows, and not a file of labelled examples."""
+    data = _value_of(argv, "--data")
+    return data is not None and Path(data).is_dir()
+
+
 def kind_of(model):
     """The kind of task that a model folder, or the output of a run, is of; see `kind_given`."""
     kind = None

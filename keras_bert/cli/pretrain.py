@@ -1,7 +1,8 @@
 """Pre-train an encoder on a data folder; the same command again goes on where it was stopped.
 
-Rows of the objective mlm-nsp train masked tokens and next sentences, those of mlm masked tokens
-alone.
+Rows of the objective mlm-nsp train masked tokens and next sentences, those of mlm-sop masked tokens
+and the order of sentences, those of mlm masked tokens alone, those of span masked tokens and what
+stands beside their spans.
 
 keras-bert pretrain --data data/ --vocab vocab.txt --architecture mini --steps 5000 --output runs/a
 keras-bert pretrain --data data/ --vocab vocab.txt --model bert-base --steps 5000 --output runs/b
@@ -12,7 +13,14 @@ from keras_bert.cli import flags
 from keras_bert.cli.report import report
 from keras_bert.wording import counted, percent
 
-SUMMARY = "pre-train an encoder with masked tokens, and next sentences where the rows have them"
+SUMMARY = "pre-train an encoder with masked tokens, and what else the rows are made for"
+# Figure -> what a person calls it.
+_ACCURACIES = {
+    "masked_lm_accuracy": "masked tokens",
+    "span_boundary_accuracy": "from the boundaries of their spans",
+    "next_sentence_accuracy": "next sentences",
+    "sentence_order_accuracy": "sentence order",
+}
 
 
 def add_arguments(parser, argv):
@@ -41,13 +49,13 @@ def _described(metrics):
     ]
     if metrics["eval"]:
         start, end = metrics["eval_at_start"], metrics["eval"]
-        accuracy = f"accuracy at the end: masked tokens {percent(end['masked_lm_accuracy'])}"
-        if "next_sentence_accuracy" in end:
-            accuracy += f", next sentences {percent(end['next_sentence_accuracy'])}"
+        accuracies = (
+            f"{what} {percent(end[name])}" for name, what in _ACCURACIES.items() if name in end
+        )
         lines += [
             f"masked-token loss on the eval split: {start['masked_lm_loss']:.3f} at the start, "
             f"{end['masked_lm_loss']:.3f} at the end "
             f"(from word frequencies alone: {metrics['unigram_entropy']:.3f})",
-            accuracy,
+            f"accuracy at the end: {', '.join(accuracies)}",
         ]
     return "\n".join(lines)

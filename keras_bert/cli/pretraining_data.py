@@ -37,18 +37,15 @@ def run(arguments):
     console.print("\n".join(_summary(card)), soft_wrap=True)
     if not card.lowercase and not settings.get("cased"):
         console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
-    console.print(f"Next: {_following(settings, card)}", soft_wrap=True)
+    console.print(f"Next: {_following(settings)}", soft_wrap=True)
 
 
-def _following(settings, card):
+def _following(settings):
     output = shlex.quote(settings["output"])
-    following = f"keras-bert inspect {output}"
-    if card.objective != "span":  # which pretrain refuses as long as there is no head for it
-        following += (
-            f", or keras-bert pretrain --data {output} --architecture tiny "
-            f"--vocab {shlex.quote(settings['vocab'])} --output pretrained --steps 10000"
-        )
-    return following
+    return (
+        f"keras-bert inspect {output}, or keras-bert pretrain --data {output} --architecture tiny "
+        f"--vocab {shlex.quote(settings['vocab'])} --output pretrained --steps 10000"
+    )
 
 
 def _summary(card):

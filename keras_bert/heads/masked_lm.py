@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
+from keras_bert.heads.tied_output import tied_logits
 from keras_bert.layers.activations import activation
 from keras_bert.layers.dense import dense, logits_dtype
-from keras_bert.layers.embedding_table import embedding_table
 from keras_bert.layers.fast.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
@@ -68,9 +68,9 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, hidden, positions, training=None):
         x = at_positions(hidden, positions)  # (B * P, D)
         x = self.layer_norm(self.activation(self.dense(x), training=training))  # (B * P, D)
-        output_embedding = embedding_table(self.token_embedding, dtype=self.compute_dtype)  # (V, D)
-        x = ops.cast(x, self.compute_dtype)
-        logits = ops.matmul(x, ops.transpose(output_embedding)) + self.bias  # (B * P, V)
+        logits = tied_logits(
+            x, token_embedding=self.token_embedding, bias=self.bias, dtype=self.compute_dtype
+        )  # (B * P, V)
         return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))
 
     def compute_output_shape(self, hidden_shape, positions_shape):

@@ -2,6 +2,7 @@
 
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference, opened
+from keras_bert.inference.evaluate_rows import evaluate_rows, is_data_folder
 from keras_bert.inference.settings import EvaluateSettings, evaluate_settings
 from keras_bert.settings import reading, takes
 from keras_bert.tasks import settings_class
@@ -21,9 +22,14 @@ def evaluate(*, report=None, **settings):
     text and its label each). These are the arguments for a classifier; how the file of another kind
     of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
 
+    A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
+    and figures are those of `keras_bert.inference.evaluate_rows.evaluate_rows`.
+
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
+    if is_data_folder(settings.get("data")):
+        return evaluate_rows(report=report, **settings)
     task, settings = opened(EvaluateSettings, evaluate_settings, settings)
     columns = settings.part(reading(task.SETTINGS))
     source = task.read(settings.data, made_with=task.made_with, **columns)

@@ -61,8 +61,10 @@ def fill_mask(**settings):
     if not positions.size:
         raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
     inputs = {name: x.numpy() for name, x in inputs.items()}
-    outputs = task({**inputs, "masked_lm_positions": positions.astype(np.int32)}, training=False)
-    logits = np.asarray(outputs["masked_lm"], np.float32)[0]  # (P, V)
+    # Not the whole task: a `SpanPretrainer` would also want to know of spans.
+    hidden = task.encoder(inputs, training=False)["sequence_output"]
+    logits = task.masked_lm_head(hidden, positions.astype(np.int32), training=False)
+    logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})
     return [_best(row, vocabulary, top) for row in logits]
 

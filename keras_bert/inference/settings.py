@@ -48,6 +48,28 @@ class EvaluateSettings(AnswerSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateRowsSettings(Settings):
+    """Settings of `keras_bert.evaluate` for a pre-trained model and a data folder."""
+
+    model: object = setting(
+        help="a model folder with a masked-LM head, or the output of pretrain",
+        unit="FOLDER",
+        is_path=True,
+    )
+    data: str = setting(
+        help="the folder that keras-bert pretraining-data wrote", unit="FOLDER", is_path=True
+    )
+    batch_size: int = setting(32, help="rows at a time", unit="ROWS", at_least=1)
+    batches: int | None = setting(
+        None,
+        help="measure on the first batches of the eval split, so many",
+        unit="N",
+        default_help="on all of it",
+        at_least=1,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictSettings(AnswerSettings):
     """Settings of `keras_bert.predict`, beside those of the kind of task (`predict_settings`)."""
 

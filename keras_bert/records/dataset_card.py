@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from keras_bert.errors import InputError
 from keras_bert.masking import Masker
-from keras_bert.records.specs import compact, padded
+from keras_bert.records.specs import PAIRED, compact, padded
 
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")
@@ -49,8 +49,8 @@ class CardSettings:
 class CardSplit:
     """What a split holds: shards, rows (`instances`; of each shard, `shard_instances`), tokens.
 
-    `counters` has all else that was counted, by name: `predictions`, `random_pairs`, `documents`,
-    `bytes` … What was not counted is 0.
+    `counters` has all else that was counted, by name: `predictions`, `random_pairs` or
+    `swapped_pairs`, `documents`, `bytes` … What was not counted is 0.
     """
 
     shards: int
@@ -86,7 +86,9 @@ class CardSplit:
 class DatasetCard:
     """A dataset card; its fields are those of `dataset_card.json`, in their order there.
 
-    `rows` is the kind of the `FeatureSpec`, "compact" or "padded"; `compression` is None or "gzip".
+    `objective` also says what `next_sentence_labels` tells ("mlm-nsp": whether the second segment
+    is random; "mlm-sop": whether the two were swapped). `rows` is the kind of the `FeatureSpec`,
+    "compact" or "padded"; `compression` is None or "gzip".
     `length_histogram` (S + 1,) counts the train split's rows by their tokens. `unigram_counts`
     (V,) counts the pieces of the train split's text, each text once, and `unigram_entropy` is that
     of its ordinary tokens, in nats a token: the loss of a model that knows nothing else.
@@ -166,8 +168,8 @@ class DatasetCard:
 
     @property
     def has_pairs(self):
-        """Whether a row has two segments and a next-sentence label."""
-        return self.objective == "mlm-nsp"
+        """Whether a row has two segments and a label of what the second is to the first."""
+        return self.objective in PAIRED
 
     def masker(self, vocabulary):
         """The `Masker` that training masks these rows with; None where they are stored masked."""

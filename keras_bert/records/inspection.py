@@ -25,7 +25,10 @@ class Piece(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A row: `is_next` is None where the objective has no second segment."""
+    """A row: `is_next` tells whether the second segment stands in the text after the first.
+
+    It is None where the objective has no second segment.
+    """
 
     number: int
     shard: str

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 
 from keras_bert.records.encoding import encode_floats, encode_integers, frame
 
-OBJECTIVES = ("mlm-nsp", "mlm", "span")
+OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
+# Those whose rows have two segments and a label of what the second is to the first.
+PAIRED = ("mlm-nsp", "mlm-sop")
 MASKINGS = ("static", "dynamic")
 SPAN_FEATURES = ("span_left", "span_right", "span_offset")
 
@@ -88,18 +90,19 @@ def compact(*, objective, masking):
     """The spec of rows without padding.
 
     - `input_ids`: the tokens, [CLS] and [SEP] among them.
-    - `segment_lengths`: one number a segment (two for mlm-nsp, else one): its tokens, with the
-      special ones counted in, so that they sum to the length of the row.
+    - `segment_lengths`: one number a segment (two for mlm-nsp and mlm-sop, else one): its tokens,
+      with the special ones counted in, so that they sum to the length of the row.
     - `next_sentence_labels` (mlm-nsp): 0 where the second segment follows the first, 1 where it is
-      a random one, as in BERT.
+      a random one, as in BERT. For mlm-sop: 0 where the two stand as in the text, 1 where they were
+      swapped; ALBERT's reader takes the order from this feature, too.
     - `masked_lm_positions`, `masked_lm_ids` (static masks): where `input_ids` was changed, in
       rising order, and what stood there.
     - `span_left`, `span_right`, `span_offset` (span, static masks): for each masked position the
       positions of the tokens just outside its span, and its place in the span, from 1.
     """
     _check(objective, masking)
-    lengths = {"input_ids": None, "segment_lengths": 2 if objective == "mlm-nsp" else 1}
-    if objective == "mlm-nsp":
+    lengths = {"input_ids": None, "segment_lengths": 2 if objective in PAIRED else 1}
+    if objective in PAIRED:
         lengths["next_sentence_labels"] = 1
     if masking == "static":
         lengths |= dict.fromkeys(PREDICTION_FEATURES)
@@ -111,8 +114,8 @@ def compact(*, objective, masking):
 def padded(*, objective, max_length, max_predictions):
     """The spec of fixed-length rows with static masks: google-research/bert's seven features.
 
-    `masked_lm_weights` is 1.0 for a prediction and 0.0 for padding. Objectives without a next
-    sentence hold 0 in `next_sentence_labels`, as every reader of these rows wants the feature.
+    `masked_lm_weights` is 1.0 for a prediction and 0.0 for padding. Objectives of one segment
+    hold 0 in `next_sentence_labels`, as every reader of these rows wants the feature.
     Rows of the objective "span" have three more features of `max_predictions` values.
     """
     _check(objective, "static")

@@ -17,8 +17,9 @@ def verify(folder):
     """Reads all rows of a `DataFolder`; returns what it counted, split -> Counter.
 
     The counters are rows, tokens, predictions, masked, kept and replaced (what became of the
-    predicted tokens), random (second segments). Raises `InputError` at the first offence: with
-    file and record number where it is one row's, and with the split where it is a count's.
+    predicted tokens), random (second segments) or swapped (pairs of them). Raises `InputError` at
+    the first offence: with file and record number where it is one row's, and with the split where
+    it is a count's.
     """
     vocabulary = folder.vocabulary()
     folder.check_vocabulary(vocabulary)
@@ -27,6 +28,7 @@ def verify(folder):
 
 def _verify_split(folder, split, vocabulary):
     counts, lengths = Counter(), np.zeros(folder.card.max_length + 1, np.int64)
+    paired = "swapped" if folder.card.objective == "mlm-sop" else "random"
     for shard in folder.shards(split):
         for rows in read_rows(folder, shard):
             _Checked(rows, folder.card, vocabulary).all()
@@ -34,14 +36,14 @@ def _verify_split(folder, split, vocabulary):
             counts["tokens"] += int(rows.lengths.sum())
             lengths += np.bincount(rows.lengths, minlength=len(lengths))
             if rows.next_sentence_labels is not None:
-                counts["random"] += int(rows.next_sentence_labels.sum())
+                counts[paired] += int(rows.next_sentence_labels.sum())
             _count_fates(counts, rows, vocabulary)
     said = folder.card.splits[split]
     for name, number in (
         ("rows", said.instances),
         ("tokens", said.tokens),
         ("predictions", said.counters["predictions"]),
-        ("random", said.counters["random_pairs"]),
+        (paired, said.counters[f"{paired}_pairs"]),
     ):
         if counts[name] != number:
             raise InputError(

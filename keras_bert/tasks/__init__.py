@@ -24,7 +24,11 @@ _FAMILIES = "keras_bert.tasks"
 
 KINDS = {
     "pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:Pretrainer"),
+    "sentence-order-pretrainer": Kind(
+        f"{_FAMILIES}.pretraining.sentence_order_pretrainer:SentenceOrderPretrainer"
+    ),
     "fill-mask": Kind(f"{_FAMILIES}.pretraining.fill_mask:FillMask"),
+    "span-pretrainer": Kind(f"{_FAMILIES}.pretraining.span_pretrainer:SpanPretrainer"),
     "classifier": Kind(
         f"{_FAMILIES}.classification.classifier:Classifier",
         settings=f"{_FAMILIES}.classification.settings:ClassifierSettings",

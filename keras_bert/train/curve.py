@@ -15,7 +15,7 @@ class Curve(keras.callbacks.Callback):
 
     - `step`: optimizer steps done
     - `seconds`: since the run began, evaluations and former sessions counted in
-    - `train`: the figures over the steps since the entry before
+    - `train`: the figures over the steps since the entry before; a mean over nothing is left out
     - `eval`: the figures on held-out data, where it was evaluated after this step
     - `learning_rate`: of the next step
     - `tokens_per_second`: of training alone; None where too little was timed (a session's first
@@ -79,7 +79,7 @@ class Curve(keras.callbacks.Callback):
         step = self.plan.step_of(epoch)
         train = self._figures({k: v for k, v in logs.items() if not k.startswith("val_")})
         held_out = {k.removeprefix("val_"): v for k, v in logs.items() if k.startswith("val_")}
-        if not all(math.isfinite(value) for value in train.values()):
+        if not math.isfinite(train["loss"]):
             raise InputError(
                 f"The loss is not a number any more, from a step between {self._first_step} and "
                 f"{step} on; try a lower learning rate or a longer warm-up."
@@ -107,9 +107,14 @@ def exact_losses(logs, *, weights, penalties):
 
     Keras averages a loss over batches, whatever they hold. Where a task measures an output's
     `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
-    their sum, each times its weight, and the penalties of the layers.
+    their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
+    a mean over nothing, and left out.
     """
-    figures = {name: round(float(value), 6) for name, value in logs.items()}
+    figures = {
+        name: round(float(value), 6)
+        for name, value in logs.items()
+        if name == "loss" or name.endswith("_cross_entropy") or not math.isnan(value)
+    }
     exact = {
         name.removesuffix("_cross_entropy"): value
         for name, value in figures.items()

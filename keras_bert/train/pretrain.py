@@ -13,9 +13,15 @@ from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
 from keras_bert.settings import takes
-from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.tasks.pretraining.features import (
+    check_rows_fit,
+    evaluation_dataset,
+    training_dataset,
+)
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
+from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.train.architecture import read_architecture
@@ -27,7 +33,12 @@ from keras_bert.train.settings import PretrainSettings
 from keras_bert.train.starting_point import fingerprint_of_folder, with_pooler
 
 # The task that each objective of a data job trains.
-_TASKS = {"mlm-nsp": Pretrainer, "mlm": FillMask}
+_TASKS = {
+    "mlm-nsp": Pretrainer,
+    "mlm-sop": SentenceOrderPretrainer,
+    "mlm": FillMask,
+    "span": SpanPretrainer,
+}
 _DEFAULT_ARCHITECTURE = "tiny"
 
 
@@ -37,9 +48,11 @@ def pretrain(*, report=None, **settings):
     """Pre-trains an encoder, or goes on where a run stopped.
 
     The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
-    `Pretrainer`, whose folder is a BertForPreTraining), "mlm" masked tokens alone (a `FillMask`,
-    whose folder is a BertForMaskedLM, without a pooler where it starts from random weights; no
-    figure of next sentences is reported).
+    `Pretrainer`, whose folder is a BertForPreTraining), "mlm-sop" masked tokens and the order of
+    sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
+    `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
+    weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
+    others, too).
 
     Calling it again with the same arguments resumes a run that was killed, exactly: with
     `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
@@ -54,15 +67,16 @@ def pretrain(*, report=None, **settings):
         counted), `unigram_entropy` (nats a token: the loss of a model that knows only word
         frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats), and
         `curve` (see `keras_bert.train.curve.Curve`). `eval` figures are None without eval rows.
+        Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
+        the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
 
     Raises:
-        InputError: an argument is wrong, the rows are of an objective that cannot be trained yet,
-            or the output folder holds something else.
+        InputError: an argument is wrong, or the output folder holds something else.
     """
     settings = PretrainSettings.of(settings)
     report = report or (lambda line: None)
     folder = DataFolder.open(settings.data)
-    task_class = _task_of(folder)
+    task_class = _task_of(folder, settings)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
     folder.check_vocabulary(vocabulary)
     refuse_lost_rows(folder)
@@ -108,7 +122,7 @@ def _train(model, optimizer, run, folder, settings):
         entries = train(
             model,
             run,
-            _RowsOfFolder(folder, model.tokenizer.vocabulary, settings),
+            _RowsOfFolder(folder, model, settings),
             plan,
             task=model,
             evaluate_first=True,
@@ -121,9 +135,9 @@ def _train(model, optimizer, run, folder, settings):
 class _RowsOfFolder(Feed):
     """The rows of a data folder."""
 
-    def __init__(self, folder, vocabulary, settings):
+    def __init__(self, folder, task, settings):
         self.folder = folder
-        self.vocabulary = vocabulary
+        self.task = task
         self.settings = settings
         split = folder.card.splits["train"]
         if split.instances:
@@ -132,7 +146,8 @@ class _RowsOfFolder(Feed):
     def training(self, first_step):
         return training_dataset(
             self.folder,
-            vocabulary=self.vocabulary,
+            vocabulary=self.task.tokenizer.vocabulary,
+            task=self.task,
             batch_size=self.settings.batch_size,
             seed=self.settings.seed,
             first_step=first_step,
@@ -143,35 +158,64 @@ class _RowsOfFolder(Feed):
             return None
         return evaluation_dataset(
             self.folder,
-            vocabulary=self.vocabulary,
+            vocabulary=self.task.tokenizer.vocabulary,
+            task=self.task,
             batch_size=self.settings.batch_size,
             batches=self.settings.eval_batches,
         )
 
 
-def _task_of(folder):
+def _task_of(folder, settings):
+    """The class of task that the rows train.
+
+    Raises `InputError` for settings that are of no use to it.
+    """
     objective = folder.card.objective
-    if objective not in _TASKS:
-        # Trained without their boundaries such rows would give a model that is not SpanBERT's, and
-        # the same command would give another one once there is the head.
+    trained = _TASKS[objective]
+    if trained is SpanPretrainer and settings.span_boundary_weight == 0:
+        trained = FillMask
+    useless = ["max_span_length"] if settings.max_span_length is not None else []
+    if settings.span_boundary_weight is not None and objective != "span":
+        useless.append("span_boundary_weight")
+    if useless and trained is not SpanPretrainer:
         raise InputError(
-            f"The rows of {folder.path} were made for the objective {objective}, whose "
-            'span-boundary head is still to come; make rows with `objective="mlm"` or '
-            '`objective="mlm-nsp"` to pre-train today.'
+            f"`{useless[-1]}` is about the boundaries of spans, which this run does not train: the "
+            f"rows of {folder.path} were made for the objective {objective}"
+            f"{', and `span_boundary_weight` is 0' if objective == 'span' else ''}; leave it out."
         )
-    return _TASKS[objective]
+    return trained
+
+
+def _span_options(task_class, settings, source=None):
+    """What a `SpanPretrainer` is made with beside its encoder: what is given, or `source` has."""
+    if task_class is not SpanPretrainer:
+        return {}
+    options = {
+        name: getattr(settings, name)
+        for name in SpanSettings.defaults()
+        if getattr(settings, name) is not None
+    }
+    if isinstance(source, SpanPretrainer):
+        held = source.max_span_length
+        if options.setdefault("max_span_length", held) != held:
+            raise InputError(
+                f"`max_span_length` is {options['max_span_length']}, and the model in "
+                f"{settings.model} has {held} offsets; leave it out."
+            )
+    return options
 
 
 def _from_random_weights(settings, folder, tokenizer, task_class):
     """-> (the task, fingerprints of what its weights depend on)."""
     architecture = settings.architecture or _DEFAULT_ARCHITECTURE
     config = read_architecture(architecture, tokenizer.vocabulary)
-    _check_fits(config, folder, architecture)
+    check_rows_fit(folder, config, source=architecture)
     start = {"architecture": _fingerprint(config.to_dict())}
     if "pooled_output" not in task_class.READS:
         # Nothing would train a pooler.
         config = dataclasses.replace(config, add_pooling_layer=False)
-    return task_class(BertEncoder(config, dtype=settings.dtype), tokenizer), start
+    options = _span_options(task_class, settings)
+    return task_class(BertEncoder(config, dtype=settings.dtype), tokenizer, **options), start
 
 
 def _from_folder(settings, folder, tokenizer, task_class):
@@ -186,40 +230,23 @@ def _from_folder(settings, folder, tokenizer, task_class):
             f"The rows of {folder.path} were made with another vocabulary, or another case of it, "
             f"than the model in {path} has; make rows with the model's own."
         )
-    _check_fits(encoder.config, folder, path)
+    check_rows_fit(folder, encoder.config, source=path)
     if "pooled_output" in task_class.READS:
         encoder = with_pooler(encoder, dtype=settings.dtype)
-    task = task_class(encoder, tokenizer)
-    _take_heads(task, path)
+    source = _task_in(path)
+    task = task_class(encoder, tokenizer, **_span_options(task_class, settings, source))
+    for head in task.HEADS:
+        if source is not None and head in source.HEADS:
+            getattr(task, head).set_weights(getattr(source, head).get_weights())
     return task, {"model": fingerprint_of_folder(path)}
 
 
-def _take_heads(task, path):
-    """Gives a task the heads that the folder at `path` has of it."""
+def _task_in(path):
+    """The task in a model folder; None where it holds a bare encoder."""
     try:
-        source = load_task(path)
+        return load_task(path)
     except InputError:
-        return  # a bare encoder
-    for head in task.HEADS:
-        if head in source.HEADS:
-            getattr(task, head).set_weights(getattr(source, head).get_weights())
-
-
-def _check_fits(config, folder, source):
-    """Raises `InputError` where a model of this config cannot take the rows."""
-    longest = folder.card.max_length
-    if longest > config.max_length:
-        raise InputError(
-            f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
-            f"for {config.max_length}; make shorter rows, or give an architecture with more "
-            "positions."
-        )
-    if folder.card.objective == "mlm-nsp" and config.type_vocab_size < 2:
-        raise InputError(
-            f"The rows of {folder.path} have two segments, and {source} has type_vocab_size "
-            f'{config.type_vocab_size}; make rows with `objective="mlm"`, or give an architecture '
-            "with two types."
-        )
+        return None
 
 
 def _summary(entries, model, folder):

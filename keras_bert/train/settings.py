@@ -119,6 +119,22 @@ class PretrainSettings(RunSettings):
         default_help="on all of it",
         at_least=1,
     )
+    span_boundary_weight: float | None = setting(
+        None,
+        help="what the loss of the span-boundary head counts beside that of the masked tokens, for "
+        "rows of the objective span; 0 trains without the head",
+        unit="WEIGHT",
+        default_help="1",
+        at_least=0,
+    )
+    max_span_length: int | None = setting(
+        None,
+        help="tokens of a span, at most, that are predicted from its boundaries; those further in "
+        "are predicted in their places alone",
+        unit="TOKENS",
+        default_help="20, or that of the model",
+        at_least=1,
+    )
 
     def check(self):
         super().check()

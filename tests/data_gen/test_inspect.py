@@ -42,6 +42,7 @@ def make(corpus, files, output, **kwargs):
 SETTINGS = {
     "pairs": {},
     "padded": {"pad": True},
+    "orders": {"objective": "mlm-sop"},
     "single tokens": {"objective": "mlm"},
     "whole words": {"mask_unit": "whole-word", "objective": "mlm"},
     "spans": {"objective": "span"},
@@ -416,15 +417,21 @@ def test_the_command(folders, capsys):
 
 
 def test_the_next_command_is_one_that_takes_these_rows(folders, capsys):
-    """`pretrain` refuses rows of spans, so that nobody is sent there with them."""
-    for name, hint in (("pairs", "Next: keras-bert pretrain --data"), ("spans", "--verify")):
+    for name in ("pairs", "spans"):
         assert main(["inspect", folders[name].path, "--count", "1"]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
-        assert (
-            last.startswith("Next: ")
-            and hint in last
-            and ("pretrain -" in last) != (name == "spans")
-        )
+        assert last.startswith("Next: keras-bert pretrain --data")
+
+
+def test_the_command_says_what_the_second_segment_is(folders, capsys):
+    for name, labels in (("pairs", ("is next", "random")), ("orders", ("in order", "swapped"))):
+        assert main(["inspect", folders[name].path, "--count", "30"]) == 0
+        said = re.findall(r"^\d+  (.+)$", capsys.readouterr().out, re.MULTILINE)
+        assert len(said) == 30 and set(said) == set(labels)
+        assert main(["inspect", folders[name].path, "--verify"]) == 0
+        out = capsys.readouterr().out
+        train, _ = re.findall(rf"second segment {labels[1]} in ([\d.]+) %", out)
+        assert 35 < float(train) < 65
 
 
 def test_spans_are_seen_with_and_without_colours(folders, capsys, monkeypatch):

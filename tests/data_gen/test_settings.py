@@ -4,13 +4,14 @@ import inspect
 
 import pytest
 
+from data_gen import settings
 from data_gen.job import Job
 from data_gen.pretraining_data import make_pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.errors import InputError
 from keras_bert.masking import UNITS
-from keras_bert.records.specs import MASKINGS, OBJECTIVES
+from keras_bert.records.specs import MASKINGS, OBJECTIVES, PAIRED
 from keras_bert.settings import about
 
 GIVEN = {"input": "a.txt", "vocab": "v", "output": "o"}
@@ -23,6 +24,7 @@ def choices(name):
 
 def test_choices_are_those_that_records_and_masks_know():
     assert choices("objective") == OBJECTIVES
+    assert settings.PAIRED == PAIRED
     assert choices("masking") == MASKINGS
     assert set(choices("mask_unit")) == set(UNITS)
 
@@ -33,6 +35,7 @@ def test_choices_are_those_that_records_and_masks_know():
         ({}, ("token", 20, 0.1, 5)),
         ({"max_length": 8}, ("token", 8, 0.1, 5)),
         ({"max_length": 512, "objective": "mlm"}, ("token", 20, 0.0, 5)),
+        ({"objective": "mlm-sop"}, ("token", 20, 0.1, 5)),
         ({"objective": "span", "masking": "dynamic"}, ("span", 20, 0.0, 1)),
         ({"mask_unit": "whole-word", "dupe_factor": 2}, ("whole-word", 20, 0.1, 2)),
     ],
@@ -61,8 +64,8 @@ def test_settings_that_do_not_go_together_are_one_sentence(given, message):
 
 
 def test_a_slash_after_the_output_is_no_part_of_it(corpus):
-    settings = DataSettings.of(GIVEN | {"output": "o/"})
-    assert Job.of_settings(settings, vocabulary=corpus.vocabulary).output == "o"
+    given = DataSettings.of(GIVEN | {"output": "o/"})
+    assert Job.of_settings(given, vocabulary=corpus.vocabulary).output == "o"
 
 
 def test_one_path_is_a_list_of_one():

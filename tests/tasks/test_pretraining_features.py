@@ -29,6 +29,8 @@ from tests.pretraining_folder import (
 ROWS, EVAL_ROWS, BATCH = 100, 21, 8
 
 
+# The label of the rows with two segments.
+SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 KINDS = [(objective, masking) for objective in OBJECTIVES for masking in MASKINGS]
 
 
@@ -160,8 +162,10 @@ def test_batches_hold_what_their_objective_has_in_static_shapes(any_folder):
         assert {name: value.shape for name, value in x.items()} == rows
         assert {value.dtype for value in (*x.values(), *y.values())} == {tf.int32}
         labels = {"masked_lm": (BATCH, MAX_PREDICTIONS)}
-        if objective == "mlm-nsp":
-            labels["next_sentence"] = (BATCH,)
+        if objective in SENTENCES:
+            labels[SENTENCES[objective]] = (BATCH,)
+        elif objective == "span":
+            labels["span_boundary"] = (BATCH, MAX_PREDICTIONS)
         for part in (y, weights):
             assert {name: value.shape for name, value in part.items()} == labels
         assert {value.dtype for value in weights.values()} == {tf.float32}
@@ -172,8 +176,8 @@ def test_evaluation_counts_every_row_once_and_what_fills_up_the_last_batch_not(a
     assert len(batches) == 3
     counts = np.concatenate([batch["w/masked_lm"].sum(axis=1) for batch in batches])
     np.testing.assert_array_equal(counts > 0, np.arange(24) < EVAL_ROWS)
-    if any_folder.card.objective == "mlm-nsp":
-        weights = np.concatenate([batch["w/next_sentence"] for batch in batches])
+    if sentences := SENTENCES.get(any_folder.card.objective):
+        weights = np.concatenate([batch[f"w/{sentences}"] for batch in batches])
         np.testing.assert_array_equal(weights, np.arange(24) < EVAL_ROWS)
     assert_same(evaluate(any_folder), batches)
     assert_same(evaluate(any_folder, batches=2), batches[:2])

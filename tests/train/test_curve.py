@@ -1,5 +1,7 @@
 """What an entry of the curve says: exact losses, their weighted sum, and groups in TensorBoard."""
 
+import math
+
 import pytest
 
 from keras_bert.train.curve import exact_losses
@@ -22,6 +24,14 @@ def test_the_total_has_the_weights_of_the_losses_and_the_penalties():
         "a_accuracy": 0.5,
     }
     assert exact_losses(logs, weights={}, penalties=0)["loss"] == 8.0
+
+
+def test_a_mean_over_nothing_is_left_out_and_a_loss_that_is_no_number_is_not():
+    nan = float("nan")
+    logs = {"a_cross_entropy": 1.0, "a_part_accuracy": nan, "loss": 1.0}
+    assert exact_losses(logs, weights={}, penalties=0) == {"a_loss": 1.0, "loss": 1.0}
+    found = exact_losses({**logs, "a_cross_entropy": nan}, weights={}, penalties=0)
+    assert math.isnan(found["a_loss"]) and math.isnan(found["loss"])
 
 
 def test_where_nothing_is_exact_keras_is_believed():

@@ -4,8 +4,11 @@ B rows, S length, P predictions; a batch is (x, y, sample_weight), dictionaries 
 
 - x: `input_ids`, `input_mask`, `segment_ids` (B, S), `masked_lm_positions` (B, P), and for the
   objective "span" `span_left`, `span_right`, `span_offset` (B, P), all int32; padding is 0
-- y: `masked_lm` (B, P), and for "mlm-nsp" `next_sentence` (B,), int32
+- y: `masked_lm` (B, P), for "mlm-nsp" `next_sentence` (B,), for "mlm-sop" `sentence_order` (B,),
+  and for "span" `span_boundary` (B, P), the same tokens again; int32
 - sample_weight: for each of y a float32 of its shape, 1 where it counts and 0 at padding
+
+A task gets of these what it has inputs and outputs for.
 
 The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
 (k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
@@ -35,7 +38,11 @@ _SHARDS_AT_ONCE = 16
 _ROWS_OF_A_SHARD = 64  # at a time: single strings cost more to pass on than to read
 
 
-def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
+# What the label of a row with two segments tells.
+_SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
+
+
+def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0, task=None):
     """Returns the endless batches of the train split, from that of step `first_step` (from 0) on.
 
     Args:
@@ -45,12 +52,13 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
         seed: the order of the rows, and dynamic masks, depend on it and on the epoch, and on
             nothing else.
         first_step: how many batches to skip.
+        task: the pre-training task that takes the batches; None gives all that the rows have.
 
     Returns:
         A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes.
 
     Raises:
-        InputError: the split has no rows.
+        InputError: the split has no rows, or not what the task learns from.
     """
     rows = folder.card.splits["train"].instances
     if not rows:
@@ -64,7 +72,7 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
 
     dataset = tf.data.Dataset.counter(first_epoch).flat_map(rows_of_epoch)
     dataset = dataset.rebatch(batch_size, drop_remainder=True)
-    read = _Reader(folder, vocabulary, seed=seed)
+    read = _Reader(folder, vocabulary, seed=seed, task=task)
     dataset = dataset.map(
         lambda serialized, epochs: read(serialized, epochs, tf.ones([batch_size])),
         num_parallel_calls=PARALLEL_CALLS,
@@ -72,11 +80,12 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0):
     return settled(dataset).prefetch(PREFETCHED)
 
 
-def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None):
+def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=None):
     """Returns the batches of the eval split, every row once and always in the same order.
 
     The last batch is filled up with rows of weight 0, so that shapes are static. `batches` bounds
-    their number (None: the whole split). An empty split gives an empty dataset.
+    their number (None: the whole split). An empty split gives an empty dataset. `task` is as in
+    `training_dataset`.
     """
 
     def fill_up(serialized):
@@ -90,7 +99,7 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None):
         count = min(count, batches)
     dataset = tf.data.TFRecordDataset(folder.shards("eval"), folder.compression)
     dataset = dataset.batch(batch_size).take(count).map(fill_up)
-    read = _Reader(folder, vocabulary, seed=folder.card.seed)
+    read = _Reader(folder, vocabulary, seed=folder.card.seed, task=task)
     dataset = dataset.map(
         lambda serialized, weights: read(serialized, tf.zeros([batch_size], tf.int64), weights),
         num_parallel_calls=PARALLEL_CALLS,
@@ -98,6 +107,44 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None):
     # Else Keras does not know the end, and warns when it comes.
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
     return settled(dataset).prefetch(PREFETCHED)
+
+
+def labels_of(folder):
+    """The names of what the rows of a `DataFolder` have labels for."""
+    objective = folder.card.objective
+    names = ["masked_lm"]
+    if objective in _SENTENCES:
+        names.append(_SENTENCES[objective])
+    if objective == "span":
+        names.append("span_boundary")
+    return names
+
+
+def check_labels(folder, task):
+    """Raises `InputError` where a task learns what the rows of a folder have no labels for."""
+    missing = [name for name in task.output if name not in labels_of(folder)]
+    if missing:
+        raise InputError(
+            f"The rows of {folder.path} were made for the objective {folder.card.objective}; a "
+            f"{type(task).__name__} needs {missing[0].replace('_', '-')} labels, too."
+        )
+
+
+def check_rows_fit(folder, config, *, source):
+    """Raises `InputError` where a model of `config`, which came from `source`, is too small."""
+    longest = folder.card.max_length
+    if longest > config.max_length:
+        raise InputError(
+            f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
+            f"for {config.max_length}; make shorter rows, or give an architecture with more "
+            "positions."
+        )
+    if folder.card.has_pairs and config.type_vocab_size < 2:
+        raise InputError(
+            f"The rows of {folder.path} have two segments, and {source} has type_vocab_size "
+            f'{config.type_vocab_size}; make rows with `objective="mlm"`, or give an architecture '
+            "with two types."
+        )
 
 
 def pretraining_dataset(folder, *, split, **options):
@@ -133,12 +180,15 @@ def _shuffled_windows(folder, *, seed, epoch, skipped):
 class _Reader:
     """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight)."""
 
-    def __init__(self, folder, vocabulary, *, seed):
+    def __init__(self, folder, vocabulary, *, seed, task):
         card = folder.card
+        self.task = task
+        if task is not None:
+            check_labels(folder, task)
         self.spec = folder.spec
         self.max_length = card.max_length
         self.max_predictions = card.max_predictions
-        self.has_pairs = card.has_pairs
+        self.sentences = _SENTENCES.get(card.objective)
         self.spans = SPAN_FEATURES if card.objective == "span" else ()
         self.seed = seed
         self.masker = card.masker(vocabulary)
@@ -153,10 +203,25 @@ class _Reader:
         x = {name: batch[name] for name in names}
         y = {"masked_lm": batch["masked_lm_ids"]}
         weights = {"masked_lm": batch["masked_lm_weights"] * row_weights[:, None]}
-        if self.has_pairs:
-            y["next_sentence"] = tf.squeeze(batch["next_sentence_labels"], axis=1)
-            weights["next_sentence"] = row_weights
-        return x, y, weights
+        if self.sentences:
+            y[self.sentences] = tf.squeeze(batch["next_sentence_labels"], axis=1)
+            weights[self.sentences] = row_weights
+        if self.spans:
+            y["span_boundary"], weights["span_boundary"] = y["masked_lm"], weights["masked_lm"]
+        return self._for_task(x, y, weights)
+
+    def _for_task(self, x, y, weights):
+        """What the task has inputs and outputs for."""
+        if self.task is None:
+            return x, y, weights
+        if "span_boundary" in self.task.output:
+            # Where a token stands further in, there is no embedding of its offset.
+            near = tf.cast(x["span_offset"] <= self.task.max_span_length, tf.float32)
+            weights["span_boundary"] *= near
+        return (
+            {name: x[name] for name in self.task.input},
+            *({name: part[name] for name in self.task.output} for part in (y, weights)),
+        )
 
     def _mask_in_graph(self, batch, epochs):
         predictions = ("masked_lm_positions", "masked_lm_ids", *self.spans)

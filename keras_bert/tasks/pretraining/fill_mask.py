@@ -3,11 +3,11 @@
 import keras
 
 from keras_bert.heads.masked_lm import masked_lm_head, masked_lm_inputs
-from keras_bert.tasks.task import Task
+from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class FillMask(Task):
+class FillMask(PretrainingTask):
     """An encoder with the masked-LM head, tied to its token embedding.
 
     Takes the encoder's dictionary and `masked_lm_positions` (B, P) int32, and gives the logits
@@ -39,36 +39,6 @@ class FillMask(Task):
     def connect(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
         return {"masked_lm": self.masked_lm_head(encoded["sequence_output"], positions)}
-
-    def default_losses(self):
-        """Cross-entropy in nats; the mean over predictions that count."""
-        return {
-            "masked_lm": keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-        }
-
-    def default_metrics(self):
-        """`masked_lm_accuracy`, and `masked_lm_cross_entropy` in nats, over what counts.
-
-        The names are those of the same figures of a `Pretrainer`: Keras puts the name of the
-        output before a metric's only where there are several outputs.
-        """
-        return {
-            "masked_lm": [
-                keras.metrics.SparseCategoricalAccuracy(name="masked_lm_accuracy"),
-                keras.metrics.SparseCategoricalCrossentropy(
-                    from_logits=True, name="masked_lm_cross_entropy"
-                ),
-            ]
-        }
-
-    def dataset(self, data, *, split="train", **options):
-        """Returns the batches of a `DataFolder` (see `keras_bert.tasks.pretraining.features`)."""
-        from keras_bert.tasks.pretraining.features import pretraining_dataset
-
-        vocabulary = self.tokenizer.vocabulary
-        return pretraining_dataset(data, split=split, vocabulary=vocabulary, **options)
 
     def fill(self, text, *, top=5):
         """The candidates at each [MASK] of a text (see `keras_bert.inference.fill_mask`)."""

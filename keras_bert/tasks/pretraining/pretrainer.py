@@ -4,11 +4,11 @@ import keras
 
 from keras_bert.heads.masked_lm import masked_lm_head, masked_lm_inputs
 from keras_bert.heads.next_sentence import NextSentenceHead
-from keras_bert.tasks.task import Task
+from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Pretrainer(Task):
+class Pretrainer(PretrainingTask):
     """An encoder with the masked-LM head, tied to its token embedding, and the next-sentence head.
 
     Takes the encoder's dictionary and `masked_lm_positions` (B, P) int32, and gives (B batch,
@@ -25,6 +25,9 @@ class Pretrainer(Task):
         encoder: a `BertEncoder` with a pooler.
         tokenizer: the `Tokenizer` of its vocabulary, or None (needed only to save a model folder).
 
+    Class attributes, beside those of `PretrainingTask`:
+        SENTENCES: the name of the output that tells what the second segment is to the first.
+
     Raises:
         ValueError: the encoder has no pooler.
     """
@@ -33,6 +36,7 @@ class Pretrainer(Task):
     ARCHITECTURE = "BertForPreTraining"
     READS = ("sequence_output", "pooled_output", "masked_lm_positions")
     HEADS = ("masked_lm_head", "next_sentence_head")
+    SENTENCES = "next_sentence"
     SHOWN = {
         "masked_lm_loss": "masked-token loss",
         "masked_lm_accuracy": "accuracy",
@@ -58,36 +62,5 @@ class Pretrainer(Task):
         positions = inputs["masked_lm_positions"]  # (B, P)
         return {
             "masked_lm": self.masked_lm_head(encoded["sequence_output"], positions),
-            "next_sentence": self.next_sentence_head(encoded["pooled_output"]),
+            self.SENTENCES: self.next_sentence_head(encoded["pooled_output"]),
         }
-
-    def default_losses(self):
-        """Cross-entropy in nats; the mean over predictions and rows that count."""
-        return {name: _cross_entropy() for name in ("masked_lm", "next_sentence")}
-
-    def default_metrics(self):
-        """For both outputs `accuracy`, and `cross_entropy` in nats.
-
-        The loss that Keras reports is the mean of the batches' means; this cross-entropy is the
-        mean over all predictions, also where batches differ in how many they have.
-        """
-        return {
-            name: [
-                keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
-                keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name="cross_entropy"),
-            ]
-            for name in ("masked_lm", "next_sentence")
-        }
-
-    def dataset(self, data, *, split="train", **options):
-        """Returns the batches of a `DataFolder` (see `keras_bert.tasks.pretraining.features`)."""
-        from keras_bert.tasks.pretraining.features import pretraining_dataset
-
-        vocabulary = self.tokenizer.vocabulary
-        return pretraining_dataset(data, split=split, vocabulary=vocabulary, **options)
-
-
-def _cross_entropy():
-    return keras.losses.SparseCategoricalCrossentropy(
-        from_logits=True, reduction="mean_with_sample_weight"
-    )

@@ -1,0 +1,155 @@
+"""Span-boundary head (SpanBERT, Joshi et al. 2020, section 3.2)."""
+
+import keras
+from keras import ops
+
+from keras_bert.heads.tied_output import tied_logits
+from keras_bert.layers.activations import activation
+from keras_bert.layers.dense import dense, initializer, logits_dtype
+from keras_bert.layers.fast.rows import at_positions
+from keras_bert.layers.layer_norm import LayerNorm
+
+# Of the embedding of an offset, whatever the model's own width, as in the paper's program.
+OFFSET_WIDTH = 200
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SpanBoundary(keras.layers.Layer):
+    """Predicts each masked token from what stands beside its span, and from its place in it.
+
+    What the encoder says of the tokens just left and right of the span and an embedding of the
+    token's offset go side by side through two layers, each dense, activation and LayerNorm, onto
+    the encoder's token embedding, shared, with a bias (V,) of its own. What the encoder says of the
+    masked tokens themselves is not read.
+
+    Shapes: hidden (B, S, D), and of each prediction the positions `left` and `right` and the
+    `offset` in the span, from 1, (B, P) int each -> logits (B, P, V), float32 at least.
+
+    As in the authors' program (facebookresearch/SpanBERT, `BertPairTargetPredictionHead`): the last
+    block's outputs are read, both layers are D wide, and an offset's embedding has its own width.
+
+    Args:
+        token_embedding: the encoder's `keras.layers.Embedding` (V, D).
+        max_span_length: offsets that have an embedding. A larger one has that of the last: such
+            tokens are to be given no weight in the loss.
+        offset_width: numbers of an offset's embedding.
+        hidden_act: activation, by Hugging Face's name.
+        layer_norm_eps: epsilon of the LayerNorms.
+        initializer_range: standard deviation of new weights.
+        dtype: the encoder's policy; None is Keras's own setting.
+    """
+
+    def __init__(
+        self,
+        *,
+        token_embedding,
+        max_span_length,
+        offset_width,
+        hidden_act,
+        layer_norm_eps,
+        initializer_range,
+        dtype=None,
+        **kwargs,
+    ):
+        self.parts_policy = keras.dtype_policies.get(dtype)
+        super().__init__(dtype=logits_dtype(self.parts_policy), autocast=False, **kwargs)
+        self.token_embedding = token_embedding
+        self.settings = {
+            "max_span_length": max_span_length,
+            "offset_width": offset_width,
+            "hidden_act": hidden_act,
+            "layer_norm_eps": layer_norm_eps,
+            "initializer_range": initializer_range,
+        }
+        self.activation = activation(hidden_act)
+        self.offset_embedding = keras.layers.Embedding(
+            max_span_length,
+            offset_width,
+            embeddings_initializer=initializer(initializer_range),
+            name="offset_embedding",
+            dtype=self.parts_policy,
+        )
+        self.dense_layers, self.layer_norms = [], []
+        for number in ("first", "second"):
+            self.dense_layers.append(
+                dense(
+                    token_embedding.output_dim,
+                    initializer_range=initializer_range,
+                    name=f"{number}_dense",
+                    dtype=self.parts_policy,
+                )
+            )
+            self.layer_norms.append(
+                LayerNorm(
+                    epsilon=layer_norm_eps, name=f"{number}_layer_norm", dtype=self.parts_policy
+                )
+            )
+
+    def build(self, hidden_shape, left_shape=None, right_shape=None, offset_shape=None):
+        if not self.token_embedding.built:
+            self.token_embedding.build()
+        width = self.token_embedding.output_dim
+        self.offset_embedding.build()
+        read = 2 * width + self.settings["offset_width"]
+        for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
+            layer.build((None, read))
+            norm.build((None, width))
+            read = width
+        self.bias = self.add_weight(
+            shape=(self.token_embedding.input_dim,), initializer="zeros", name="bias"
+        )
+        self.built = True
+
+    def call(self, hidden, left, right, offset, training=None):
+        # The offset of padding is 0.
+        index = ops.clip(offset, 1, self.settings["max_span_length"]) - 1
+        x = ops.concatenate(
+            [
+                at_positions(hidden, left),
+                at_positions(hidden, right),
+                ops.cast(self.offset_embedding(ops.reshape(index, (-1,))), hidden.dtype),
+            ],
+            axis=-1,
+        )  # (B * P, 2 D + offset_width)
+        for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
+            x = norm(self.activation(layer(x), training=training))  # (B * P, D)
+        logits = tied_logits(
+            x, token_embedding=self.token_embedding, bias=self.bias, dtype=self.compute_dtype
+        )  # (B * P, V)
+        return ops.reshape(logits, (*ops.shape(left), self.token_embedding.input_dim))
+
+    def compute_output_shape(self, hidden_shape, left_shape, right_shape, offset_shape):
+        return (*left_shape, self.token_embedding.input_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "dtype": keras.dtype_policies.serialize(self.parts_policy),
+            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
+            **self.settings,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config["token_embedding"] = keras.saving.deserialize_keras_object(config["token_embedding"])
+        return cls(**config)
+
+
+def span_boundary_head(encoder, *, max_span_length):
+    """The head of an encoder, sharing its token embedding."""
+    return SpanBoundary(
+        token_embedding=encoder.token_embedding,
+        max_span_length=max_span_length,
+        offset_width=OFFSET_WIDTH,
+        hidden_act=encoder.config.hidden_act,
+        layer_norm_eps=encoder.config.layer_norm_eps,
+        initializer_range=encoder.config.initializer_range,
+        dtype=encoder.layer_policy,
+        name="span_boundary",
+    )
+
+
+def span_boundary_inputs():
+    """The symbolic inputs of a task with this head, beside its encoder's: (B, P) each."""
+    names = ("span_left", "span_right", "span_offset")
+    return {name: keras.Input((None,), dtype="int32", name=name) for name in names}

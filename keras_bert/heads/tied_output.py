@@ -1,0 +1,14 @@
+"""The output layer that shares the encoder's token embedding (Press and Wolf 2017)."""
+
+from keras import ops
+
+from keras_bert.layers.embedding_table import embedding_table
+
+
+def tied_logits(x, *, token_embedding, bias, dtype):
+    """Logits over the vocabulary: (N, D), the encoder's embedding (V, D), bias (V,) -> (N, V).
+
+    They are computed in `dtype`, from the table as it is stored.
+    """
+    table = embedding_table(token_embedding, dtype=dtype)  # (V, D)
+    return ops.matmul(ops.cast(x, dtype), ops.transpose(table)) + bias

@@ -1,0 +1,148 @@
+"""How good a pre-trained model is on the held-out rows of a data folder."""
+
+import math
+import os
+
+import numpy as np
+
+from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.errors import InputError
+from keras_bert.inference.answers import check_numbers
+from keras_bert.inference.settings import EvaluateRowsSettings
+from keras_bert.records import DataFolder
+from keras_bert.records.damage import damage_is_named, refuse_lost_rows
+from keras_bert.settings import takes
+from keras_bert.tasks.pretraining.features import check_rows_fit, evaluation_dataset, labels_of
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
+from keras_bert.tasks.task import Task
+from keras_bert.train.curve import exact_losses
+
+
+@takes(EvaluateRowsSettings)
+def evaluate_rows(*, report=None, **settings):
+    """Returns the figures of a pre-trained model on the eval split of a data folder.
+
+    Args:
+        {settings}
+        report: a function that is told in a line what of the model is not measured.
+
+    `model` may also be a pre-training task. Rows that were stored without masks are masked as
+    `pretrain` masks them to evaluate, so that the figures are those of its `eval`.
+
+    Returns:
+        A dictionary. `objective`, `rows`, `predictions` say what was measured. Of masked tokens
+        `masked_lm_loss` (nats a token), `masked_lm_perplexity`, `masked_lm_bits_per_character` and
+        `masked_lm_accuracy`; loss and accuracy also of those that were hidden
+        (`masked_lm_masked_…`), replaced or kept. Of the other heads of the model, as far as the
+        rows have their labels, `span_boundary_…` (the same figures), and loss and accuracy of
+        `next_sentence_…` or `sentence_order_…`. `loss` is their weighted sum, as in training.
+
+        Characters are those of the predicted pieces as the vocabulary writes them: after
+        lower-casing, without the spaces between words, which no piece stands for.
+
+    Raises:
+        InputError: the model has no masked-LM head, the rows are of another vocabulary or too long
+            for it, or there are no eval rows.
+    """
+    settings = EvaluateRowsSettings.of(settings)
+    folder = DataFolder.open(settings.data)
+    task = _opened(settings.model)
+    _check(task, folder, source=settings.model)
+    measured = _for_rows(task, folder)
+    left_out = [name for name in task.output if name not in measured.output]
+    if left_out and report is not None:
+        report(
+            f"Note: the rows were made for the objective {folder.card.objective}; of the model, "
+            f"{' and '.join(left_out).replace('_', '-')} is not measured."
+        )
+    measured.compile_defaults("sgd")
+    dataset = evaluation_dataset(
+        folder,
+        vocabulary=measured.tokenizer.vocabulary,
+        batch_size=settings.batch_size,
+        batches=settings.batches,
+        task=measured,
+    )
+    with damage_is_named(folder):
+        logs = measured.evaluate(dataset, return_dict=True, verbose=0)
+        counts = _counted(dataset, measured)
+    rows = folder.card.splits["eval"].instances
+    if settings.batches is not None:
+        rows = min(rows, settings.batches * settings.batch_size)
+    figures = exact_losses(logs, weights=measured.default_loss_weights() or {}, penalties=0.0)
+    figures = _with_perplexity(figures, counts)
+    check_numbers({name: np.array(value) for name, value in figures.items()})
+    return {
+        "objective": folder.card.objective,
+        "rows": rows,
+        "predictions": counts["masked_lm"][0],
+        **figures,
+    }
+
+
+def is_data_folder(data):
+    """Whether what was given as data is a folder, and so no file of labelled examples."""
+    return isinstance(data, str | os.PathLike) and os.path.isdir(data)
+
+
+def _opened(model):
+    task = model if isinstance(model, Task) else load_task(find_model_folder(model))
+    if not isinstance(task, PretrainingTask):
+        raise InputError(
+            f"{model} holds a model of the task {task.KIND}, and a data folder measures what was "
+            "pre-trained; give a file of labelled examples."
+        )
+    return task
+
+
+def _check(task, folder, *, source):
+    if task.tokenizer is None:
+        raise InputError(f"{source} has no tokenizer of ours, so rows of ours are not for it.")
+    folder.check_vocabulary(task.tokenizer.vocabulary)
+    if task.tokenizer.lowercase != folder.card.lowercase:
+        raise InputError(
+            f"The rows of {folder.path} are {'un' if folder.card.lowercase else ''}cased, and the "
+            f"model in {source} is not; make rows with the model's own vocabulary."
+        )
+    check_rows_fit(folder, task.config, source=source)
+    refuse_lost_rows(folder)
+    if not folder.card.splits["eval"].instances:
+        raise InputError(
+            f"{folder.path} has no eval rows to measure on; make rows with `eval_fraction` above 0."
+        )
+
+
+def _for_rows(task, folder):
+    """The task, or a `FillMask` of it where the rows have no labels for its other head."""
+    if set(task.output) <= set(labels_of(folder)):
+        return task
+    masked_lm = FillMask(task.encoder, task.tokenizer)
+    masked_lm.masked_lm_head.set_weights(task.masked_lm_head.get_weights())
+    return masked_lm
+
+
+def _counted(dataset, task):
+    """-> for each output of tokens, how many predictions count and their characters."""
+    vocabulary = task.tokenizer.vocabulary
+    characters = np.array([len(vocabulary.piece_text(id)) for id in range(len(vocabulary))])
+    counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
+    for _, labels, weights in dataset.as_numpy_iterator():
+        for name, count in counts.items():
+            ids = labels[name][weights[name] > 0]
+            count += [len(ids), characters[ids].sum()]
+    return {name: tuple(count.tolist()) for name, count in counts.items()}
+
+
+def _with_perplexity(figures, counts):
+    """The figures, with perplexity and bits a character beside each loss of tokens."""
+    result = {}
+    for name, value in sorted(figures.items()):
+        result[name] = value
+        output = name.removesuffix("_loss")
+        if output in counts:
+            predictions, characters = counts[output]
+            bits = value / math.log(2) * predictions / characters
+            result[f"{output}_perplexity"] = round(float(np.exp(value)), 6)
+            result[f"{output}_bits_per_character"] = round(bits, 6)
+    return result

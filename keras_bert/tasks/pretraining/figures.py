@@ -1,0 +1,120 @@
+"""What is measured of a pre-training output where its loss is computed.
+
+A metric of its own would take the softmax over the whole vocabulary a second time.
+"""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class CrossEntropy(keras.losses.Loss):
+    """Cross-entropy in nats, the mean over what counts.
+
+    Takes logits (…, C) and labels (…), or in place of the logits the nats (…) themselves, where a
+    task has computed them already.
+    """
+
+    def __init__(self, name="cross_entropy", reduction="mean_with_sample_weight", dtype=None):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+
+    def call(self, y_true, y_pred):
+        if len(y_pred.shape) == len(y_true.shape):
+            return y_pred
+        return cross_entropy(y_true, y_pred)
+
+    def get_config(self):
+        return {"name": self.name, "reduction": self.reduction}
+
+
+def cross_entropy(labels, logits):
+    """Nats: int (…) and (…, C) -> (…)."""
+    return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+
+
+class OutputFigures(keras.metrics.Metric):
+    """The loss and accuracy of an output, over all of its predictions and over parts of them.
+
+    `result` is a dictionary: `OUTPUT_cross_entropy` (nats) and `OUTPUT_accuracy`, and of each part
+    `OUTPUT_PART_loss` and `OUTPUT_PART_accuracy`, which are NaN while there were no such
+    predictions. All are means over the predictions, however batches part them.
+
+    Args:
+        output: the output's name.
+        parts: the names of the parts.
+    """
+
+    def __init__(self, output, parts=()):
+        super().__init__(name=f"{output}_figures")
+        self.output = output
+        self.parts = tuple(parts)
+        # Of all predictions and of each part: their number, nats and right answers.
+        self.sums = self.add_variable((1 + len(self.parts), 3), initializer="zeros", name="sums")
+
+    def update_state(self, nats, is_right, weights, parts=()):
+        """Adds predictions, (N,): nats, right or not, weights; which of them are of each part."""
+        weights = ops.stack([weights, *[weights * ops.cast(p, weights.dtype) for p in parts]])
+        figures = ops.stack([ops.ones_like(nats), nats, ops.cast(is_right, nats.dtype)])
+        # (K, 1, N) times (1, 3, N)
+        self.sums.assign_add(ops.sum(weights[:, None] * figures[None], axis=-1))
+
+    def result(self):
+        count, nats, right = ops.unstack(self.sums.value, axis=1)  # (K,) each
+        figures = {
+            f"{self.output}_cross_entropy": ops.divide_no_nan(nats[0], count[0]),
+            f"{self.output}_accuracy": ops.divide_no_nan(right[0], count[0]),
+        }
+        for number, part in enumerate(self.parts, start=1):
+            figures[f"{self.output}_{part}_loss"] = nats[number] / count[number]
+            figures[f"{self.output}_{part}_accuracy"] = right[number] / count[number]
+        return figures
+
+
+class Figures:
+    """The figures of all outputs of a pre-training task.
+
+    Those of tokens are also told apart by what the model saw in the token's place: [MASK]
+    (`masked`), another token (`replaced`) or the token itself (`kept`).
+
+    Attributes: `metrics`, the list of `OutputFigures`.
+
+    Args:
+        outputs: names of outputs that give a class a row.
+        token_outputs: names of those that give a token at each masked position.
+        mask_id: the id of [MASK], or None: then nothing is told apart.
+    """
+
+    FATES = ("masked", "replaced", "kept")
+
+    def __init__(self, outputs, *, token_outputs, mask_id):
+        self._mask_id = mask_id
+        self._fates = {
+            name: self.FATES if mask_id is not None and name in token_outputs else ()
+            for name in outputs
+        }
+        self._of_output = {name: OutputFigures(name, fates) for name, fates in self._fates.items()}
+
+    @property
+    def metrics(self):
+        return list(self._of_output.values())
+
+    def measure(self, x, labels, logits, weights):
+        """Adds a batch, dictionaries by name; returns the nats of each output's predictions."""
+        nats = {}
+        for name, scores in logits.items():
+            nats[name] = cross_entropy(labels[name], scores)
+            counts = ops.ones_like(nats[name]) if weights is None else weights[name]
+            is_right = ops.equal(ops.cast(labels[name], "int32"), ops.argmax(scores, axis=-1))
+            parts = self._parts(x, labels[name]) if self._fates[name] else ()
+            self._of_output[name].update_state(
+                *(ops.reshape(each, (-1,)) for each in (nats[name], is_right, counts)),
+                parts=[ops.reshape(part, (-1,)) for part in parts],
+            )
+        return nats
+
+    def _parts(self, x, labels):
+        """For each of FATES which predictions (B, P) are of it."""
+        seen = ops.take_along_axis(x["input_ids"], x["masked_lm_positions"], axis=1)  # (B, P)
+        is_masked, is_kept = seen == self._mask_id, seen == ops.cast(labels, seen.dtype)
+        is_replaced = ops.logical_not(ops.logical_or(is_masked, is_kept))
+        return is_masked, is_replaced, is_kept

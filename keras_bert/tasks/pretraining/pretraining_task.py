@@ -1,0 +1,53 @@
+"""What all pre-training tasks have in common: their loss, what is measured, and their batches."""
+
+from keras_bert.tasks.pretraining.figures import CrossEntropy, Figures
+from keras_bert.tasks.task import Task
+
+
+class PretrainingTask(Task):
+    """A task whose outputs are logits, one of them `masked_lm` (B, P, V).
+
+    Its loss is the sum of the outputs' cross-entropies, each the mean over what counts, as in
+    google-research/bert. `compile_defaults` measures each output's `cross_entropy` in nats and
+    `accuracy`, and those of tokens also over the masked, the replaced and the kept ones (see
+    `keras_bert.tasks.pretraining.figures`), in training and in `evaluate`. The loss that Keras
+    reports is the mean of the batches' means; the cross-entropy measured is the mean over all
+    predictions, also where batches differ in how many they have.
+
+    Class attributes, beside those of `Task`:
+        TOKEN_OUTPUTS: the outputs that give a token at each masked position.
+    """
+
+    TOKEN_OUTPUTS = ("masked_lm",)
+
+    _figures = None
+
+    def default_losses(self):
+        """Cross-entropy in nats; the mean over predictions and rows that count."""
+        return {name: CrossEntropy() for name in self.output}
+
+    def compile(self, *arguments, **options):
+        self._figures = None  # of losses of somebody else nothing more is known
+        super().compile(*arguments, **options)
+
+    def compile_defaults(self, optimizer=None, **options):
+        super().compile_defaults(optimizer, **options)
+        mask_id = None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id
+        self._figures = Figures(self.output, token_outputs=self.TOKEN_OUTPUTS, mask_id=mask_id)
+
+    @property
+    def metrics(self):
+        measured = [] if self._figures is None else self._figures.metrics
+        return [*super().metrics, *measured]
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if self._figures is not None:
+            y_pred = self._figures.measure(x, y, y_pred, sample_weight)  # nats
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def dataset(self, data, *, split="train", **options):
+        """Returns the batches of a `DataFolder` (see `keras_bert.tasks.pretraining.features`)."""
+        from keras_bert.tasks.pretraining.features import pretraining_dataset
+
+        vocabulary = self.tokenizer.vocabulary
+        return pretraining_dataset(data, split=split, vocabulary=vocabulary, task=self, **options)
