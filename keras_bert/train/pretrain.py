@@ -200,7 +200,7 @@ def _span_options(task_class, settings, source=None):
         if options.setdefault("max_span_length", held) != held:
             raise InputError(
                 f"`max_span_length` is {options['max_span_length']}, and the model in "
-                f"{settings.model} has {held} offsets; leave it out."
+                f"{settings.model} was made with {held}; leave it out."
             )
     return options
 
