@@ -206,6 +206,7 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     if not isinstance(encoder, BertEncoder):
         raise InputError("google-research/bert has no mix of layers; this task is built on one.")
     heads = [name for name in HEADS if is_task and hasattr(model, name)]
+    _say_what_changes(model, heads)
     labels = list(getattr(model, "labels", None) or ())
     sizes = rename.sizes_of(config, labels=len(labels))
     tensors = rename.gather(encoder, _table(config, []), sizes=sizes)
@@ -222,6 +223,22 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         tokenizer.vocabulary.save(aside / VOCABULARY)
         values = _config(config, labels)
         (aside / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _say_what_changes(model, heads):
+    """Warns of heads that the format has no place for, or no name of their own."""
+    left_out = [head for head in getattr(model, "HEADS", ()) if head not in heads]
+    if left_out:
+        warnings.warn(
+            f"google-research/bert has no head like {' and '.join(left_out)}: it is left out.",
+            stacklevel=3,
+        )
+    if getattr(model, "SENTENCES", "next_sentence") != "next_sentence":
+        warnings.warn(
+            "google-research/bert has no head for the order of sentences: it is written as that "
+            "for next sentences, which answers 0 where the second segment follows the first, too.",
+            stacklevel=3,
+        )
 
 
 def _gelu(values, *, source):
