@@ -1,0 +1,142 @@
+"""Vectors of spans of words, made of the vectors of their words."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dense import initializer
+from keras_bert.layers.fast.rows import at_positions
+
+MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SpanRepresentation(keras.layers.Layer):
+    """One vector a span, by one of three representations.
+
+    * "mean": a hidden layer with ReLU over the span's first word, its last word, the mean of its
+      words and its width.
+    * "attention": the same with a weighted sum in place of the mean, whose weights are a softmax
+      over the span of one learned score a word (Lee et al. 2017, section 4, who call it the
+      head-finding attention).
+    * "biaffine": two networks of one hidden layer, one for the first word and one for the last word
+      (which also knows the width), and the product of what they give beside it: [s; e; s ∘ e]. A
+      linear layer over that is the biaffine classifier of Yu et al. 2020, equation 3, whose U is
+      diagonal for each label here.
+
+    Shapes: words (B, W, D), firsts (B, N) int -> (B, N, L, R), of every span of 1 to L words that
+    begins at one of N words; with lasts (B, N) int -> (B, N, R), of the N spans from `firsts` to
+    `lasts`, both counted in. What stands for spans beyond the last word means nothing.
+
+    The hidden layer over a concatenation is a sum of layers, each of which is computed once a word
+    and not once a span: no more than (B, N, L, R) is held.
+
+    Args:
+        representation: one of the three.
+        units: width of the hidden layers; R is that, and three times that for "biaffine".
+        max_words: L, for calls without `lasts`.
+        num_widths: how many widths have an embedding of their own; wider spans share the last one.
+        initializer_range: standard deviation of new weights.
+
+    Raises ValueError for another representation.
+    """
+
+    def __init__(
+        self, *, representation, units, max_words, num_widths, initializer_range, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if representation not in REPRESENTATIONS:
+            raise ValueError(
+                f"`representation` must be one of {REPRESENTATIONS}. Received: {representation!r}"
+            )
+        self.representation = representation
+        self.units = units
+        self.max_words = max_words
+        self.num_widths = num_widths
+        self.initializer_range = initializer_range
+        self.first = self._layer(units, "first", use_bias=True)
+        self.last = self._layer(units, "last", use_bias=representation == BIAFFINE)
+        if representation != BIAFFINE:
+            self.inside = self._layer(units, "inside", use_bias=False)
+        if representation == ATTENTION:
+            self.score = self._layer(1, "score", use_bias=False)
+
+    def _layer(self, units, name, *, use_bias):
+        return keras.layers.Dense(
+            units,
+            use_bias=use_bias,
+            kernel_initializer=initializer(self.initializer_range),
+            name=name,
+            dtype=self.dtype_policy,
+        )
+
+    def build(self, words_shape, firsts_shape=None, lasts_shape=None):
+        for layer in self._layers:
+            layer.build((None, None, words_shape[-1]))
+        self.width = self.add_weight(
+            shape=(self.num_widths, self.units),
+            initializer=initializer(self.initializer_range),
+            name="width",
+        )
+        self.built = True
+
+    def call(self, words, firsts, lasts=None):
+        num_words = ops.shape(words)[1]
+        longest = self.max_words if lasts is None else num_words  # L
+        firsts = ops.cast(firsts, "int32")
+        width = ops.arange(longest, dtype="int32")  # one less than the words of a span
+        reached = ops.minimum(firsts[..., None] + width, num_words - 1)  # (B, N, L)
+
+        first = _at(self.first(words), firsts)[:, :, None]  # (B, N, 1, R)
+        last = _at(self.last(words), reached)  # (B, N, L, R)
+        widths = ops.take(self.width, ops.minimum(width, self.num_widths - 1), axis=0)  # (L, R)
+        last = last + ops.cast(widths, last.dtype)
+        if self.representation == BIAFFINE:
+            first, last = ops.relu(first), ops.relu(last)
+            both = first * last
+            vectors = ops.concatenate([first + ops.zeros_like(last), last, both], axis=-1)
+        else:
+            inside = _at(self.inside(words), reached)  # (B, N, L, R)
+            inside = ops.matmul(self._shares(words, reached), inside)
+            vectors = ops.relu(first + last + inside)
+        if lasts is None:
+            return vectors
+        which = (ops.cast(lasts, "int32") - firsts)[..., None, None]  # (B, N, 1, 1)
+        return ops.take_along_axis(vectors, which, axis=2)[:, :, 0]
+
+    def _shares(self, words, reached):
+        """What each word counts in each span that begins at the same word: (…, L, L).
+
+        Row l is of the span of l + 1 words, column o of the word o places after its first.
+        """
+        longest = ops.shape(reached)[-1]
+        place = ops.arange(longest)
+        inside = place[:, None] >= place  # (L, L)
+        scores = ops.zeros((), "float32")
+        if self.representation == ATTENTION:
+            scores = ops.cast(_at(self.score(words), reached)[..., 0], "float32")  # (B, N, L)
+            scores = scores[:, :, None]  # (B, N, 1, L)
+        shares = ops.softmax(ops.where(inside, scores, -1e9), axis=-1)
+        return ops.cast(shares, self.compute_dtype)
+
+    def compute_output_shape(self, words_shape, firsts_shape, lasts_shape=None):
+        width = self.units * (3 if self.representation == BIAFFINE else 1)
+        if lasts_shape is None:
+            return (*firsts_shape, self.max_words, width)
+        return (*firsts_shape, width)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "representation": self.representation,
+            "units": self.units,
+            "max_words": self.max_words,
+            "num_widths": self.num_widths,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def _at(values, numbers):
+    """(B, W, X) at the words `numbers` (B, …) -> (B, …, X)."""
+    batch = ops.shape(numbers)[0]
+    flat = at_positions(values, ops.reshape(numbers, (batch, -1)))
+    return ops.reshape(flat, (*ops.shape(numbers), values.shape[-1]))

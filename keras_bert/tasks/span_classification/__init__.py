@@ -1,0 +1,1 @@
+"""Labels for spans of words, and for pairs of them."""

@@ -1,0 +1,93 @@
+"""How well spans and relations were found, by exact match."""
+
+from collections import Counter
+
+import numpy as np
+from sklearn import metrics
+
+
+def span_metrics(expected, found, *, labels):
+    """Precision, recall and F1 of spans, nested ones among them, as JSON can hold them.
+
+    A span that is found is right where one with the same first word, last word and label is
+    expected in the same text; on text without nested spans this is what seqeval and conlleval
+    count.
+
+    Args:
+        expected, found: for each text the set of its (first, last, label).
+        labels: the names of the labels in order.
+
+    `precision`, `recall` and `f1` are over all spans of all texts (micro), `macro_f1` is the mean
+    of the labels' F1 over those that are expected or found anywhere; `identification_precision`
+    and so on leave the labels out; `examples` counts texts, `spans` and `found` count spans; for
+    each label under `labels` its `precision`, `recall`, `f1` and `examples` (the spans expected). A
+    ratio without cases is 0.
+    """
+    wanted, given, right = (
+        _counts(expected),
+        _counts(found),
+        _counts([a & b for a, b in zip(expected, found, strict=True)]),
+    )
+    by_label = {
+        label: {**_ratios(right[label], given[label], wanted[label]), "examples": wanted[label]}
+        for label in labels
+    }
+    met = [each["f1"] for label, each in by_label.items() if wanted[label] or given[label]]
+    places = [[{span[:2] for span in spans} for spans in side] for side in (expected, found)]
+    identified = _ratios(
+        sum(len(a & b) for a, b in zip(*places, strict=True)),
+        *(sum(map(len, side)) for side in reversed(places)),
+    )
+    return {
+        **_ratios(right.total(), given.total(), wanted.total()),
+        "macro_f1": float(np.mean(met)) if met else 0.0,
+        **{f"identification_{name}": value for name, value in identified.items()},
+        "examples": len(expected),
+        "spans": wanted.total(),
+        "found": given.total(),
+        "labels": by_label,
+    }
+
+
+def relation_metrics(expected, predicted, *, labels, null_label):
+    """The figures of a classification in which one label means "none of them".
+
+    `f1`, `precision` and `recall` are over all pairs without those of the null label, as TACRED's
+    scorer has them (Zhang et al. 2017): precision over the pairs that are given another label,
+    recall over those that have another. Where there is no null label all three are the accuracy.
+    `macro_f1` is the mean over the other labels that are expected or predicted anywhere. Also
+    `accuracy`, `examples`, for each label under `labels` its `precision`, `recall`, `f1` and
+    `examples`, and `confusion`, whose row is the expected and whose column the predicted label.
+
+    Args:
+        expected, predicted: lists of labels.
+        labels: their names in order.
+        null_label: one of them, or None.
+    """
+    wanted, given = Counter(expected), Counter(predicted)
+    right = Counter(a for a, b in zip(expected, predicted, strict=True) if a == b)
+    by_label = {
+        label: {**_ratios(right[label], given[label], wanted[label]), "examples": wanted[label]}
+        for label in labels
+    }
+    counted = [label for label in labels if label != null_label]
+    met = [by_label[label]["f1"] for label in counted if wanted[label] or given[label]]
+    return {
+        **_ratios(*(sum(count[label] for label in counted) for count in (right, given, wanted))),
+        "macro_f1": float(np.mean(met)) if met else 0.0,
+        "accuracy": right.total() / max(1, len(expected)),
+        "examples": len(expected),
+        "labels": by_label,
+        "confusion": metrics.confusion_matrix(expected, predicted, labels=list(labels)).tolist(),
+    }
+
+
+def _counts(sets):
+    return Counter(label for spans in sets for *_, label in spans)
+
+
+def _ratios(right, given, wanted):
+    precision = right / given if given else 0.0
+    recall = right / wanted if wanted else 0.0
+    f1 = 2 * right / (given + wanted) if given + wanted else 0.0
+    return {"precision": precision, "recall": recall, "f1": f1}

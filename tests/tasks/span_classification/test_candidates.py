@@ -1,0 +1,82 @@
+"""Which spans are found, against loops over all spans and all thresholds."""
+
+import numpy as np
+import pytest
+
+from keras_bert.tasks.span_classification.candidates import (
+    LEAST_THRESHOLD,
+    Found,
+    best_threshold,
+    spans_above,
+    without_overlaps,
+)
+
+RNG = np.random.default_rng(4)
+
+
+def test_the_spans_above_a_threshold_are_those_of_a_loop():
+    logits = RNG.normal(size=(9, 4, 3), scale=2).astype("float32")  # two words are padding
+    found = spans_above(0.4, logits, num_words=7, starts=(2, 6))
+    expected = []
+    for first in range(2, 6):
+        for last in range(first, min(first + 4, 7)):
+            p = np.exp(logits[first, last - first].astype("float64"))
+            p /= p.sum()
+            if max(p[1], p[2]) > 0.4:
+                expected.append((first, last, int(p[2] > p[1]), pytest.approx(max(p[1], p[2]))))
+    assert [tuple(span) for span in found] == expected and 3 < len(found) < 16
+
+
+def test_without_overlaps_the_likeliest_stay():
+    spans = [Found(0, 3, 0, 0.6), Found(1, 2, 1, 0.9), Found(3, 4, 0, 0.7), Found(5, 5, 0, 0.7)]
+    assert without_overlaps(spans) == [spans[1], spans[2], spans[3]]
+    # Of two as likely, the earlier; and one word in common is an overlap.
+    assert without_overlaps([Found(1, 2, 0, 0.5), Found(0, 1, 0, 0.5)]) == [Found(0, 1, 0, 0.5)]
+    assert without_overlaps([]) == []
+
+
+def test_a_threshold_may_come_before_or_after_overlaps_are_resolved():
+    spans = [
+        Found(first := int(RNG.integers(0, 12)), first + int(RNG.integers(0, 4)), 0, score)
+        for score in RNG.permutation(40) / 40
+    ]
+    for threshold in (0.1, 0.4, 0.8):
+        before = without_overlaps([span for span in spans if span.score > threshold])
+        after = [span for span in without_overlaps(spans) if span.score > threshold]
+        assert before == after
+
+
+def f_measure(threshold, scores, correct, *, expected, beta):
+    above = scores > threshold
+    precision = correct[above].sum() / max(1, above.sum())
+    recall = correct[above].sum() / max(1, expected)
+    if precision + recall == 0:
+        return 0.0
+    return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+
+
+@pytest.mark.parametrize("tune_for, beta", [("f1", 1.0), ("precision", 0.5)])
+def test_the_best_threshold_is_that_of_a_search(tune_for, beta):
+    for _ in range(50):
+        count = RNG.integers(1, 12)
+        scores = RNG.integers(2, 20, count) / 20  # many are equal
+        correct = RNG.random(count) < scores
+        expected = int(correct.sum()) + RNG.integers(0, 3)
+        chosen = best_threshold(scores, correct, expected=expected, tune_for=tune_for)
+        found, *others = (
+            f_measure(threshold, scores, correct, expected=expected, beta=beta)
+            for threshold in (chosen, LEAST_THRESHOLD, *(np.unique(scores) + 1e-6))
+        )
+        assert found == pytest.approx(max(others))
+        assert LEAST_THRESHOLD <= chosen <= 1 and chosen not in scores
+
+
+def test_precision_wants_a_higher_threshold_than_f1():
+    scores, correct = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [1, 1, 0, 1, 0, 1]
+    chosen = {
+        tune_for: best_threshold(scores, np.array(correct, bool), expected=5, tune_for=tune_for)
+        for tune_for in ("f1", "precision")
+    }
+    assert chosen["precision"] == pytest.approx(0.75) and chosen["f1"] < 0.4
+    assert best_threshold([0.9], [False], expected=3, tune_for="f1") == 0.5
+    assert best_threshold([], [], expected=3, tune_for="f1") == 0.5
