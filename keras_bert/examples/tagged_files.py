@@ -1,0 +1,258 @@
+"""Sentences with a tag a word, from CoNLL, CoNLL-U, JSON Lines or (without tags) plain lines."""
+
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from keras_bert.errors import InputError
+from keras_bert.examples.conll import (
+    choose_conll_columns,
+    conll_sentences,
+    looks_like_conll,
+)
+from keras_bert.examples.conllu import (
+    COLUMNS,
+    choose_conllu_column,
+    conllu_sentences,
+    looks_like_conllu,
+)
+from keras_bert.examples.given_sentences import GivenSentences
+from keras_bert.examples.tables import SAMPLE_LINES
+from keras_bert.examples.tagged_words import TaggedWords, is_text, sentence_of_text
+from keras_bert.examples.text_file import TextFile
+from keras_bert.files import NotJson, parse_json
+from keras_bert.wording import counted, listed
+
+WORD_KEYS = ("words", "tokens")
+TAG_KEYS = ("tags", "ner_tags", "pos_tags", "labels")
+
+
+def open_tagged_words(data, **options):
+    """`TaggedFile` of a path (or `-`), `GivenSentences` of a sequence.
+
+    `options` are those of `TaggedFile`; columns can be said of a file only.
+
+    Raises InputError: see there.
+    """
+    if isinstance(data, str) or hasattr(data, "__fspath__"):
+        return TaggedFile(data, **options)
+    for name in ("word_column", "tag_column"):
+        if options.get(name) is not None:
+            raise InputError(f"`{name}` is for files; the given sentences have no columns.")
+    return GivenSentences(
+        data,
+        need_tags=options.get("need_tags", True),
+        pretokenized=options.get("pretokenized", False),
+    )
+
+
+class TaggedFile(TextFile):
+    """One pass over the `TaggedWords` of a file, or of standard input (`-`), streaming.
+
+    What it is is told by its content: CoNLL, CoNLL-U, JSON Lines with "words" and "tags", or plain
+    lines, which have no tags and are split by a tokenizer later.
+
+    Args:
+        path: a path, or `-`.
+        word_column, tag_column: a number from 1, a key of JSON objects, or a name of CoNLL-U's
+            columns (FORM and UPOS there, where they are None); None leaves it to the content.
+        labels: the tags that a model knows, by which its column is recognised.
+        like: another file read before: where this one has the same form, so are its columns.
+        need_tags: whether a file without tags is an error.
+        pretokenized: plain lines are words parted by spaces.
+
+    Attributes: `name`, `kind` ("conll", "conllu", "jsonl" or "lines"), `labelled` (whether it has
+    tags), `columns` (of CoNLL), and `description`, a line for the user.
+
+    Raises InputError at opening, or when a bad line is reached, which it names.
+    """
+
+    def __init__(
+        self,
+        path,
+        *,
+        word_column=None,
+        tag_column=None,
+        labels=None,
+        like=None,
+        need_tags=True,
+        pretokenized=False,
+    ):
+        super().__init__(path)
+        self._need_tags = need_tags
+        self._pretokenized = pretokenized
+        self.columns = None
+        with self.closed_on_error():
+            lines = self._lines()
+            head = self._head(lines)
+            told = word_column is not None or tag_column is not None
+            self.kind = self._kind(head, lines, labels=labels, is_table=need_tags or told)
+            if self.kind == "conll":
+                head += islice(lines, max(0, SAMPLE_LINES - len(head)))
+            self._rest = chain(head, lines)
+            columns = {"word": word_column, "tag": tag_column}
+            if self.kind == "conll":
+                self._examples = self._conll(head, **columns, labels=labels, like=like)
+            elif self.kind == "conllu":
+                self._examples = self._conllu(**columns)
+            elif self.kind == "jsonl":
+                self._examples = self._json_lines(head[-1], **columns)
+            else:
+                self._examples = self._plain_lines()
+
+    def __iter__(self) -> Iterator[TaggedWords]:
+        """Yields the sentences; may be called once."""
+        with self._closer:
+            yield from self._examples
+
+    def _head(self, lines):
+        """The lines up to the first that holds something and is no comment of CoNLL-U."""
+        head = []
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip() and not line.startswith("#"):
+                return head
+        if not any(line.strip() for _, line in head):
+            raise InputError(f"{self.name} is empty; at least one sentence is needed.")
+        return head
+
+    def _kind(self, head, lines, *, labels, is_table):
+        _, line = head[-1]
+        if _is_json_object(line):
+            return "jsonl"
+        if looks_like_conllu(line):
+            return "conllu"
+        if is_table or "\t" in line.strip():
+            return "conll"
+        if self.name != "standard input":  # a pipe is answered line by line
+            head += islice(lines, SAMPLE_LINES)
+            if looks_like_conll(head, labels=labels):
+                return "conll"
+        return "lines"
+
+    def _conll(self, head, *, word, tag, labels, like):
+        self.columns = choose_conll_columns(
+            head, self, word=word, tag=tag, labels=labels, need_tags=self._need_tags
+        )
+        theirs = getattr(like, "columns", None)
+        form = (self.columns.width, self.columns.tabs)
+        if theirs is not None and word is tag is None and form == (theirs.width, theirs.tabs):
+            self.columns = theirs
+        self.labelled = self.columns.tag is not None
+        self.description = f"{self.name}: {self.columns.describe()}"
+        return self._of_table(conll_sentences(self._rest, self, self.columns))
+
+    def _conllu(self, *, word, tag):
+        word = choose_conllu_column(word, default="FORM", source=self)
+        tag = choose_conllu_column(tag, default="UPOS", source=self)
+        self.labelled = True
+        self.description = f"{self.name}: CoNLL-U, word in {COLUMNS[word]}, tag in {COLUMNS[tag]}"
+        return self._of_table(conllu_sentences(self._rest, self, word=word, tag=tag))
+
+    def _of_table(self, sentences):
+        for words, tags, lines, document in sentences:
+            yield TaggedWords(lines[0], words, tags, lines, document, source=self)
+
+    def _plain_lines(self):
+        self.labelled = False
+        how = "words parted by spaces" if self._pretokenized else "split by the tokenizer"
+        self.description = f"{self.name}: plain lines, one sentence a line, {how}"
+        return self._of_lines()
+
+    def _of_lines(self):
+        for document, (number, line) in enumerate(self._rest):
+            yield sentence_of_text(line, number, document, self, pretokenized=self._pretokenized)
+
+    def _json_lines(self, first, *, word, tag):
+        number, line = first
+        keys = self._object(number, line)
+        word = word or next((key for key in WORD_KEYS if key in keys), WORD_KEYS[0])
+        tag = tag or next((key for key in TAG_KEYS if key in keys), TAG_KEYS[0])
+        for what, key in (("word", word), ("tag", tag)):
+            if self._need_tags and key not in keys:
+                raise self.error(
+                    number,
+                    f'no "{key}" among the keys ({listed(keys)}); say which key holds the {what}s '
+                    f"with `{what}_column`.",
+                )
+        if word not in keys and "text" not in keys:
+            raise self.error(
+                number, f'no "{word}" and no "text" among the keys ({listed(keys)}); give either.'
+            )
+        self.labelled = tag in keys
+        words = f'words in "{word}"' if word in keys else 'text in "text"'
+        tags = f'tags in "{tag}"' if self.labelled else "no tags"
+        self.description = f"{self.name}: JSON Lines, {words}, {tags}"
+        return self._of_objects(word, tag)
+
+    def _of_objects(self, word, tag):
+        documents = {}
+        for number, line in self._rest:
+            if not line.strip():
+                continue
+            row = self._object(number, line)
+            # A sentence that names no document is one of its own.
+            name = row.get("document")
+            key = (number,) if name is None else str(name)
+            document = documents.setdefault(key, len(documents))
+            if word in row or self._need_tags:
+                yield self._words_of(row, number, document, word=word, tag=tag)
+            else:
+                text = self._text(number, row.get("text"))
+                pretokenized = self._pretokenized
+                yield sentence_of_text(text, number, document, self, pretokenized=pretokenized)
+
+    def _words_of(self, row, number, document, *, word, tag):
+        words, tags = self._strings(number, row.get(word), key=word), None
+        if tag in row or self._need_tags:
+            tags = self._strings(number, row.get(tag), key=tag)
+            if len(tags) != len(words):
+                raise self.error(
+                    number,
+                    f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word "
+                    "needs one tag.",
+                )
+        if self._need_tags and not words:
+            raise self.error(number, "a sentence without a word.")
+        return TaggedWords(number, words, tags, document=document, source=self)
+
+    def _object(self, number, line):
+        try:
+            row = parse_json(line)
+        except NotJson as error:
+            raise self.error(
+                number, f"not JSON ({error}); JSON Lines have one object a line."
+            ) from None
+        if not isinstance(row, dict):
+            raise self.error(number, "not a JSON object; write it as {…} on one line.")
+        return row
+
+    def _text(self, number, text):
+        if not isinstance(text, str):
+            raise self.error(number, 'no text under "text"; every object needs a string there.')
+        if not is_text(text):
+            raise self.error(
+                number, 'a NUL or half a surrogate pair under "text"; this is not text.'
+            )
+        return text
+
+    def _strings(self, number, values, *, key):
+        """A JSON list of words or tags; numbers are taken as they are written."""
+        if isinstance(values, list) and all(type(value) in (str, int) for value in values):
+            values = tuple(map(str, values))
+            if all(value and is_text(value) for value in values):
+                return values
+        raise self.error(
+            number,
+            f'"{key}" should be a list of strings, none of them empty, without a NUL or half a '
+            "surrogate pair.",
+        )
+
+
+def _is_json_object(line):
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(parse_json(line), dict)
+    except NotJson:
+        # A brace and quotes at the start can only be meant as JSON; anything else is text.
+        return line.lstrip("{ ").startswith('"')
