@@ -5,13 +5,10 @@ With "words", spans count words; with "text" alone, characters. A span may also 
 """
 
 import json
-import re
 
 from keras_bert.examples.spans import LabelledSpan, SpannedWords, found_in, joined
+from keras_bert.examples.tagged_words import is_text
 from keras_bert.wording import counted, listed
-
-# JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
-_IS_TEXT = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 
 
 def spanned_words(row, line, *, source, need_spans):
@@ -108,4 +105,5 @@ def labelled_span(span, line, *, source, text, words, what="the span"):
 
 
 def _is_text(value):
-    return isinstance(value, str) and _IS_TEXT(value) is not None
+    # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
+    return isinstance(value, str) and is_text(value)

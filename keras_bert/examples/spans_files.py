@@ -1,0 +1,134 @@
+"""Texts with spans, from JSON Lines, CoNLL or (without spans) plain lines, or from Python."""
+
+from keras_bert.errors import InputError
+from keras_bert.examples.spans import SpannedWords, joined
+from keras_bert.examples.spans_json import spanned_words
+from keras_bert.examples.spans_tags import spans_of_tags
+from keras_bert.examples.tagged_files import TAG_KEYS, TaggedFile
+
+
+def open_spanned_words(data, *, need_spans=True, **options):
+    """`SpanFile` of a path (or `-`), `GivenSpans` of a sequence.
+
+    `options` are those of `SpanFile`; columns can be said of a file only.
+
+    Raises InputError: see there.
+    """
+    if isinstance(data, str) or hasattr(data, "__fspath__"):
+        return SpanFile(data, need_spans=need_spans, **options)
+    for name in ("word_column", "tag_column"):
+        if options.get(name) is not None:
+            raise InputError(f"`{name}` is for files; the given texts have no columns.")
+    return GivenSpans(data, need_spans=need_spans)
+
+
+class SpanFile(TaggedFile):
+    """One pass over the `SpannedWords` of a file, or of standard input (`-`), streaming.
+
+    JSON Lines are as in `spans_json`; tags of CoNLL, or of JSON Lines with "words" and "tags", are
+    those of spans that do not overlap (`spans_of_tags`); plain lines have no spans and are split by
+    a tokenizer later.
+
+    Args:
+        path: a path, or `-`.
+        need_spans: whether a file without spans is an error.
+        word_column, tag_column, like: as in `TaggedFile`.
+
+    Attributes and errors are those of `TaggedFile`.
+    """
+
+    def __init__(self, path, *, need_spans=True, word_column=None, tag_column=None, like=None):
+        super().__init__(
+            path, word_column=word_column, tag_column=tag_column, like=like, need_tags=need_spans
+        )
+
+    def __iter__(self):
+        """Yields the examples; may be called once."""
+        for example in super().__iter__():
+            yield example if isinstance(example, SpannedWords) else self._of_tagged(example)
+
+    def _json_lines(self, first, *, word, tag):
+        number, line = first
+        row = self._object(number, line)
+        self.labelled = "spans" in row
+        if not self.labelled and (tag or TAG_KEYS[0]) in row:
+            return super()._json_lines(first, word=word, tag=tag)
+        for name, column in (("word_column", word), ("tag_column", tag)):
+            if column is not None:
+                raise InputError(
+                    f'`{name}` is for files with tags; spans have "words" or "text", and "spans".'
+                )
+        words = "words" if "words" in row else "text, split by the tokenizer"
+        spans = "spans" if self.labelled else "no spans"
+        self.description = f"{self.name}: JSON Lines, {words}, {spans}"
+        return self._of_spans()
+
+    def _of_spans(self):
+        for number, line in self._rest:
+            if line.strip():
+                row = self._object(number, line)
+                yield spanned_words(row, number, source=self, need_spans=self._need_tags)
+
+    def _of_tagged(self, example):
+        """The `SpannedWords` of a `TaggedWords`."""
+        spans = None
+        if example.tags is not None:
+            spans = spans_of_tags(
+                example.tags, error=lambda message, word: example.error(message, word=word)
+            )
+        text, starts = example.text, example.starts
+        if text is None:
+            text, starts = joined(example.words)
+        return SpannedWords(
+            example.line,
+            text,
+            example.words,
+            starts,
+            spans,
+            document=example.document,
+            source=self,
+        )
+
+
+class GivenSpans:
+    """A sequence of texts, with the interface of `SpanFile`.
+
+    A text is a string, a list of words, or a dictionary like the objects of JSON Lines. What a file
+    calls a line is the place in the sequence, from 1.
+
+    Raises:
+        ValueError: an item is nothing of these.
+        InputError: a text has spans that cannot be, or lacks spans that are needed.
+    """
+
+    name = "the given texts"
+    kind = "given"
+    description = ""
+    columns = None
+
+    def __init__(self, texts, *, need_spans=True):
+        self._examples = [
+            spanned_words(_as_object(text), place, source=self, need_spans=need_spans)
+            for place, text in enumerate(texts, start=1)
+        ]
+        self.labelled = any(example.spans is not None for example in self._examples)
+
+    def __iter__(self):
+        return iter(self._examples)
+
+    def error(self, line, message):
+        """The InputError that says which text is meant."""
+        return InputError(f"Text {line} of those given: {message}")
+
+
+def _as_object(text):
+    if isinstance(text, dict):
+        return text
+    if isinstance(text, str):
+        return {"text": text}
+    if isinstance(text, list | tuple) and all(isinstance(word, str) for word in text):
+        return {"words": text}
+    raise ValueError(
+        "A text must be a string, a list of words, or a dictionary with one of these and its "
+        f"spans. Received: {text!r}"
+    )

@@ -1,0 +1,71 @@
+"""What tasks on spans are made with."""
+
+import dataclasses
+import typing
+
+from keras_bert.settings import setting
+from keras_bert.tasks.settings import TaskSettings
+
+MAX_SPAN_LENGTH = 10
+# As `keras_bert.heads.span_representation.REPRESENTATIONS`, which is Keras's to load.
+REPRESENTATIONS = ("mean", "biaffine", "attention")
+
+
+def representation_setting():
+    """The setting of how a span's words become one vector."""
+    return setting(
+        REPRESENTATIONS[0],
+        help=(
+            "what is known of a span: its ends and the mean of its words, its ends and a weighted "
+            "mean (attention), or two networks for its ends and their product (biaffine)"
+        ),
+        choices=REPRESENTATIONS,
+        stored=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpanClassifierSettings(TaskSettings):
+    max_span_length: int = setting(
+        MAX_SPAN_LENGTH,
+        help="the most words of a span; longer ones are not found",
+        unit="WORDS",
+        at_least=1,
+        stored=True,
+    )
+    span_representation: str = representation_setting()
+    identify: bool = setting(
+        False, help="find where spans are and not which label they have", stored=True
+    )
+    threshold: float | None = setting(
+        None,
+        help="the probability of its label from which on a span is found",
+        unit="P",
+        default_help="tuned on the dev file",
+        above=0,
+        below=1,
+        stored=True,
+    )
+    tune_for: str = setting(
+        "f1",
+        help="what the threshold is tuned for: F1, or F0.5, which counts precision twice",
+        choices=("f1", "precision"),
+        stored=True,
+    )
+    flat: bool = setting(
+        False, help="of spans that overlap, only the likeliest is found", stored=True
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RelationClassifierSettings(TaskSettings):
+    GIVEN: typing.ClassVar[tuple] = ()
+
+    span_representation: str = representation_setting()
+    null_label: str | None = setting(
+        None,
+        help="the label of pairs that have no relation, which F1 leaves out",
+        unit="LABEL",
+        default_help="one called no_relation, NA, none or Other, if there is one",
+        stored=True,
+    )

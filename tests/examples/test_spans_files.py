@@ -1,0 +1,82 @@
+"""Texts with spans from files of all forms, and from Python."""
+
+import itertools
+
+import pytest
+from seqeval.metrics.sequence_labeling import get_entities
+
+from keras_bert.errors import InputError
+from keras_bert.examples.spans_files import open_spanned_words
+from keras_bert.examples.spans_tags import spans_of_tags
+
+CONLL = "EU B-ORG\nand O\nNew B-LOC\nYork I-LOC\n\nRome B-LOC\n"
+
+
+def spans_of(tags):
+    return [(*span,) for span in spans_of_tags(tags, error=AssertionError)]
+
+
+def test_tags_are_spans_by_conllevals_rules():
+    """seqeval's lenient reading is that of conlleval, but for its end, which is the last word."""
+    tags = ["O", "B-x", "I-x", "I-y", "E-x", "S-x"]
+    for sequence in itertools.product(tags, repeat=5):
+        theirs = [(start, end + 1, label) for label, start, end in get_entities(list(sequence))]
+        assert spans_of(sequence) == theirs, sequence
+
+
+def test_tags_may_have_no_type_and_other_names():
+    assert spans_of(["B", "I", "O", "B", "B"]) == [(0, 2, None), (3, 4, None), (4, 5, None)]
+    assert spans_of(["B-a", "L-a", "U-a", "I-a"]) == spans_of(["B-a", "E-a", "S-a", "I-a"])
+    assert spans_of([]) == []
+
+
+def test_conll_json_lines_and_plain_lines(tmp_path):
+    file = tmp_path / "a.conll"
+    file.write_text(CONLL)
+    first, second = opened = list(open_spanned_words(file))
+    assert first.words == ("EU", "and", "New", "York") and first.text == "EU and New York"
+    assert first.spans == ((0, 1, "ORG"), (2, 4, "LOC"))
+    assert (second.line, second.spans) == (6, ((0, 1, "LOC"),))
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"words": ["Rome"], "spans": [[0, 1, "LOC"]]}\n\n{"text": "x", "spans": []}\n')
+    source = open_spanned_words(file)
+    assert source.description == f"{file}: JSON Lines, words, spans"
+    assert [(e.line, e.words, e.spans) for e in source] == [
+        (1, ("Rome",), opened[1].spans),
+        (3, None, ()),
+    ]
+    file.write_text('{"words": ["EU", "and"], "tags": ["B-ORG", "O"]}\n')
+    assert [e.spans for e in open_spanned_words(file)] == [((0, 1, "ORG"),)]
+    file = tmp_path / "a.txt"
+    file.write_text("to Rome and back.\n\nHome.\n")
+    texts = list(open_spanned_words(file, need_spans=False))
+    assert [(e.text, e.words, e.spans) for e in texts] == [
+        (line, None, None) for line in ("to Rome and back.", "", "Home.")
+    ]
+
+
+def test_given_texts_are_strings_words_or_objects():
+    given = ["to Rome", ["to", "Rome"], {"words": ["to", "Rome"], "spans": [[1, 2, "LOC"]]}]
+    texts = list(open_spanned_words(given, need_spans=False))
+    assert [text.text for text in texts] == ["to Rome"] * 3
+    assert [text.words for text in texts] == [None, ("to", "Rome"), ("to", "Rome")]
+    assert [text.spans for text in texts] == [None, None, ((1, 2, "LOC"),)]
+    with pytest.raises(InputError, match='^Text 1 of those given: no "spans" among the keys'):
+        open_spanned_words(given)
+    with pytest.raises(ValueError, match="must be a string, a list of words"):
+        open_spanned_words([5])
+    with pytest.raises(InputError, match="`tag_column` is for files"):
+        open_spanned_words(given, tag_column="2")
+
+
+def test_what_cannot_be_is_refused_with_its_place(tmp_path):
+    file = tmp_path / "a.conll"
+    file.write_text("EU B-ORG\nand X-ORG\n")
+    with pytest.raises(InputError, match='a.conll, line 2: the tag "X-ORG" is no O, B-…'):
+        list(open_spanned_words(file, tag_column="2"))
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"words": ["Rome"], "spans": []}\n{"words": ["Rome"]}\n')
+    with pytest.raises(InputError, match='a.jsonl, line 2: no "spans" among the keys'):
+        list(open_spanned_words(file))
+    with pytest.raises(InputError, match="`word_column` is for files with tags"):
+        open_spanned_words(file, word_column="form")
