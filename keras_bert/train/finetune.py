@@ -1,7 +1,6 @@
 """Fine-tuning as one call: from labelled examples to a model folder, over `model.fit`."""
 
 import math
-from functools import cached_property
 
 import keras
 import tensorflow as tf
@@ -16,8 +15,9 @@ from keras_bert.settings import takes, together
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.train.best_model import best_entry
 from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
-from keras_bert.train.frozen import computed_once, freeze
-from keras_bert.train.loop import Feed, train
+from keras_bert.train.frozen import freeze
+from keras_bert.train.labelled_rows import LabelledRows
+from keras_bert.train.loop import train
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
 from keras_bert.train.run_folder import RunFolder
@@ -58,6 +58,35 @@ def finetune(*, report=None, **settings):
     """
     settings = finetune_settings(settings.get("task", "classifier")).of(settings)
     report = report or (lambda line: None)
+    task, train_rows, dev_rows, inputs = _opened(settings, report)
+    with RunFolder.of(settings, command="finetune", inputs=inputs) as run:
+        if run.finished:
+            report(f"The run in {run.path} is finished already; these are its results.")
+            return run.read_metrics()
+        frozen = freeze(task) if settings.frozen else None
+        model = frozen[1] if frozen else task
+        plan = plan_epochs(
+            settings.epochs,
+            examples=len(train_rows),
+            batch_size=settings.batch_size,
+            checkpoint_every=settings.checkpoint_every,
+            steps_per_execution=settings.steps_per_execution,
+        )
+        _compile(model, task, settings, steps=plan.steps)
+        feed = LabelledRows(
+            task,
+            train_rows,
+            dev_rows,
+            plan=plan,
+            settings=settings,
+            frozen=frozen,
+            folder=run.checkpoints,
+        )
+        return _trained(model, run, feed, report)
+
+
+def _opened(settings, report):
+    """-> (the new task, training rows, dev rows, the fingerprints of what it is trained on)."""
     start = StartingPoint(
         **{name: getattr(settings, name) for name in ("model", "architecture", "vocab", "cased")},
         dtype=settings.dtype,
@@ -70,157 +99,24 @@ def finetune(*, report=None, **settings):
     max_length = settings.max_length or min(usual, encoder.config.max_length)
     check_max_length(max_length, encoder.config)
     kind = task_class(settings.task)
-    train_examples, dev_examples, made_with = _read(kind, settings, report)
+    *splits, made_with = _read(kind, settings, report)
     report(start.description)
-    if settings.scalar_mix:
-        normalised = settings.scalar_mix_layer_norm
-        epsilon = encoder.config.layer_norm_eps if normalised else None
-        encoder = MixedEncoder(encoder, layer_norm_eps=epsilon, l2=settings.scalar_mix_l2)
     arguments = {**made_with, **settings.arguments, "max_length": max_length}
-    task = kind(encoder, tokenizer, **arguments)
-    train_rows, dev_rows = (
-        task.features(examples, labelled=True) for examples in (train_examples, dev_examples)
-    )
+    task = kind(_read_by_the_head(encoder, settings), tokenizer, **arguments)
+    train_rows, dev_rows = (task.features(examples, labelled=True) for examples in splits)
     for rows, which in ((train_rows, "training"), (dev_rows, "dev")):
         if rows.share_unknown > _MUCH_UNKNOWN:
             report(
                 f"{percent(rows.share_unknown)} of the {which} tokens are [UNK]: the vocabulary "
                 "does not have these words, nor parts of them."
             )
-    frozen = freeze(task) if settings.frozen else None
-    trained = frozen[1] if frozen else task
-    plan = plan_epochs(
-        settings.epochs,
-        examples=len(train_rows),
-        batch_size=settings.batch_size,
-        checkpoint_every=settings.checkpoint_every,
-        steps_per_execution=settings.steps_per_execution,
-    )
-    optimizer = make_optimizer(
-        trained,
-        learning_rate=settings.learning_rate or (RATE_OF_A_HEAD if settings.frozen else RATE),
-        warmup=settings.warmup,
-        weight_decay=settings.weight_decay,
-        steps=plan.steps,
-    )
     inputs = {
         "model": start.fingerprint,
         "train": train_rows.fingerprint,
         "dev": dev_rows.fingerprint,
         "made_with": made_with,
     }
-    with RunFolder.of(settings, command="finetune", inputs=inputs) as run:
-        if run.finished:
-            report(f"The run in {run.path} is finished already; these are its results.")
-            return run.read_metrics()
-        trained.compile(
-            optimizer=optimizer,
-            loss=task.default_losses(),
-            loss_weights=task.default_loss_weights(),
-            weighted_metrics=task.default_metrics(),
-            jit_compile=False,  # XLA would compile anew for every length of rows
-            steps_per_execution=settings.steps_per_execution,
-        )
-        feed = _LabelledRows(
-            task,
-            train_rows,
-            dev_rows,
-            plan=plan,
-            settings=settings,
-            frozen=frozen,
-            folder=run.checkpoints,
-        )
-        return _train(trained, run, feed, report)
-
-
-def _train(model, run, feed, report):
-    """The run itself, of the task or its head alone; returns its metrics."""
-    task, plan, settings = feed.task, feed.plan, feed.settings
-    trained_parameters = sum(math.prod(weight.shape) for weight in model.trainable_weights)
-    best_folder = run.checkpoints / "best" if settings.keep == "best" else None
-    entries = train(model, run, feed, plan, task=task, best_folder=best_folder)
-    kept = entries[-1]
-    if best_folder is not None:
-        kept = best_entry(entries, task.FIGURE)
-        task = load_task(best_folder)
-    epoch = kept["step"] // plan.evaluate_every
-    report(
-        f"Kept the model of epoch {epoch} of {settings.epochs}, the {settings.keep} one"
-        f"{' on the dev data' if best_folder is not None else ''}."
-    )
-    outputs = Inference(task, batch_size=settings.batch_size).outputs(feed.dev_rows)
-    task.tune(outputs, feed.dev_rows)
-    save_folder(task, task.tokenizer, run.model, overwrite=True)
-    answers = task.decode(outputs, feed.dev_rows)
-    metrics = {
-        "kept": {"which": settings.keep, "epoch": epoch, "step": kept["step"]},
-        "dev": task.measure(answers, feed.dev_rows.examples),
-        **task.made_with,
-        "steps": plan.steps,
-        "parameters": task.count_params(),
-        "trained_parameters": trained_parameters,
-        "seconds": entries[-1]["seconds"],
-        "curve": entries,
-    }
-    if settings.scalar_mix:
-        mix = task.encoder.scalar_mix
-        metrics["scalar_mix"] = {
-            "shares": [round(float(share), 6) for share in mix.shares],
-            "gamma": round(float(mix.gamma), 6),
-        }
-    run.finish(metrics)
-    if best_folder is not None:
-        delete(best_folder)  # it is in model/ now
-    return metrics
-
-
-class _LabelledRows(Feed):
-    """Rows in memory, in batches of about one length.
-
-    `frozen` is None, or what `freeze` gives: a head alone is fed what the encoder makes of rows.
-    """
-
-    def __init__(self, task, train_rows, dev_rows, *, plan, settings, frozen, folder):
-        self.task = task
-        self.train_rows = train_rows
-        self.dev_rows = dev_rows
-        self.plan = plan
-        self.settings = settings
-        self.frozen = frozen
-        self.folder = folder
-        if frozen is None:  # a head alone reads no tokens
-            self.tokens_a_step = float(train_rows.lengths.sum() / plan.evaluate_every)
-
-    def training(self, first_step):
-        return self._fed[0].training_batches(
-            steps=self.plan.evaluate_every,
-            seed=self.settings.seed,
-            epochs=self.settings.epochs,
-            first_step=first_step,
-        )
-
-    def evaluation(self):
-        return self._fed[1].evaluation_batches(batch_size=self.settings.batch_size)
-
-    def measures(self):
-        metrics = [metric for some in self.task.default_metrics().values() for metric in some]
-        if self.task.FIGURE in {metric.name for metric in metrics}:
-            return {}
-        measures = self.task.measure(self._inference.of_rows(self.dev_rows), self.dev_rows.examples)
-        return {name: value for name, value in measures.items() if isinstance(value, float)}
-
-    @cached_property
-    def _inference(self):
-        return Inference(self.task, batch_size=self.settings.batch_size)
-
-    @cached_property
-    def _fed(self):
-        rows = (self.train_rows, self.dev_rows)
-        if self.frozen is None:
-            return rows
-        return computed_once(
-            rows, *self.frozen, batch_size=self.settings.batch_size, folder=self.folder
-        )
+    return task, train_rows, dev_rows, inputs
 
 
 def _read(kind, settings, report):
@@ -243,3 +139,79 @@ def _all(kind, file, report):
     for note in kind.notes(examples):
         report(f"Note: {note}")
     return examples
+
+
+def _read_by_the_head(encoder, settings):
+    """The encoder, or a learned mix of its layers."""
+    if not settings.scalar_mix:
+        return encoder
+    epsilon = encoder.config.layer_norm_eps if settings.scalar_mix_layer_norm else None
+    return MixedEncoder(encoder, layer_norm_eps=epsilon, l2=settings.scalar_mix_l2)
+
+
+def _compile(model, task, settings, *, steps):
+    """Compiles what is trained, the task or its head alone, for so many steps."""
+    optimizer = make_optimizer(
+        model,
+        learning_rate=settings.learning_rate or (RATE_OF_A_HEAD if settings.frozen else RATE),
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        steps=steps,
+    )
+    model.compile(
+        optimizer=optimizer,
+        loss=task.default_losses(),
+        loss_weights=task.default_loss_weights(),
+        weighted_metrics=task.default_metrics(),
+        jit_compile=False,  # XLA would compile anew for every length of rows
+        steps_per_execution=settings.steps_per_execution,
+    )
+
+
+def _trained(model, run, feed, report):
+    """Trains, and finishes with the model that is to be kept; returns the run's metrics."""
+    trained_parameters = sum(math.prod(weight.shape) for weight in model.trainable_weights)
+    best_folder = run.checkpoints / "best" if feed.settings.keep == "best" else None
+    entries = train(model, run, feed, feed.plan, task=feed.task, best_folder=best_folder)
+    task, kept = _kept(feed, entries, best_folder, report)
+    outputs = Inference(task, batch_size=feed.settings.batch_size).outputs(feed.dev_rows)
+    task.tune(outputs, feed.dev_rows)
+    save_folder(task, task.tokenizer, run.model, overwrite=True)
+    answers = task.decode(outputs, feed.dev_rows)
+    metrics = {
+        "kept": kept,
+        "dev": task.measure(answers, feed.dev_rows.examples),
+        **task.made_with,
+        "steps": feed.plan.steps,
+        "parameters": task.count_params(),
+        "trained_parameters": trained_parameters,
+        "seconds": entries[-1]["seconds"],
+        "curve": entries,
+        **_learned_mix(task),
+    }
+    run.finish(metrics)
+    if best_folder is not None:
+        delete(best_folder)  # it is in model/ now
+    return metrics
+
+
+def _kept(feed, entries, best_folder, report):
+    """-> (the task with the weights that are kept, which they are)."""
+    which, task, entry = feed.settings.keep, feed.task, entries[-1]
+    if best_folder is not None:
+        task, entry = load_task(best_folder), best_entry(entries, task.FIGURE)
+    epoch = entry["step"] // feed.plan.evaluate_every
+    report(
+        f"Kept the model of epoch {epoch} of {feed.settings.epochs}, the {which} one"
+        f"{' on the dev data' if best_folder is not None else ''}."
+    )
+    return task, {"which": which, "epoch": epoch, "step": entry["step"]}
+
+
+def _learned_mix(task):
+    """What metrics.json says of a mix of layers; nothing where there is none."""
+    if not isinstance(task.encoder, MixedEncoder):
+        return {}
+    mix = task.encoder.scalar_mix
+    shares = [round(float(share), 6) for share in mix.shares]
+    return {"scalar_mix": {"shares": shares, "gamma": round(float(mix.gamma), 6)}}
