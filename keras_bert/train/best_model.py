@@ -30,5 +30,14 @@ class BestModel(keras.callbacks.Callback):
 
 def best_entry(entries, figure):
     """The first of the entries of a `Curve` with the highest `figure` on held-out data, or None."""
-    evaluated = [entry for entry in entries if "eval" in entry]
-    return max(evaluated, key=lambda entry: entry["eval"][figure], default=None)
+    return max(_evaluated(entries), key=lambda entry: entry["eval"][figure], default=None)
+
+
+def evaluations_since_best(entries, figure):
+    """How many evaluations there were after that of `best_entry`; 0 before the first one."""
+    evaluated = _evaluated(entries)
+    return len(evaluated) - 1 - evaluated.index(best_entry(entries, figure)) if evaluated else 0
+
+
+def _evaluated(entries):
+    return [entry for entry in entries if "eval" in entry]

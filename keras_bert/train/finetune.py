@@ -14,6 +14,7 @@ from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.settings import takes, together
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.train.best_model import best_entry
+from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
 from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
 from keras_bert.train.frozen import freeze
 from keras_bert.train.labelled_rows import LabelledRows
@@ -23,7 +24,7 @@ from keras_bert.train.plan import plan_epochs
 from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.settings import FinetuneSettings, finetune_settings
 from keras_bert.train.starting_point import StartingPoint
-from keras_bert.wording import percent
+from keras_bert.wording import counted, percent
 
 # From this share of [UNK] on, which the model cannot tell apart, a vocabulary hardly fits the text.
 _MUCH_UNKNOWN = 0.05
@@ -65,6 +66,8 @@ def finetune(*, report=None, **settings):
             return run.read_metrics()
         frozen = freeze(task) if settings.frozen else None
         model = frozen[1] if frozen else task
+        if not frozen:
+            _choose_layers(task, settings, report)
         plan = plan_epochs(
             settings.epochs,
             examples=len(train_rows),
@@ -72,7 +75,7 @@ def finetune(*, report=None, **settings):
             checkpoint_every=settings.checkpoint_every,
             steps_per_execution=settings.steps_per_execution,
         )
-        _compile(model, task, settings, steps=plan.steps)
+        _compile(model, task, settings, plan)
         feed = LabelledRows(
             task,
             train_rows,
@@ -149,14 +152,29 @@ def _read_by_the_head(encoder, settings):
     return MixedEncoder(encoder, layer_norm_eps=epsilon, l2=settings.scalar_mix_l2)
 
 
-def _compile(model, task, settings, *, steps):
-    """Compiles what is trained, the task or its head alone, for so many steps."""
+def _choose_layers(task, settings, report):
+    """Takes out of training what the settings never train, and says so."""
+    epochs = settings.epochs if settings.gradual_unfreezing else None
+    layers = layers_to_train(task, last=settings.train_layers, epochs=epochs)
+    blocks = len(task.encoder.base().blocks)
+    if layers <= blocks:
+        train_from_the_top(task, layers)
+        report(f"Trained are the head and the last {layers} of {counted(blocks, 'block')}.")
+
+
+def _compile(model, task, settings, plan):
+    """Compiles what is trained, the task or its head alone."""
+    depth = depths(task, model.trainable_variables)
+    thaw_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
         model,
         learning_rate=settings.learning_rate or (RATE_OF_A_HEAD if settings.frozen else RATE),
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
-        steps=steps,
+        steps=plan.steps,
+        schedule=settings.schedule,
+        shares=[settings.layer_decay**below for below in depth],
+        first_steps=[thaw_every * below for below in depth],
     )
     model.compile(
         optimizer=optimizer,
@@ -172,7 +190,18 @@ def _trained(model, run, feed, report):
     """Trains, and finishes with the model that is to be kept; returns the run's metrics."""
     trained_parameters = sum(math.prod(weight.shape) for weight in model.trainable_weights)
     best_folder = run.checkpoints / "best" if feed.settings.keep == "best" else None
-    entries = train(model, run, feed, feed.plan, task=feed.task, best_folder=best_folder)
+    entries = train(
+        model,
+        run,
+        feed,
+        feed.plan,
+        task=feed.task,
+        best_folder=best_folder,
+        patience=feed.settings.patience,
+    )
+    if entries[-1]["step"] < feed.plan.steps:
+        epochs = counted(feed.settings.patience, "epoch")
+        report(f"Stopped early: {epochs} without a better {feed.task.FIGURE} on the dev data.")
     task, kept = _kept(feed, entries, best_folder, report)
     outputs = Inference(task, batch_size=feed.settings.batch_size).outputs(feed.dev_rows)
     task.tune(outputs, feed.dev_rows)
@@ -182,7 +211,7 @@ def _trained(model, run, feed, report):
         "kept": kept,
         "dev": task.measure(answers, feed.dev_rows.examples),
         **task.made_with,
-        "steps": feed.plan.steps,
+        "steps": entries[-1]["step"],
         "parameters": task.count_params(),
         "trained_parameters": trained_parameters,
         "seconds": entries[-1]["seconds"],

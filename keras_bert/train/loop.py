@@ -5,7 +5,7 @@ import contextlib
 import keras
 
 from keras_bert.stopping import stop_later
-from keras_bert.train.best_model import BestModel
+from keras_bert.train.best_model import BestModel, evaluations_since_best
 from keras_bert.train.checkpoint import Checkpoint
 from keras_bert.train.curve import Curve
 from keras_bert.train.progress import Progress
@@ -34,7 +34,18 @@ class Feed:
         return {}
 
 
-def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=False, constants=None):
+def train(
+    model,
+    run,
+    feed,
+    plan,
+    *,
+    task,
+    best_folder=None,
+    patience=None,
+    evaluate_first=False,
+    constants=None,
+):
     """Trains from the latest checkpoint (or from nothing) to the last step.
 
     No value is fetched from the device but at the end of an entry. There, too, a run ends that
@@ -47,6 +58,8 @@ def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=Fals
         plan: the `Plan`.
         task: the task that `model` is, or is the head of.
         best_folder: where the best model so far is kept, or None.
+        patience: end after so many evaluations in a row without a better `task.FIGURE`; None is
+            never. The plan has a checkpoint after each evaluation then.
         evaluate_first: evaluate before the first step, too.
         constants: level lines in TensorBoard (see `TensorBoardCurve`).
 
@@ -55,7 +68,7 @@ def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=Fals
     """
     checkpoint = Checkpoint(run.checkpoints, model)
     first_step, entries = checkpoint.restore() if checkpoint.latest is not None else (0, [])
-    if first_step == plan.steps:
+    if first_step == plan.steps or _is_out_of_patience(entries, task, patience):
         return entries  # killed after the last checkpoint
     curve = Curve(
         plan,
@@ -68,6 +81,8 @@ def train(model, run, feed, plan, *, task, best_folder=None, evaluate_first=Fals
     callbacks = [_OfficialFigures(feed, plan), curve, progress, tensorboard]
     if best_folder is not None:
         callbacks.append(BestModel(task, best_folder, curve))
+    if patience is not None:
+        callbacks.append(_Patience(task, curve, patience))
     evaluation = feed.evaluation()
     if evaluate_first and not entries and evaluation is not None:
         curve.set_model(model)
@@ -114,6 +129,27 @@ class _OfficialFigures(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self.plan.evaluates(self.plan.step_of(epoch)):
             logs.update({f"val_{name}": value for name, value in self.feed.measures().items()})
+
+
+class _Patience(keras.callbacks.Callback):
+    """Ends the run after `patience` evaluations without a better figure.
+
+    It keeps no count of its own: the curve's entries, which a checkpoint holds, are all it needs.
+    """
+
+    def __init__(self, task, curve, patience):
+        super().__init__()
+        self.task = task
+        self.curve = curve
+        self.patience = patience
+
+    def on_epoch_end(self, epoch, logs=None):
+        if _is_out_of_patience(self.curve.entries, self.task, self.patience):
+            self.model.stop_training = True
+
+
+def _is_out_of_patience(entries, task, patience):
+    return patience is not None and evaluations_since_best(entries, task.FIGURE) >= patience
 
 
 class _Checkpoints(keras.callbacks.Callback):

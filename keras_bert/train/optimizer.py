@@ -4,10 +4,20 @@ import keras
 
 from keras_bert.errors import InputError
 from keras_bert.train.lamb import LAMB
+from keras_bert.train.layerwise_adamw import LayerwiseAdamW
 from keras_bert.train.per_update import PerUpdate
-from keras_bert.train.schedule import WarmupLinearDecay
+from keras_bert.train.schedules.slanted_triangular import SlantedTriangular
+from keras_bert.train.schedules.warmup_constant import WarmupConstant
+from keras_bert.train.schedules.warmup_cosine_decay import WarmupCosineDecay
+from keras_bert.train.schedules.warmup_linear_decay import WarmupLinearDecay
 
 OPTIMIZERS = {"adamw": keras.optimizers.AdamW, "lamb": LAMB}
+SCHEDULES = {
+    "linear": WarmupLinearDecay,
+    "slanted-triangular": SlantedTriangular,
+    "cosine": WarmupCosineDecay,
+    "constant": WarmupConstant,
+}
 
 # google-research/bert, optimization.py.
 _BETA_1 = 0.9
@@ -25,14 +35,18 @@ def make_optimizer(
     steps,
     optimizer="adamw",
     gradient_accumulation_steps=1,
+    schedule="linear",
+    shares=None,
+    first_steps=None,
 ):
     """Returns the optimizer that trains `model` for `steps` steps.
 
     `steps` None keeps the rate as it is, from the first step on.
 
     `learning_rate` is the highest rate, reached after the share `warmup` (0 to below 1) of the
-    steps; it falls to 0 at the end. Weights decay by `weight_decay` where they are matrices; biases
-    and the scales and offsets of LayerNorm do not. Gradients are clipped to a global norm of 1.
+    steps; what comes after is the `schedule`'s, by itself a line to 0 at the end. Weights decay by
+    `weight_decay` where they are matrices; biases and the scales and offsets of LayerNorm do not.
+    Gradients are clipped to a global norm of 1.
 
     `optimizer` is "adamw" (decay by `weight_decay` times the rate, Loshchilov and Hutter 2019) or
     "lamb" (You et al. 2019, for batches of thousands; see `LAMB`). Unlike google-research/bert, the
@@ -41,16 +55,24 @@ def make_optimizer(
     A step is an update of the weights. It takes `gradient_accumulation_steps` batches, whose
     gradients are averaged, and clipped as that average.
 
+    `shares` (what each trainable variable's rate is of that, None: all of it) and `first_steps`
+    (the steps that are done before each one's first, None: none) are those of `LayerwiseAdamW`.
+
     Raises `InputError` where a number is out of its range or the optimizer is none of these.
     """
     _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps)
+    if schedule not in SCHEDULES:
+        raise InputError(f"The schedule is {schedule!r}; it must be one of {', '.join(SCHEDULES)}.")
     rate, accumulated = learning_rate, None
     if steps is not None:
-        rate = WarmupLinearDecay(peak=rate, warmup_steps=int(warmup * steps), steps=steps)
+        rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)
     if gradient_accumulation_steps > 1:
         accumulated = gradient_accumulation_steps
         rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
-    made = OPTIMIZERS[optimizer](
+    kind, layerwise = OPTIMIZERS[optimizer], {}
+    if any(share != 1 for share in shares or ()) or any(first_steps or ()):
+        kind, layerwise = LayerwiseAdamW, _layerwise(optimizer, model, shares, first_steps)
+    made = kind(
         rate,
         weight_decay=weight_decay,
         beta_1=_BETA_1,
@@ -60,6 +82,7 @@ def make_optimizer(
         gradient_accumulation_steps=accumulated,
         # A fixed name: checkpoints store variables by path, and Keras numbers automatic names.
         name=optimizer,
+        **layerwise,
     )
     made.exclude_from_weight_decay(
         var_list=[variable for variable in model.trainable_variables if not decays(variable)]
@@ -67,6 +90,14 @@ def make_optimizer(
     # Built in the first step, it would have TensorFlow trace that step a second time.
     made.build(model.trainable_variables)
     return made
+
+
+def _layerwise(optimizer, model, shares, first_steps):
+    """What a `LayerwiseAdamW` is made with beside what every AdamW is."""
+    if optimizer != "adamw":
+        raise InputError(f"The layers have rates of their own under adamw, not under {optimizer}.")
+    count = len(model.trainable_variables)
+    return {"shares": shares or [1.0] * count, "first_steps": first_steps or [0] * count}
 
 
 def _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps):

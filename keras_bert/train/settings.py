@@ -7,6 +7,7 @@ from keras_bert.settings import Settings, about, setting, together
 from keras_bert.tasks import settings_class
 
 KEEP = ("best", "last")
+SCHEDULES = ("linear", "slanted-triangular", "cosine", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 
@@ -202,6 +203,40 @@ class FinetuneSettings(RunSettings):
         0.0, help="pulls the mix toward the average", unit="STRENGTH", at_least=0
     )
     scalar_mix_layer_norm: bool = setting(False, help="normalise every layer before mixing")
+    schedule: str = setting(
+        "linear",
+        help="how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a "
+        "32nd (ULMFiT's slanted triangular), or not at all",
+        choices=SCHEDULES,
+    )
+    train_layers: int | None = setting(
+        None,
+        help="train the last so many blocks and the head; the embeddings and the blocks below stay "
+        "as they are",
+        unit="BLOCKS",
+        default_help="all of the model",
+        at_least=1,
+    )
+    layer_decay: float = setting(
+        1.0,
+        help="the rate of each block is that of the one above it, times this; the head has the "
+        "whole rate, and the embeddings the lowest (0.8 to 0.95 are usual)",
+        unit="SHARE",
+        above=0,
+        at_most=1,
+    )
+    gradual_unfreezing: bool = setting(
+        False,
+        help="train the head alone in the first epoch, and one more block in each that follows, "
+        "from the last down (ULMFiT)",
+    )
+    patience: int | None = setting(
+        None,
+        help="stop after so many epochs in a row without a better figure on the dev data",
+        unit="EPOCHS",
+        default_help="train all epochs",
+        at_least=1,
+    )
     keep: str = setting(
         "best",
         help="the model of the epoch with the best figure on the dev data, or of the last one",
@@ -211,12 +246,30 @@ class FinetuneSettings(RunSettings):
     def check(self):
         super().check()
         settings_class(self.task)  # refuses what is no kind
+        self._check_layers()
         if not self.scalar_mix:
             for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
                 if getattr(self, name):
                     raise InputError(
                         f"`{name}` is a setting of the mix of layers; give `scalar_mix`, too."
                     )
+
+    def _check_layers(self):
+        for name, other in (
+            ("train_layers", None),
+            ("layer_decay", 1.0),
+            ("gradual_unfreezing", False),
+        ):
+            if self.frozen and getattr(self, name) != other:
+                raise InputError(
+                    f"`{name}` is about the encoder's layers, and `frozen` trains none of them; "
+                    "leave one of the two out."
+                )
+        if self.gradual_unfreezing and self.epochs < 2:
+            raise InputError(
+                "`gradual_unfreezing` trains the head alone in the first epoch; give `epochs` of 2 "
+                "or more."
+            )
 
     @property
     def columns(self):

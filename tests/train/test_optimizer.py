@@ -1,4 +1,4 @@
-"""The schedule's values by hand, and steps of AdamW and LAMB against the formulas in numpy."""
+"""Steps of AdamW and LAMB against the formulas in numpy."""
 
 import keras
 import numpy as np
@@ -8,37 +8,7 @@ from keras_bert.errors import InputError
 from keras_bert.train.lamb import LAMB
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.per_update import PerUpdate
-from keras_bert.train.schedule import WarmupLinearDecay
-
-
-def rates(schedule, steps):
-    return [float(schedule(step)) for step in range(steps)]
-
-
-def test_the_rate_rises_to_the_peak_and_falls_to_zero_and_no_step_is_lost():
-    schedule = WarmupLinearDecay(peak=0.4, warmup_steps=4, steps=8)
-    np.testing.assert_allclose(
-        rates(schedule, 10), [0.1, 0.2, 0.3, 0.4, 0.4, 0.3, 0.2, 0.1, 0.0, 0.0], rtol=1e-6
-    )
-
-
-def test_without_warmup_it_starts_at_the_peak():
-    schedule = WarmupLinearDecay(peak=1.0, warmup_steps=0, steps=4)
-    np.testing.assert_allclose(rates(schedule, 5), [1.0, 0.75, 0.5, 0.25, 0.0], rtol=1e-6)
-
-
-def test_the_schedule_survives_serialisation():
-    schedule = WarmupLinearDecay(peak=0.4, warmup_steps=4, steps=8)
-    config = keras.saving.serialize_keras_object(schedule)
-    assert rates(keras.saving.deserialize_keras_object(config), 9) == rates(schedule, 9)
-
-
-@pytest.mark.parametrize(
-    "values", [{"peak": 0.0}, {"warmup_steps": 8}, {"warmup_steps": -1}, {"steps": 0}]
-)
-def test_the_schedule_refuses_what_has_no_meaning(values):
-    with pytest.raises(ValueError, match="Received: peak="):
-        WarmupLinearDecay(**{"peak": 0.4, "warmup_steps": 4, "steps": 8, **values})
+from keras_bert.train.schedules.warmup_linear_decay import WarmupLinearDecay
 
 
 def small_model():
@@ -178,7 +148,8 @@ def test_keras_asks_a_schedule_by_batches():
 def test_a_schedule_by_updates_survives_serialisation():
     schedule = PerUpdate(schedule=WarmupLinearDecay(peak=0.4, warmup_steps=2, steps=4), batches=2)
     config = keras.saving.serialize_keras_object(schedule)
-    loaded = rates(keras.saving.deserialize_keras_object(config), 9)
+    loaded = keras.saving.deserialize_keras_object(config)
+    loaded = [float(loaded(batch)) for batch in range(9)]
     np.testing.assert_allclose(loaded, [0.2, 0.2, 0.4, 0.4, 0.4, 0.4, 0.2, 0.2, 0.0], rtol=1e-6)
 
 
@@ -236,6 +207,8 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
         ({"weight_decay": -0.1}, "weight decay is -0.1"),
         ({"optimizer": "sgd"}, "'sgd'; it must be one of adamw, lamb"),
         ({"gradient_accumulation_steps": 0}, "number of batches a step is 0"),
+        ({"schedule": "square"}, "'square'; it must be one of linear, slanted-triangular, cosine"),
+        ({"optimizer": "lamb", "shares": [0.5] * 6}, "under adamw, not under lamb"),
     ],
 )
 def test_numbers_out_of_range_are_refused_in_a_sentence(changed, message):
