@@ -29,6 +29,7 @@ _HOMES = {
     "load": "keras_bert.checkpoints",
     "pretrain": "keras_bert.train.pretrain",
     "finetune": "keras_bert.train.finetune",
+    "sweep": "keras_bert.train.sweep",
     "evaluate": "keras_bert.inference.evaluate",
     "predict": "keras_bert.inference.predict",
     "embed": "keras_bert.embeddings.embed",

@@ -26,7 +26,6 @@ _KINDS = {
     int: "a whole number",
     float: "a number",
     str: "a text",
-    list: "a list",
 }
 
 
@@ -206,20 +205,26 @@ def checked(field, value):
     kind, optional = value_type(field)
     if value is None and optional:
         return None
+    if typing.get_origin(kind) is not list:
+        return _checked(value, name, kind, known)
+    # One is as good as a list of one.
+    values = value if isinstance(value, list | tuple) else [value]
+    return [_checked(one, name, *typing.get_args(kind), known) for one in values]
+
+
+def _checked(value, name, kind, known):
+    """One value of a setting, of a type `kind`."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
-    plain = typing.get_origin(kind) or kind
-    if plain is list and isinstance(value, str):
-        value = [value]  # one is as good as a list of one
-    if not isinstance(value, plain) or (isinstance(value, bool) and plain is not bool):
-        raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[plain]}.")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)
         choices = f"{', '.join(others)} or {last}" if others else last
         raise InputError(f"`{name}` is {value!r}; it should be {choices}.")
-    if plain is float and not math.isfinite(value):
+    if kind is float and not math.isfinite(value):
         raise InputError(f"`{name}` is {value}; it should be a finite number.")
     for bound, holds, text in (
         (known.at_least, lambda bound: value >= bound, "at least {} is needed"),

@@ -3,6 +3,7 @@
 keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
 keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
 keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
+keras-bert finetune --seeds 5 --model … --train … --dev … --output runs/five
 
 The flags are those of --task classifier; --task KIND --help shows another kind's.
 Files are TSV or JSON Lines, told by content; - is standard input.
@@ -28,6 +29,8 @@ def run(arguments):
     from keras_bert.train.finetune import finetune
 
     metrics = finetune(**settings, report=report)
+    if "runs" in metrics:
+        _tell_seeds(metrics)
     dev = metrics["dev"]
     trained = metrics["trained_parameters"]
     of_them = f" ({trained:,} of them trained)" if trained < metrics["parameters"] else ""
@@ -40,8 +43,17 @@ def run(arguments):
         mix = metrics["scalar_mix"]
         shares = ", ".join(map(percent, mix["shares"]))
         print(f"layers in the mix, embeddings first: {shares}, times {mix['gamma']:.2f}")
-    print(f"Curves: tensorboard --logdir {arguments.output}/logs")
+    logs = "runs" if "runs" in metrics else "logs"
+    print(f"Curves: tensorboard --logdir {arguments.output}/{logs}")
     print(f"Next: keras-bert predict --model {arguments.output} --data FILE")
+
+
+def _tell_seeds(metrics):
+    print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
+    for name, mean in metrics["mean"].items():
+        if isinstance(mean, float):
+            print(f"  {name} {mean:.4f} ± {metrics['deviation'][name]:.4f}")
+    print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
 
 
 def _described(settings, measures):

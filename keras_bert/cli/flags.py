@@ -97,7 +97,7 @@ def _options(field):
     if typing.get_origin(kind) is list:
         action = "append" if optional else None
         more = {"action": action} if action else {"nargs": "+"}
-        return {**options, **more, "metavar": known.unit}
+        return {**options, **more, "type": _reader(*typing.get_args(kind)), "metavar": known.unit}
     unit = "{" + ",".join(map(str, known.choices)) + "}" if known.choices else known.unit
     return {**options, "type": _reader(kind), "metavar": unit or field.name.upper()}
 
@@ -108,6 +108,8 @@ def _help(field):
     if field.default is dataclasses.MISSING:
         return text
     default = known.default_help if field.default is None else field.default
+    if isinstance(default, tuple):
+        default = " ".join(map(str, default))
     if value_type(field)[0] is bool and field.default is False:
         return text
     return f"{text} (default: {str(default).replace('%', '%%')})"

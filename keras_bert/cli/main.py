@@ -21,6 +21,7 @@ COMMANDS = (
     "inspect",
     "pretrain",
     "finetune",
+    "sweep",
     "evaluate",
     "predict",
     "embed",

@@ -40,16 +40,9 @@ class Inference:
         A float32 array with a row each; where the output has another axis without a fixed size
         (tokens, say), a list of arrays, each a row with the padding that it had in its batch.
         """
-        found = {
-            name: [None] * len(rows)
-            if None in output.shape[1:]
-            else np.empty((len(rows), *output.shape[1:]), np.float32)
-            for name, output in self.task.output.items()
-        }
+        found = room_for(self.task.output, len(rows))
         for numbers in sorted_batches(rows.lengths, batch_size=self.batch_size):
-            for name, values in self._answer(rows, rows.take(numbers)).items():
-                for row, value in zip(numbers, values, strict=True):
-                    found[name][row] = value
+            put(self._answer(rows, rows.take(numbers)), numbers, into=found)
         return found
 
     def of_rows(self, rows):
@@ -81,6 +74,27 @@ class Inference:
         found = {name: values.numpy() for name, values in self._outputs(*taken).items()}
         check_numbers(found)
         return found
+
+
+def room_for(outputs, count):
+    """The place of a model's outputs, symbolic tensors by name, for so many rows.
+
+    A float32 array with a row each, or where the output has another axis without a fixed size, a
+    list.
+    """
+    return {
+        name: [None] * count
+        if None in output.shape[1:]
+        else np.empty((count, *output.shape[1:]), np.float32)
+        for name, output in outputs.items()
+    }
+
+
+def put(batch, numbers, *, into):
+    """Puts a batch's outputs, (B, …) by name, in the place of its rows, given by their numbers."""
+    for name, values in batch.items():
+        for row, value in zip(numbers, np.asarray(values), strict=True):
+            into[name][row] = value
 
 
 def _any_batch(value):

@@ -1,31 +1,40 @@
-"""Keeps the model that was best on the dev data."""
+"""Keeps the weights that were best on the dev data."""
 
 import keras
 
-from keras_bert.checkpoints import save_folder
+from keras_bert.train.checkpoint import read_variables, write_variables
 
 
 class BestModel(keras.callbacks.Callback):
-    """Writes the task as a model folder whenever an evaluation beats all before it.
+    """Writes the task's weights whenever an evaluation beats all before it.
 
     The first of equally good ones stays. Killed and resumed, a run comes to the same choice: steps
     that are done again get the same figure.
 
     Args:
         task: the task that is trained, or whose head is.
-        folder: where the best model so far lies.
+        path: the file of the best weights so far (see `keras_bert.train.checkpoint`).
         curve: the `Curve` of the run; it stands before this callback in `fit`'s list.
     """
 
-    def __init__(self, task, folder, curve):
+    def __init__(self, task, path, curve):
         super().__init__()
         self.task = task
-        self.folder = folder
+        self.path = path
         self.curve = curve
 
     def on_epoch_end(self, epoch, logs=None):
         if best_entry(self.curve.entries, self.task.FIGURE) is self.curve.entries[-1]:
-            save_folder(self.task, self.task.tokenizer, self.folder, overwrite=True)
+            write_variables(self.path, _named(self.task))
+
+
+def restore_best(task, path):
+    """Puts the weights that `BestModel` wrote back into the task."""
+    read_variables(path, _named(task))
+
+
+def _named(task):
+    return {weight.path: weight for weight in task.weights}
 
 
 def best_entry(entries, figure):

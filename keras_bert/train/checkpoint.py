@@ -43,14 +43,9 @@ class Checkpoint:
         It is written aside and renamed, so that a kill at any moment leaves a whole checkpoint;
         then the ones before it are deleted.
         """
-        tensors = {
-            # A contiguous copy; np.ascontiguousarray would make a vector of a number.
-            name: np.array(variable, order="C")
-            for name, variable in named_variables(self.model).items()
-        }
         path = self.folder / f"step-{step:09d}.safetensors"
-        with new_file(path) as aside:
-            save_file(tensors, aside, metadata={"step": str(step), "state": json.dumps(state)})
+        metadata = {"step": str(step), "state": json.dumps(state)}
+        write_variables(path, named_variables(self.model), metadata)
         for other in self.folder.iterdir():
             if _NAME.fullmatch(other.name) and other != path:
                 delete(other)
@@ -60,19 +55,36 @@ class Checkpoint:
 
         Raises `InputError` where the file is broken or holds other variables than the model.
         """
-        path = self.latest
-        variables = named_variables(self.model)
-        try:
-            with safe_open(path, framework="numpy") as file:
-                metadata = file.metadata()
-                _check(file, variables, path)
-                for name, variable in variables.items():
-                    variable.assign(file.get_tensor(name))
-        except (SafetensorError, OSError) as error:
-            raise InputError(
-                f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
-            ) from error
+        metadata = read_variables(self.latest, named_variables(self.model))
         return int(metadata["step"]), json.loads(metadata["state"])
+
+
+def write_variables(path, variables, metadata=None):
+    """Writes variables, by name, into a safetensors file, aside and renamed."""
+    tensors = {
+        # A contiguous copy; np.ascontiguousarray would make a vector of a number.
+        name: np.array(variable, order="C")
+        for name, variable in variables.items()
+    }
+    with new_file(path) as aside:
+        save_file(tensors, aside, metadata=metadata)
+
+
+def read_variables(path, variables):
+    """Puts what `write_variables` wrote into variables, by name; returns the metadata.
+
+    Raises `InputError` where the file is broken or holds other variables.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            _check(file, variables, path)
+            for name, variable in variables.items():
+                variable.assign(file.get_tensor(name))
+            return file.metadata()
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
+        ) from error
 
 
 def latest_checkpoint(folder):

@@ -1,8 +1,9 @@
 """What fine-tuning feeds a model with: rows of labelled examples in memory."""
 
+import math
 from functools import cached_property
 
-from keras_bert.inference.answers import Inference
+from keras_bert.train.evaluation import Evaluation
 from keras_bert.train.frozen import computed_once
 from keras_bert.train.loop import Feed
 
@@ -11,23 +12,27 @@ class LabelledRows(Feed):
     """Rows in memory, in batches of about one length.
 
     Args:
+        model: what is trained, compiled: the task, or the head alone that `freeze` gives.
         task: the `Task` whose rows they are.
         train_rows, dev_rows: `TokenizedExamples`.
         plan: the `Plan` of the run.
         settings: the `FinetuneSettings`.
-        frozen: None, or what `freeze` gives: a head alone is fed what the encoder makes of rows.
-        folder: where a frozen encoder's outputs lie while the run is at work.
+        features: None, or the features that `freeze` gives: a head alone is fed what they make of
+            rows.
+        folder: where those lie while the run is at work.
     """
 
-    def __init__(self, task, train_rows, dev_rows, *, plan, settings, frozen, folder):
+    def __init__(self, model, task, train_rows, dev_rows, *, plan, settings, features, folder):
+        self.model = model
         self.task = task
         self.train_rows = train_rows
         self.dev_rows = dev_rows
         self.plan = plan
         self.settings = settings
-        self.frozen = frozen
+        self.features = features
         self.folder = folder
-        if frozen is None:  # a head alone reads no tokens
+        self._kept = -math.inf, None, None  # figure, step, outputs
+        if features is None:  # a head alone reads no tokens
             self.tokens_a_step = float(train_rows.lengths.sum() / plan.evaluate_every)
 
     def training(self, first_step):
@@ -38,25 +43,40 @@ class LabelledRows(Feed):
             first_step=first_step,
         )
 
-    def evaluation(self):
-        return self._fed[1].evaluation_batches(batch_size=self.settings.batch_size)
+    def measures(self, step):
+        """Keras's figures on the dev rows; official ones too, where the task's FIGURE is one."""
+        figures, outputs = self._evaluate()
+        if self.task.FIGURE not in figures:
+            answers = self.task.decode(outputs, self.dev_rows)
+            measures = self.task.measure(answers, self.dev_rows.examples)
+            official = {name: v for name, v in measures.items() if isinstance(v, float)}
+            figures = {**figures, **official}
+        figure = figures[self.task.FIGURE]
+        if self.settings.keep == "last" or figure > self._kept[0]:
+            self._kept = figure, step, outputs
+        return figures
 
-    def measures(self):
-        metrics = [metric for some in self.task.default_metrics().values() for metric in some]
-        if self.task.FIGURE in {metric.name for metric in metrics}:
-            return {}
-        measures = self.task.measure(self._inference.of_rows(self.dev_rows), self.dev_rows.examples)
-        return {name: value for name, value in measures.items() if isinstance(value, float)}
+    def outputs_at(self, step):
+        """What the model with its weights after `step` steps, which it has now, says of dev.
+
+        As `Inference.outputs`. What an evaluation of this session has found is not computed again.
+        """
+        _, of_step, outputs = self._kept
+        return outputs if step == of_step else self._evaluate()[1]
 
     @cached_property
-    def _inference(self):
-        return Inference(self.task, batch_size=self.settings.batch_size)
+    def _evaluate(self):
+        return Evaluation(self.model, self._fed[1], batch_size=self.settings.batch_size)
 
     @cached_property
     def _fed(self):
         rows = (self.train_rows, self.dev_rows)
-        if self.frozen is None:
+        if self.features is None:
             return rows
         return computed_once(
-            rows, *self.frozen, batch_size=self.settings.batch_size, folder=self.folder
+            rows,
+            self.features,
+            self.model,
+            batch_size=self.settings.batch_size,
+            folder=self.folder,
         )

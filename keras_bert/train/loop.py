@@ -1,6 +1,7 @@
 """The loop of every training run: restores, fits, evaluates, checkpoints, keeps the best, logs."""
 
 import contextlib
+import math
 
 import keras
 
@@ -29,8 +30,8 @@ class Feed:
         """The dataset of held-out batches, or None."""
         return None
 
-    def measures(self):
-        """Official figures on the held-out data by name, where Keras's metrics do not give them."""
+    def measures(self, step):
+        """Figures on held-out data by name, after `step` steps, beside those of `evaluation`."""
         return {}
 
 
@@ -41,7 +42,7 @@ def train(
     plan,
     *,
     task,
-    best_folder=None,
+    best=None,
     patience=None,
     evaluate_first=False,
     constants=None,
@@ -57,7 +58,7 @@ def train(
         feed: the `Feed`.
         plan: the `Plan`.
         task: the task that `model` is, or is the head of.
-        best_folder: where the best model so far is kept, or None.
+        best: the file that the best weights so far are kept in, or None.
         patience: end after so many evaluations in a row without a better `task.FIGURE`; None is
             never. The plan has a checkpoint after each evaluation then.
         evaluate_first: evaluate before the first step, too.
@@ -78,9 +79,9 @@ def train(
     )
     progress = Progress(curve, first_step=first_step, names=task.SHOWN)
     tensorboard = TensorBoardCurve(run.logs, curve, constants or {}, outputs=list(task.output))
-    callbacks = [_OfficialFigures(feed, plan), curve, progress, tensorboard]
-    if best_folder is not None:
-        callbacks.append(BestModel(task, best_folder, curve))
+    callbacks = [_Measures(feed, plan), curve, progress, tensorboard]
+    if best is not None:
+        callbacks.append(BestModel(task, best, curve))
     if patience is not None:
         callbacks.append(_Patience(task, curve, patience))
     evaluation = feed.evaluation()
@@ -118,8 +119,11 @@ class _StepCallbacks(keras.callbacks.CallbackList):
         super().on_test_batch_end(batch)
 
 
-class _OfficialFigures(keras.callbacks.Callback):
-    """Adds the feed's own measures to what Keras says of an evaluation."""
+class _Measures(keras.callbacks.Callback):
+    """Adds the feed's own measures to what Keras says of an evaluation.
+
+    Not where training has come to NaN, which the curve has a word on.
+    """
 
     def __init__(self, feed, plan):
         super().__init__()
@@ -127,8 +131,9 @@ class _OfficialFigures(keras.callbacks.Callback):
         self.plan = plan
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.plan.evaluates(self.plan.step_of(epoch)):
-            logs.update({f"val_{name}": value for name, value in self.feed.measures().items()})
+        step = self.plan.step_of(epoch)
+        if self.plan.evaluates(step) and all(math.isfinite(value) for value in logs.values()):
+            logs.update({f"val_{name}": v for name, v in self.feed.measures(step).items()})
 
 
 class _Patience(keras.callbacks.Callback):

@@ -5,6 +5,7 @@ OUTPUT/checkpoints/   what the run resumes from
 OUTPUT/logs/          TensorBoard
 OUTPUT/model/         the model folder
 OUTPUT/metrics.json   the results, written last: the run is finished
+OUTPUT/runs/NAME/     where the output is that of several runs, each one's folder
 """
 
 import contextlib
@@ -22,8 +23,16 @@ from keras_bert.files import (
     write_json,
 )
 from keras_bert.stopping import says
+from keras_bert.wording import counted
 
-_ENTRIES = ("checkpoints", "logs", "model", "metrics.json", "run.json")  # run.json goes last
+_ENTRIES = (
+    "checkpoints",
+    "logs",
+    "runs",
+    "model",
+    "metrics.json",
+    "run.json",
+)  # run.json goes last
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
 
 
@@ -48,6 +57,7 @@ class RunFolder:
         self.checkpoints = self.path / "checkpoints"
         self.logs = self.path / "logs"
         self.model = self.path / "model"
+        self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
         self._run = self.path / "run.json"
         self._defaults = defaults or {}
@@ -104,6 +114,9 @@ class RunFolder:
         """What a run that is stopped here has reached, and how to go on, in a sentence."""
         from keras_bert.train.checkpoint import latest_checkpoint, step_of  # which loads numpy
 
+        if self.runs.is_dir():
+            done = counted(len(list(self.runs.glob("*/metrics.json"))), "run")
+            return f"stopped; {done} of those in {self.path} finished, the same command goes on."
         latest = latest_checkpoint(self.checkpoints)
         if latest is None:
             return f"stopped before the first checkpoint in {self.path}; the same command goes on."

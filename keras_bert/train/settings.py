@@ -1,6 +1,7 @@
 """The settings of training runs."""
 
 import dataclasses
+from itertools import product
 
 from keras_bert.errors import InputError
 from keras_bert.settings import Settings, about, setting, together
@@ -149,8 +150,8 @@ class PretrainSettings(RunSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuneSettings(RunSettings):
-    """Settings of `keras_bert.finetune`, beside those of the kind of task."""
+class LabelledRunSettings(RunSettings):
+    """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
     task: str = setting("classifier", help="the kind of task", unit="TASK")
     model: str | None = setting(
@@ -245,8 +246,11 @@ class FinetuneSettings(RunSettings):
 
     def check(self):
         super().check()
-        settings_class(self.task)  # refuses what is no kind
+        self._check_task()
         self._check_layers()
+
+    def _check_task(self):
+        settings_class(self.task)  # refuses what is no kind
         if not self.scalar_mix:
             for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
                 if getattr(self, name):
@@ -286,6 +290,71 @@ class FinetuneSettings(RunSettings):
         return {f.name: getattr(self, f.name) for f in fields if about(f).reads is reads}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuneSettings(LabelledRunSettings):
+    """Settings of `keras_bert.finetune`, beside those of the kind of task."""
+
+    seeds: int = setting(
+        1,
+        help="repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the "
+        "deviation of the figures are told, and the model that is best on the dev data is kept",
+        unit="N",
+        at_least=1,
+    )
+
+    def check(self):
+        super().check()
+        if self.seed + self.seeds - 1 > LARGEST_SEED:
+            raise InputError(f"`seed` and `seeds` go beyond the largest seed, {LARGEST_SEED}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SweepSettings(LabelledRunSettings):
+    """Settings of `keras_bert.sweep`, beside those of the kind of task.
+
+    By itself it is the search of Devlin et al. 2018, appendix A.3.
+    """
+
+    learning_rate: list[float] = setting(
+        (5e-5, 3e-5, 2e-5),
+        help="the highest rates to try, reached at the end of the warm-up",
+        unit="RATE",
+        above=0,
+    )
+    batch_size: list[int] = setting(
+        (16, 32), help="the rows in a step to try", unit="ROWS", at_least=1
+    )
+    epochs: list[int] = setting(
+        (2, 3, 4), help="the passes over the training data to try", unit="EPOCHS", at_least=1
+    )
+
+    def check(self):
+        for name in ("learning_rate", "batch_size", "epochs"):
+            if not getattr(self, name):
+                raise InputError(f"`{name}` is empty; give at least one value to try.")
+        for values in self.runs().values():
+            finetune_settings(self.task).of(values)
+
+    def runs(self):
+        """The settings of `finetune` for each run, by its name."""
+        common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        tried = product(self.learning_rate, self.batch_size, self.epochs)
+        return {
+            f"rate-{rate:g}-batch-{size}-epochs-{epochs}": {
+                **common,
+                "learning_rate": rate,
+                "batch_size": size,
+                "epochs": epochs,
+            }
+            for rate, size, epochs in tried
+        }
+
+
 def finetune_settings(task):
     """The class of all settings of a run that fine-tunes a kind of task."""
     return together(settings_class(task), FinetuneSettings)
+
+
+def sweep_settings(task):
+    """The class of all settings of a sweep over runs that fine-tune a kind of task."""
+    return together(settings_class(task), SweepSettings)

@@ -1,0 +1,57 @@
+"""Fine-tune with every choice of rate, batch size and epochs; keep the model that is best on dev.
+
+keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/spam
+keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweeps/b
+
+By itself it tries the 18 runs of the BERT paper. The same command again goes on where it was
+stopped. The flags are those of --task classifier; --task KIND --help shows another kind's.
+"""
+
+from keras_bert.cli import flags
+from keras_bert.cli.kinds import kind_given
+from keras_bert.cli.report import report
+from keras_bert.wording import counted
+
+SUMMARY = "fine-tune with every choice of rate, batch size and epochs"
+
+
+def add_arguments(parser, argv):
+    from keras_bert.train.settings import sweep_settings
+
+    flags.add(parser, sweep_settings(kind_given(argv, flag="--task")), command="sweep")
+
+
+def run(arguments):
+    settings = flags.read(arguments)
+    from rich.console import Console
+
+    from keras_bert.train.sweep import sweep
+
+    metrics = sweep(**settings, report=report)
+    Console(highlight=False).print(_table(metrics, settings.get("task", "classifier")))
+    output = arguments.output
+    print(f"Kept the model of {metrics['kept']['run']}; all: tensorboard --logdir {output}/logs")
+    print(f"Next: keras-bert predict --model {output} --data FILE")
+
+
+def _table(metrics, task):
+    from rich.table import Table
+
+    from keras_bert.tasks import task_class
+
+    runs, best = metrics["runs"], metrics["kept"]["run"]
+    table = Table(title=counted(len(runs), "run"), title_justify="left")
+    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {task_class(task).FIGURE}"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for name, of_run in runs.items():
+        table.add_row(
+            f"{of_run['learning_rate']:g}",
+            str(of_run["batch_size"]),
+            str(of_run["epochs"]),
+            str(of_run["kept"]["epoch"]),
+            f"{of_run['figure']:.4f}",
+            "best" if name == best else "",
+            style="bold" if name == best else None,
+        )
+    return table

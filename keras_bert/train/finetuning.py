@@ -1,0 +1,250 @@
+"""Labelled examples and a starting point, opened once, to fine-tune on as often as is wanted."""
+
+import math
+
+import keras
+import tensorflow as tf
+
+from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.errors import InputError
+from keras_bert.files import delete
+from keras_bert.inference.answers import Inference
+from keras_bert.input_pipeline.framing import check_max_length
+from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.tasks import settings_class, task_class
+from keras_bert.train.best_model import best_entry, restore_best
+from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
+from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
+from keras_bert.train.frozen import freeze
+from keras_bert.train.labelled_rows import LabelledRows
+from keras_bert.train.loop import train
+from keras_bert.train.optimizer import make_optimizer
+from keras_bert.train.plan import plan_epochs
+from keras_bert.train.run_folder import RunFolder
+from keras_bert.train.starting_point import StartingPoint
+from keras_bert.wording import counted, percent
+
+# From this share of [UNK] on, which the model cannot tell apart, a vocabulary hardly fits the text.
+_MUCH_UNKNOWN = 0.05
+
+
+class Finetuning:
+    """What a run trains on, read and tokenized; `run` trains a new task on it.
+
+    Args:
+        settings: the settings of the (first) run, of `finetune_settings`.
+        report: a function that is told, in lines, how the files are read.
+
+    Attributes: `kind` (the class of the task), `train_rows`, `dev_rows` (`TokenizedExamples`),
+    `inputs` (fingerprints of all that the result depends on beside the settings).
+
+    Raises:
+        InputError: a file or the starting point is wrong, or the dev examples do not go with the
+            training ones.
+    """
+
+    def __init__(self, settings, report):
+        self.kind = task_class(settings.task)
+        names = ("model", "architecture", "vocab", "cased")
+        self._start = StartingPoint(
+            **{name: getattr(settings, name) for name in names}, dtype=settings.dtype
+        )
+        encoder, tokenizer = self._draw(settings)
+        usual = settings_class(settings.task).MAX_LENGTH
+        self._max_length = settings.max_length or min(usual, encoder.config.max_length)
+        check_max_length(self._max_length, encoder.config)
+        *splits, self._made_with = _read(self.kind, settings, report)
+        report(self._start.description)
+        task = self._task(encoder, tokenizer, settings, report)
+        self._first = settings.seed, task
+        self.train_rows, self.dev_rows = (task.features(split, labelled=True) for split in splits)
+        for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
+            if rows.share_unknown > _MUCH_UNKNOWN:
+                report(
+                    f"{percent(rows.share_unknown)} of the {which} tokens are [UNK]: the "
+                    "vocabulary does not have these words, nor parts of them."
+                )
+        self.inputs = {
+            "model": self._start.fingerprint,
+            "train": self.train_rows.fingerprint,
+            "dev": self.dev_rows.fingerprint,
+            "made_with": self._made_with,
+        }
+
+    def run(self, settings, report):
+        """One run: trains in the folder `settings.output`, or goes on there; returns its metrics.
+
+        What the settings say of the starting point, the task and the files is as at the opening.
+        """
+        with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
+            if run.finished:
+                report(f"The run in {run.path} is finished already; these are its results.")
+                return run.read_metrics()
+            task = self._new_task(settings, report)
+            features, model = freeze(task) if settings.frozen else (None, task)
+            plan = plan_epochs(
+                settings.epochs,
+                examples=len(self.train_rows),
+                batch_size=settings.batch_size,
+                checkpoint_every=settings.checkpoint_every,
+                steps_per_execution=settings.steps_per_execution,
+            )
+            _compile(model, task, settings, plan)
+            feed = LabelledRows(
+                model,
+                task,
+                self.train_rows,
+                self.dev_rows,
+                plan=plan,
+                settings=settings,
+                features=features,
+                folder=run.checkpoints,
+            )
+            return _trained(run, feed, report)
+
+    def _new_task(self, settings, report):
+        """A task as the seed draws it; that of the opening, where it is the same."""
+        (seed, task), self._first = self._first, (None, None)
+        if seed == settings.seed:
+            return task
+        return self._task(*self._draw(settings), settings, report)
+
+    def _draw(self, settings):
+        """-> (the encoder, its tokenizer); what is new in them is drawn with the seed."""
+        keras.utils.set_random_seed(settings.seed)
+        if settings.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        return self._start.build()
+
+    def _task(self, encoder, tokenizer, settings, report):
+        arguments = {**self._made_with, **settings.arguments, "max_length": self._max_length}
+        task = self.kind(_read_by_the_head(encoder, settings), tokenizer, **arguments)
+        if not settings.frozen:
+            _leave_out(task, settings, report)
+        return task
+
+
+def _read(kind, settings, report):
+    """-> (training examples, dev examples, what the task is made with)."""
+    train_file = kind.read(settings.train, **settings.columns)
+    report(train_file.description)
+    train_examples = _all(kind, train_file, report)
+    made_with = kind.made_from(train_examples)
+    dev_file = kind.read(settings.dev, made_with=made_with, like=train_file, **settings.columns)
+    report(dev_file.description)
+    dev_examples = _all(kind, dev_file, report)
+    report(kind.summary(train_examples, dev_examples, made_with))
+    return train_examples, dev_examples, made_with
+
+
+def _all(kind, file, report):
+    examples = list(file)
+    if not examples:
+        raise InputError(f"{file.name} holds no examples.")
+    for note in kind.notes(examples):
+        report(f"Note: {note}")
+    return examples
+
+
+def _read_by_the_head(encoder, settings):
+    """The encoder, or a learned mix of its layers."""
+    if not settings.scalar_mix:
+        return encoder
+    epsilon = encoder.config.layer_norm_eps if settings.scalar_mix_layer_norm else None
+    return MixedEncoder(encoder, layer_norm_eps=epsilon, l2=settings.scalar_mix_l2)
+
+
+def _leave_out(task, settings, report):
+    """Takes out of training the layers that the settings never train, and says so."""
+    epochs = settings.epochs if settings.gradual_unfreezing else None
+    layers = layers_to_train(task, last=settings.train_layers, epochs=epochs)
+    blocks = len(task.encoder.base().blocks)
+    if layers <= blocks:
+        train_from_the_top(task, layers)
+        report(f"Trained are the head and the last {layers} of {counted(blocks, 'block')}.")
+
+
+def _compile(model, task, settings, plan):
+    """Compiles what is trained, the task or its head alone."""
+    depth = depths(task, model.trainable_variables)
+    thaw_every = plan.evaluate_every if settings.gradual_unfreezing else 0
+    optimizer = make_optimizer(
+        model,
+        learning_rate=settings.learning_rate or (RATE_OF_A_HEAD if settings.frozen else RATE),
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        steps=plan.steps,
+        schedule=settings.schedule,
+        shares=[settings.layer_decay**below for below in depth],
+        first_steps=[thaw_every * below for below in depth],
+    )
+    model.compile(
+        optimizer=optimizer,
+        loss=task.default_losses(),
+        loss_weights=task.default_loss_weights(),
+        weighted_metrics=task.default_metrics(),
+        jit_compile=False,  # XLA would compile anew for every length of rows
+        steps_per_execution=settings.steps_per_execution,
+    )
+
+
+def _trained(run, feed, report):
+    """Trains, and finishes with the model that is to be kept; returns the run's metrics."""
+    task, patience = feed.task, feed.settings.patience
+    best = run.checkpoints / "best.safetensors" if feed.settings.keep == "best" else None
+    entries = train(feed.model, run, feed, feed.plan, task=task, best=best, patience=patience)
+    if entries[-1]["step"] < feed.plan.steps:
+        epochs = counted(patience, "epoch")
+        report(f"Stopped early: {epochs} without a better {task.FIGURE} on the dev data.")
+    kept = _kept(feed, entries, best, report)
+    outputs = feed.outputs_at(kept["step"])
+    if feed.settings.dtype != "float32":
+        task, outputs = _in_float32(run, feed)
+    task.tune(outputs, feed.dev_rows)
+    save_folder(task, task.tokenizer, run.model, overwrite=True)
+    answers = task.decode(outputs, feed.dev_rows)
+    metrics = {
+        "kept": kept,
+        "dev": task.measure(answers, feed.dev_rows.examples),
+        **task.made_with,
+        "steps": entries[-1]["step"],
+        "parameters": task.count_params(),
+        "trained_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
+        "seconds": entries[-1]["seconds"],
+        "curve": entries,
+        **_learned_mix(task),
+    }
+    run.finish(metrics)
+    if best is not None:
+        delete(best)  # it is in model/ now
+    return metrics
+
+
+def _kept(feed, entries, best, report):
+    """Puts the weights that are kept into the task; returns which they are."""
+    which, entry = feed.settings.keep, entries[-1]
+    if best is not None:
+        entry = best_entry(entries, feed.task.FIGURE)
+        restore_best(feed.task, best)
+    epoch = entry["step"] // feed.plan.evaluate_every
+    report(
+        f"Kept the model of epoch {epoch} of {feed.settings.epochs}, the {which} one"
+        f"{' on the dev data' if best is not None else ''}."
+    )
+    return {"which": which, "epoch": epoch, "step": entry["step"]}
+
+
+def _in_float32(run, feed):
+    """-> (the task as it loads from its folder, its outputs on dev): what `evaluate` will say."""
+    save_folder(feed.task, feed.task.tokenizer, run.model, overwrite=True)
+    task = load_task(run.model)
+    return task, Inference(task, batch_size=feed.settings.batch_size).outputs(feed.dev_rows)
+
+
+def _learned_mix(task):
+    """What metrics.json says of a mix of layers; nothing where there is none."""
+    if not isinstance(task.encoder, MixedEncoder):
+        return {}
+    mix = task.encoder.scalar_mix
+    shares = [round(float(share), 6) for share in mix.shares]
+    return {"scalar_mix": {"shares": shares, "gamma": round(float(mix.gamma), 6)}}

@@ -1,0 +1,58 @@
+"""A sweep as TensorBoard's HParams plugin shows it."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import tensorflow as tf
+from tensorboard.plugins.hparams import api
+
+from keras_bert.train.series import kept_figure
+
+
+def write_hparams(folder, runs, settings, *, names, figure):
+    """Writes the runs of a sweep under `folder`, in place of what lay there.
+
+    The experiment (which settings are tried, and what they are compared by) stands in the folder
+    itself, and each run in a folder of its name: its settings, `dev/FIGURE` after every evaluation,
+    and `kept/FIGURE`, that of the model it keeps.
+
+    Args:
+        folder: OUTPUT/logs of the sweep.
+        runs: the metrics of each finished run by its name.
+        settings: the settings of each run, finished or not, by its name.
+        names: the settings that are tried.
+        figure: the FIGURE of the task.
+    """
+    folder = Path(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+    tried = {
+        name: sorted({getattr(of_run, name) for of_run in settings.values()}) for name in names
+    }
+    with _writing(folder):
+        api.hparams_config(
+            hparams=[api.HParam(name, api.Discrete(values)) for name, values in tried.items()],
+            metrics=[
+                api.Metric(f"kept/{figure}", display_name=f"{figure} of the model that is kept"),
+                api.Metric(f"dev/{figure}", display_name=f"{figure} on the dev data"),
+            ],
+        )
+    for run, metrics in runs.items():
+        with _writing(folder / run):
+            api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
+            for entry in metrics["curve"]:
+                if "eval" in entry:
+                    tf.summary.scalar(f"dev/{figure}", entry["eval"][figure], step=entry["step"])
+            tf.summary.scalar(
+                f"kept/{figure}", kept_figure(metrics, figure), step=metrics["kept"]["step"]
+            )
+
+
+@contextlib.contextmanager
+def _writing(folder):
+    """What is summarised within it goes into a file in the folder."""
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default(step=0):
+        yield
+    writer.close()

@@ -1,0 +1,51 @@
+"""A sweep as one call: every choice of rate, batch size and epochs, and the best of them on dev."""
+
+import tensorflow as tf
+
+from keras_bert.settings import takes, together
+from keras_bert.tasks import settings_class
+from keras_bert.train.finetuning import Finetuning
+from keras_bert.train.hparams import write_hparams
+from keras_bert.train.series import run_series
+from keras_bert.train.settings import SweepSettings, finetune_settings, sweep_settings
+
+TRIED = ("learning_rate", "batch_size", "epochs")
+
+
+@takes(together(settings_class("classifier"), SweepSettings))
+@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
+def sweep(*, report=None, **settings):
+    """Fine-tunes with every choice of rate, batch size and epochs, and keeps the best model.
+
+    Best is the highest figure on the dev data. Calling it again with the same arguments goes on
+    where it stopped: finished runs are not repeated, and the one that was stopped is resumed.
+
+    Args:
+        {settings}
+        report: a function that is told, in lines, how the files are read and what is trained.
+
+    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
+    stand in place of its own (`keras_bert.train.settings.sweep_settings(task)` has them).
+
+    Returns:
+        What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,
+        its name as `kept["run"]`, and `runs`: for each by name the `learning_rate`, `batch_size`
+        and `epochs`, the `figure` that they are compared by, `kept`, `dev`, `steps` and `seconds`.
+
+    Raises:
+        InputError: see `keras_bert.finetune`.
+    """
+    settings = sweep_settings(settings.get("task", "classifier")).of(settings)
+    report = report or (lambda line: None)
+    runs = {
+        name: finetune_settings(settings.task).of(values)
+        for name, values in settings.runs().items()
+    }
+    finetuning = Finetuning(next(iter(runs.values())), report)
+
+    def log(folder, found):
+        write_hparams(folder, found, runs, names=TRIED, figure=finetuning.kind.FIGURE)
+
+    return run_series(
+        finetuning, settings, runs, varied=TRIED, command="sweep", report=report, on_run=log
+    )
