@@ -37,6 +37,7 @@ _HOMES = {
     "fill_mask": "keras_bert.inference.fill_mask",
     "draw_attention": "keras_bert.pictures.attention",
     "draw_contexts": "keras_bert.pictures.contexts",
+    "draw_run": "keras_bert.pictures.run",
     "draw_similarity": "keras_bert.pictures.similarity",
     "quickstart": "keras_bert.samples.quickstart",
 }

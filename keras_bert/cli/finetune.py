@@ -12,6 +12,7 @@ Files are TSV or JSON Lines, told by content; - is standard input.
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
+from keras_bert.errors import InputError
 from keras_bert.wording import counted, percent
 
 SUMMARY = "fine-tune an encoder on labelled examples"
@@ -43,9 +44,22 @@ def run(arguments):
         mix = metrics["scalar_mix"]
         shares = ", ".join(map(percent, mix["shares"]))
         print(f"layers in the mix, embeddings first: {shares}, times {mix['gamma']:.2f}")
+    draw(arguments.output)
     logs = "runs" if "runs" in metrics else "logs"
     print(f"Curves: tensorboard --logdir {arguments.output}/{logs}")
     print(f"Next: keras-bert predict --model {arguments.output} --data FILE")
+
+
+def draw(output):
+    """Draws the pictures of a run, and says where they are, or why there are none."""
+    from keras_bert.pictures.run import draw_run
+
+    try:
+        drawn = draw_run(output)
+    except InputError as error:
+        report(str(error))
+    else:
+        print(f"{counted(len(drawn), 'picture')}: {output}/pictures")
 
 
 def _tell_seeds(metrics):

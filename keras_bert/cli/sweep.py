@@ -8,6 +8,7 @@ stopped. The flags are those of --task classifier; --task KIND --help shows anot
 """
 
 from keras_bert.cli import flags
+from keras_bert.cli.finetune import draw
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
 from keras_bert.wording import counted
@@ -30,6 +31,7 @@ def run(arguments):
     metrics = sweep(**settings, report=report)
     Console(highlight=False).print(_table(metrics, settings.get("task", "classifier")))
     output = arguments.output
+    draw(output)
     print(f"Kept the model of {metrics['kept']['run']}; all: tensorboard --logdir {output}/logs")
     print(f"Next: keras-bert predict --model {output} --data FILE")
 

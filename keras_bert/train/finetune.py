@@ -28,13 +28,13 @@ def finetune(*, report=None, **settings):
     stand in place of its own (`keras_bert.train.settings.finetune_settings(task)` has them).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `dev` (its
-        official figures), what the task is made with (such as `labels`), `steps`, `parameters`,
-        `seconds` and `curve` (see `keras_bert.train.curve.Curve`); `trained_parameters`; and where
-        there is a mix, `scalar_mix`: the `shares` of the layers in it, the embeddings first, and
-        `gamma`. With several seeds it is that of the best one on the dev data, and over all of them
-        `mean` and `deviation` of its official figures, and `runs` (see
-        `keras_bert.train.series.run_series`).
+        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
+        name of the figure that makes one better), `dev` (its official figures), what the task is
+        made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
+        `curve` (see `keras_bert.train.curve.Curve`); and where there is a mix, `scalar_mix`: the
+        `shares` of the layers in it, the embeddings first, and `gamma`. With several seeds it is
+        that of the best one on the dev data, and over all of them `mean` and `deviation` of its
+        official figures, and `runs` (see `keras_bert.train.series.run_series`).
 
     Raises:
         InputError: an argument or a file is wrong, the dev examples do not go with the training

@@ -205,6 +205,7 @@ def _trained(run, feed, report):
     answers = task.decode(outputs, feed.dev_rows)
     metrics = {
         "kept": kept,
+        "kept_by": task.FIGURE,
         "dev": task.measure(answers, feed.dev_rows.examples),
         **task.made_with,
         "steps": entries[-1]["step"],

@@ -5,6 +5,7 @@ OUTPUT/checkpoints/   what the run resumes from
 OUTPUT/logs/          TensorBoard
 OUTPUT/model/         the model folder
 OUTPUT/metrics.json   the results, written last: the run is finished
+OUTPUT/pictures/      what the results look like
 OUTPUT/runs/NAME/     where the output is that of several runs, each one's folder
 """
 
@@ -30,6 +31,7 @@ _ENTRIES = (
     "logs",
     "runs",
     "model",
+    "pictures",
     "metrics.json",
     "run.json",
 )  # run.json goes last

@@ -1,0 +1,184 @@
+"""The pictures of a training run on labelled examples, drawn from its metrics.json alone."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert.errors import InputError
+from keras_bert.pictures.canvas import COLOURS, GREY, INK, save_picture
+
+_TRAINED, _DEV = COLOURS[0], COLOURS[1]
+_LIGHT = "#e5e7eb"
+# Fields of more labels than this have no numbers in them: they would be too small to read.
+_MOST_NUMBERS = 30
+_LONGEST_NAME = 24
+
+
+def draw_run(run):
+    """Draws what a run's metrics.json holds, into RUN/pictures.
+
+    `learning_curve.png` (the loss and the figure by which the best epoch is kept), and where the
+    task's figures have them: `confusion.png` (how often each label was taken for which),
+    `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often the model is
+    right when it is so sure).
+
+    Args:
+        run: the output folder of a finished run.
+
+    Returns the list of the files' paths.
+
+    Raises:
+        InputError: the run is not finished or another one, or see `keras_bert.pictures.canvas.save_picture`.
+    """
+    path = Path(run) / "metrics.json"
+    if not path.is_file():
+        raise InputError(f"There is no {path}: the run is not finished, or it is none.")
+    metrics = json.loads(path.read_text(encoding="utf-8"))
+    if "kept_by" not in metrics:
+        raise InputError(f"{path} is none of a run on labelled examples, which this draws.")
+    folder = Path(run) / "pictures"
+    folder.mkdir(exist_ok=True)
+    dev = metrics["dev"]
+    drawn = [_learning_curve(metrics, folder / "learning_curve.png")]
+    if "confusion" in dev:
+        drawn.append(_confusion(np.array(dev["confusion"]), metrics, folder / "confusion.png"))
+    if isinstance(dev.get("labels"), dict) and dev["labels"]:
+        drawn.append(_labels(dev["labels"], folder / "labels.png"))
+    if dev.get("calibration"):
+        drawn.append(_reliability(dev["calibration"], folder / "reliability.png"))
+    return drawn
+
+
+def _learning_curve(metrics, path):
+    curve, kept, figure = metrics["curve"], metrics["kept"]["step"], metrics["kept_by"]
+
+    def points(part, name):
+        entries = [entry for entry in curve if name in entry.get(part, {})]
+        return [entry["step"] for entry in entries], [entry[part][name] for entry in entries]
+
+    def draw(canvas):
+        panels = canvas.subplots(1, 2)
+        for axis, name in zip(panels, ("loss", figure), strict=True):
+            axis.axvline(kept, color=_LIGHT, linewidth=5, zorder=0)
+            axis.plot(*points("train", name), color=_TRAINED, linewidth=1.2, label="training")
+            axis.plot(*points("eval", name), "o-", color=_DEV, linewidth=1.6, ms=4, label="dev")
+            axis.set_title(name.replace("_", " "), loc="left", fontsize=11)
+            axis.set_xlabel("steps")
+            _plain(axis)
+        panels[0].set_ylim(bottom=0)
+        panels[0].legend(frameon=False)
+        steps, values = points("eval", figure)
+        value = values[steps.index(kept)]
+        panels[1].set_xlabel(f"steps; kept is step {kept}, {value:.3f} on dev")
+        canvas.tight_layout(w_pad=3)
+
+    return save_picture(draw, path, size=(9, 3.4))
+
+
+def _confusion(counts, metrics, path):
+    """counts (L, L): rows are the expected labels, columns the predicted ones."""
+    names = _names_of(counts, metrics)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+
+    def draw(canvas):
+        axis = canvas.subplots()
+        axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        axis.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+        axis.set_yticks(range(len(names)), names)
+        axis.set_xlabel("predicted")
+        axis.set_ylabel("expected")
+        for side in axis.spines.values():
+            side.set_visible(False)
+        if len(names) <= _MOST_NUMBERS:
+            for (row, column), count in np.ndenumerate(counts):
+                colour = "white" if shares[row, column] > 0.6 else INK if count else "#c4c8cf"
+                axis.text(column, row, f"{count:,}", ha="center", va="center", color=colour)
+                axis.texts[-1].set_fontsize(7.5 if len(names) > 5 else 10)
+        axis.set_title("Expected and predicted labels", loc="left", fontsize=11)
+
+    edge = 2 + len(names) * (0.8 if len(names) <= 5 else 0.42)
+    return save_picture(draw, path, size=(edge, edge))
+
+
+def _names_of(counts, metrics):
+    """The names of the rows of a confusion matrix: those that are as many."""
+    for names in (metrics["dev"].get("labels", ()), metrics.get("labels", ())):
+        if len(names) == len(counts):
+            return [_short(name) for name in names]
+    return [str(number) for number in range(1, len(counts) + 1)]
+
+
+def _labels(labels, path):
+    """labels: {label: {precision, recall, f1, examples}}."""
+    names = list(labels)
+    places = np.arange(len(names))[::-1]  # the first one on top
+    columns = {"precision": ("o", COLOURS[5]), "recall": ("o", COLOURS[2]), "f1": ("D", INK)}
+
+    def draw(canvas):
+        axis = canvas.subplots()
+        ends = [sorted((labels[name]["precision"], labels[name]["recall"])) for name in names]
+        axis.hlines(places, *np.transpose(ends), color=_LIGHT, linewidth=3, zorder=1)
+        for number, (key, (marker, colour)) in enumerate(columns.items()):
+            values = [labels[name][key] for name in names]
+            size = 20 if key == "f1" else 34
+            axis.scatter(values, places, s=size, marker=marker, color=colour, zorder=2 + number)
+            _column(axis, 1.06 + 0.13 * number, key, [f"{v:.3f}" for v in values], places, colour)
+        examples = [f"{labels[name]['examples']:,}" for name in names]
+        _column(axis, 1.11 + 0.13 * len(columns), "examples", examples, places, GREY)
+        axis.set_yticks(places, [_short(name) for name in names])
+        axis.set_ylim(-0.7, len(names) - 0.3)
+        axis.set_xlim(-0.02, 1.02)
+        axis.set_xticks(np.linspace(0, 1, 6))
+        _plain(axis)
+        axis.grid(axis="x", color=_LIGHT, linewidth=0.6, zorder=0)
+
+    return save_picture(draw, path, size=(5.2, 0.9 + 0.28 * len(names)))
+
+
+def _column(axis, x, title, texts, places, colour):
+    """A column of a table on the right of the axes, from `x` on in widths of them."""
+    place = axis.get_yaxis_transform()
+    shown = {"ha": "right", "va": "center", "transform": place, "fontsize": 8}
+    axis.text(x + 0.1, max(places) + 0.9, title.replace("f1", "F1"), color=colour, **shown)
+    for y, text in zip(places, texts, strict=True):
+        axis.text(x + 0.1, y, text, color=INK, **shown)
+
+
+def _reliability(bins, path):
+    """bins: {confidence, accuracy, examples}; those without examples are left out."""
+    bins = [one for one in bins if one["examples"]]
+    sure = np.array([one["confidence"] for one in bins])
+    right = np.array([one["accuracy"] for one in bins])
+    examples = np.array([one["examples"] for one in bins])
+    gap = float(np.sum(examples * np.abs(sure - right)) / examples.sum())
+
+    def draw(canvas):
+        above, below = canvas.subplots(
+            2, 1, sharex=True, gridspec_kw={"height_ratios": [4, 1], "hspace": 0.12}
+        )
+        above.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+        above.vlines(sure, sure, right, color=_DEV, linewidth=2, alpha=0.35)
+        above.plot(sure, right, "o-", color=_TRAINED, linewidth=1.4, ms=5)
+        above.set_ylabel("share that is right")
+        above.set_ylim(-0.03, 1.03)
+        above.set_title(
+            f"How right it is when it is so sure: {gap:.3f} off on average", loc="left", fontsize=11
+        )
+        below.bar(sure, examples, width=0.06, color=_TRAINED)
+        below.set_ylabel("examples")
+        below.set_xlabel("how sure the model is")
+        below.set_xlim(-0.03, 1.03)
+        for axis in (above, below):
+            _plain(axis)
+
+    return save_picture(draw, path, size=(4.8, 5.2))
+
+
+def _plain(axis):
+    """Two axes of four, and nothing that is not read."""
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _short(name):
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

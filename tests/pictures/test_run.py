@@ -1,0 +1,94 @@
+"""The pictures of a run show what its metrics.json says."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from keras_bert.cli import finetune
+from keras_bert.errors import InputError
+from keras_bert.pictures import run
+from keras_bert.pictures.run import draw_run
+
+METRICS = {
+    "kept": {"which": "best", "epoch": 1, "step": 4},
+    "kept_by": "f1",
+    "curve": [
+        {"step": 2, "train": {"loss": 2.0}},
+        {"step": 4, "train": {"loss": 1.0}, "eval": {"loss": 1.5, "f1": 0.75}},
+        {"step": 8, "train": {"loss": 0.5}, "eval": {"loss": 1.75, "f1": 0.5}},
+    ],
+    "dev": {
+        "confusion": [[3, 1], [0, 0]],
+        "labels": {
+            "ham": {"precision": 0.5, "recall": 0.25, "f1": 0.375, "examples": 4},
+            "spam": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "examples": 0},
+        },
+        "calibration": [
+            {"confidence": None, "accuracy": None, "examples": 0},
+            {"confidence": 0.9, "accuracy": 0.7, "examples": 3},
+            {"confidence": 1.0, "accuracy": 1.0, "examples": 1},
+        ],
+    },
+}
+
+
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """The figures of METRICS by the name of the file."""
+    figures = {}
+
+    def keep(draw, path, *, size):
+        figures[path.stem] = Figure(size)
+        draw(figures[path.stem])
+        return path
+
+    monkeypatch.setattr(run, "save_picture", keep)
+    (tmp_path / "metrics.json").write_text(json.dumps(METRICS))
+    paths = draw_run(tmp_path)
+    assert [path.stem for path in paths] == list(figures)
+    return figures
+
+
+def test_the_curve_has_the_loss_and_the_figure_that_a_model_is_kept_by(drawn):
+    loss, figure = drawn["learning_curve"].axes
+    (_, training, dev), (kept, _, f1) = loss.lines, figure.lines
+    np.testing.assert_array_equal(training.get_xydata(), [[2, 2], [4, 1], [8, 0.5]])
+    np.testing.assert_array_equal(dev.get_xydata(), [[4, 1.5], [8, 1.75]])
+    np.testing.assert_array_equal(f1.get_xydata(), [[4, 0.75], [8, 0.5]])
+    assert set(kept.get_xdata()) == {4}
+    assert "kept is step 4, 0.750 on dev" in figure.get_xlabel()
+
+
+def test_labels_are_counted_and_coloured_by_their_share_of_what_was_expected(drawn):
+    (axis,) = drawn["confusion"].axes
+    np.testing.assert_array_equal(axis.images[0].get_array(), [[0.75, 0.25], [0, 0]])
+    assert [text.get_text() for text in axis.texts] == ["3", "1", "0", "0"]
+    for ticks in (axis.get_xticklabels(), axis.get_yticklabels()):
+        assert [tick.get_text() for tick in ticks] == ["ham", "spam"]
+    (axis,) = drawn["labels"].axes
+    columns = ["precision", "0.500", "0.000", "recall", "0.250", "0.000", "F1", "0.375", "0.000"]
+    assert [text.get_text() for text in axis.texts] == [*columns, "examples", "4", "0"]
+
+
+def test_reliability_is_of_the_bins_that_hold_examples(drawn):
+    above, below = drawn["reliability"].axes
+    np.testing.assert_array_equal(above.lines[1].get_xydata(), [[0.9, 0.7], [1, 1]])
+    assert [bar.get_height() for bar in below.patches] == [3, 1]
+    assert "0.150 off on average" in above.get_title(loc="left")  # (3 * 0.2 + 1 * 0) / 4
+
+
+def test_a_task_without_labels_has_a_curve_alone_and_the_command_says_what_it_drew(
+    tmp_path, capsys, monkeypatch
+):
+    with pytest.raises(InputError, match="the run is not finished, or it is none"):
+        draw_run(tmp_path)
+    (tmp_path / "metrics.json").write_text(json.dumps({**METRICS, "dev": {"pearson": 0.9}}))
+    finetune.draw(tmp_path)
+    assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["learning_curve.png"]
+    assert capsys.readouterr().out == f"1 picture: {tmp_path}/pictures\n"
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    finetune.draw(tmp_path)
+    assert capsys.readouterr().err.startswith("Pictures need matplotlib, which is not installed")
