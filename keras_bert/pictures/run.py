@@ -29,7 +29,8 @@ def draw_run(run):
     Returns the list of the files' paths.
 
     Raises:
-        InputError: the run is not finished or another one, or see `keras_bert.pictures.canvas.save_picture`.
+        InputError: there are no results of such a run, or see
+            `keras_bert.pictures.canvas.save_picture`.
     """
     path = Path(run) / "metrics.json"
     if not path.is_file():

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.checkpoints import load, save_folder
+from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.errors import InputError
+from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train import finetuning
 from keras_bert.train.best_model import evaluations_since_best
@@ -199,6 +200,21 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
     again = finetune(**given, output=tmp_path / "stopped")
     assert again["dev"] == metrics["dev"]
     assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
+    given = {**given, "dtype": "mixed_bfloat16", "train_layers": 1, "schedule": "cosine"}
+    told = []
+    metrics = finetune(**given, output=tmp_path, report=told.append)
+    assert "Trained are the head and the last 1 of 2 blocks." in told
+    losses = [entry["train"]["loss"] for entry in metrics["curve"]]
+    assert losses[-1] < losses[0]
+    before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))
+    after = by_depth(load_task(tmp_path / "model"))
+    assert [np.array_equal(before[d], after[d]) for d in range(4)] == [False, False, True, True]
+    assert {values.dtype for values in after.values()} == {np.dtype("float32")}
+    measures = evaluate(model=tmp_path, data=given["dev"])  # in float32
+    assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-6)
 
 
 @pytest.fixture(scope="module")
