@@ -5,62 +5,41 @@ is, from disk: nothing is downloaded, and tensorflow-datasets need not be instal
 """
 
 import json
-import os
-import re
 
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from data_gen.blocks import Block, Window
 from keras_bert.errors import InputError
+from keras_bert.records.tfds_folders import (
+    INFO,
+    PREFIX,
+    latest_version,
+    not_prepared,
+    parse_tfds_name,
+    shard_paths,
+    split_info,
+)
 
-PREFIX = "tfds:"
-_INFO = "dataset_info.json"
+__all__ = ["PREFIX", "contents", "spans", "windows"]
 _AT_ONCE = 256
 
 
 def windows(name):
-    """The shards of `tfds:NAME/CONFIG:SPLIT` as windows.
+    """The shards of `tfds:NAME/CONFIG:SPLIT` as windows (see `TfdsName`).
 
-    NAME may go with a version (`NAME/CONFIG:1.0.0:SPLIT`); without, the latest prepared one is
-    taken. Datasets lie where TFDS_DATA_DIR says, or in ~/tensorflow_datasets, as for tfds itself.
     Raises `InputError` for a dataset or a split that is not prepared there.
     """
-    parts = name.removeprefix(PREFIX).split(":")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise InputError(f"{name} does not name a dataset: write tfds:NAME/CONFIG:SPLIT")
-    root = os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets")
-    folder = f"{root.rstrip('/')}/{parts[0]}"
-    if len(parts) == 3:
-        folder = f"{folder}/{parts[1]}"
-    else:
-        folder = _latest(folder, name)
+    dataset = parse_tfds_name(name)
+    folder = dataset.folder
+    folder = f"{folder}/{dataset.version or _latest(folder, name)}"
     info = _read_info(folder, name)
-    if info.get("fileFormat", "tfrecord") != "tfrecord":
-        raise InputError(
-            f"{folder} is stored as {info['fileFormat']}: prepare the dataset with "
-            "file_format=tfrecord"
-        )
-    splits = {split["name"]: split for split in info.get("splits", [])}
-    if parts[-1] not in splits:
-        raise InputError(f"{folder} has no split {parts[-1]}: it has {', '.join(splits) or 'none'}")
-    split = splits[parts[-1]]
-    count = len(split["shardLengths"])
-    template = split.get("filepathTemplate") or "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-    paths = [
-        f"{folder}/"
-        + template.replace("{DATASET}", info["name"])
-        .replace("{SPLIT}", split["name"])
-        .replace("{FILEFORMAT}", "tfrecord")
-        .replace("{SHARD_X_OF_Y}", f"{index:05d}-of-{count:05d}")
-        .replace("{SHARD_INDEX}", f"{index:05d}")
-        .replace("{NUM_SHARDS}", f"{count:05d}")
-        for index in range(count)
-    ]
+    split = split_info(info, dataset.split, folder=folder)
+    paths = shard_paths(info, split, folder=folder)
     for path in paths:
         if not FileSystems.exists(path):
             raise InputError(f"{path} is missing: prepare the dataset {name} again")
-    size = int(split.get("numBytes", 0)) // max(1, count)
+    size = int(split.get("numBytes", 0)) // max(1, len(paths))
     return [Window(path, "tfds", 0, None, size) for path in paths]
 
 
@@ -90,29 +69,22 @@ def contents(block, reading, counts):
 
 
 def _latest(folder, name):
-    """The folder of the highest version in a dataset's folder."""
+    """The highest version in a dataset's folder."""
     try:
-        found = FileSystems.match([f"{folder}/*/{_INFO}"])[0].metadata_list
+        found = FileSystems.match([f"{folder}/*/{INFO}"])[0].metadata_list
     except (BeamIOError, ValueError) as error:
         raise InputError(f"{folder} cannot be listed: {error}") from None
-    versions = {}
-    for match in found:
-        version = match.path.split("/")[-2]
-        if re.fullmatch(r"\d+\.\d+\.\d+", version):
-            versions[tuple(map(int, version.split(".")))] = match.path[: -len(_INFO) - 1]
-    if not versions:
-        raise InputError(
-            f"{name} is not prepared: there is no {folder}/VERSION/{_INFO}; prepare it with "
-            "tensorflow-datasets, or set TFDS_DATA_DIR to the folder that holds it"
-        )
-    return versions[max(versions)]
+    version = latest_version(match.path.split("/")[-2] for match in found)
+    if version is None:
+        raise not_prepared(name, folder)
+    return version
 
 
 def _read_info(folder, name):
     try:
-        with FileSystems.open(f"{folder}/{_INFO}") as file:
+        with FileSystems.open(f"{folder}/{INFO}") as file:
             return json.loads(file.read())
     except (BeamIOError, OSError):
-        raise InputError(f"{name} is not prepared: there is no {folder}/{_INFO}") from None
+        raise InputError(f"{name} is not prepared: there is no {folder}/{INFO}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{folder}/{_INFO} is not JSON: {error}") from None
+        raise InputError(f"{folder}/{INFO} is not JSON: {error}") from None

@@ -1,14 +1,25 @@
-"""Texts that come from Python instead of from a file."""
+"""Texts that come from Python, or from a command line, instead of from a file."""
 
 from keras_bert.errors import InputError
+from keras_bert.examples.label_forms import one_label
 from keras_bert.examples.labelled_text import LabelledText
 
 
 class GivenTexts:
-    """A sequence of strings, or of (text, label) pairs, with the interface of `LabelledTexts`.
+    """A sequence of strings or of (text, label), with the interface of `LabelledTexts`.
 
-    What a file calls a line is the place in the sequence, from 1. Raises ValueError for anything
-    else than strings and pairs of strings.
+    Of pairs of texts, a sequence of (text, text) or (text, text, label). What a file calls a line
+    is the place in the sequence, from 1.
+
+    Args:
+        texts: the sequence.
+        need_labels: whether each must have a label.
+        names: the names of an example's texts, one or two.
+        form: what a label is: a function of `label_forms`.
+
+    Raises:
+        ValueError: something else than strings and tuples of these.
+        InputError: a label is missing, or cannot be.
     """
 
     name = "the given texts"
@@ -16,27 +27,44 @@ class GivenTexts:
 
     description = ""
 
-    def __init__(self, texts, *, need_labels=True):
+    def __init__(self, data, *, need_labels=True, texts=("text",), form=one_label):
         self._examples = [
-            LabelledText(place, *_text_and_label(text), source=self)
-            for place, text in enumerate(texts, start=1)
+            self._example(place, item, texts, form) for place, item in enumerate(data, start=1)
         ]
         for example in self._examples:
             if need_labels and example.label is None:
-                raise example.error("no label; give a pair of a text and its label.")
+                raise example.error(
+                    "no label; give a pair of a text and its label."
+                    if len(texts) == 1
+                    else "no label; give two texts and their label."
+                )
 
     def __iter__(self):
         return iter(self._examples)
+
+    def notes(self):
+        """Nothing is left out."""
+        return []
 
     def error(self, line, message):
         """The InputError that says which text is meant."""
         return InputError(f"Text {line} of those given: {message}")
 
-
-def _text_and_label(item):
-    text, label = (item, None) if isinstance(item, str) else item
-    if not isinstance(text, str) or not isinstance(label, str | None):
-        raise ValueError(
-            f"Texts must be strings or pairs of a text and its label. Received: {item!r}"
-        )
-    return text, label
+    def _example(self, place, item, names, form):
+        parts = (item,) if isinstance(item, str) else tuple(item)
+        texts, label = parts[: len(names)], parts[len(names) :]
+        if (
+            len(texts) < len(names)
+            or len(label) > 1
+            or not all(isinstance(text, str) for text in texts)
+            or not (form is not one_label or isinstance(label[0] if label else None, str | None))
+        ):
+            what = "strings or pairs of a text and its label"
+            if len(names) > 1:
+                what = "pairs of strings, or two strings and a label"
+            raise ValueError(f"Texts must be {what}. Received: {item!r}")
+        try:
+            value = form(label[0]) if label and form is not one_label else (label or (None,))[0]
+        except ValueError as error:
+            raise self.error(place, f"{error}.") from None
+        return LabelledText(place, texts[0], value, *texts[1:], source=self)

@@ -7,8 +7,8 @@ _QUOTES = "\"'"
 
 def oddities(examples):
     """Lines for the user on `LabelledText`s: how many are odd, and where the first one stands."""
-    empty = [example for example in examples if not example.text.strip()]
-    in_quotes = [example for example in examples if _is_quoted(example.label or "")]
+    empty = [example for example in examples if not all(text.strip() for text in example.texts)]
+    in_quotes = [example for example in examples if _is_quoted(example.label)]
     lines = []
     if empty:
         lines.append(f"{_where(empty)}: {counted(len(empty), 'text')} without a word.")
@@ -18,7 +18,7 @@ def oddities(examples):
             f"{_where(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. A quote is a "
             f"character like any other here, so {label} is another label than {label[1:-1]}."
         )
-    return lines
+    return [*lines, *examples[0].source.notes()] if examples else lines
 
 
 def _where(examples):
@@ -28,4 +28,4 @@ def _where(examples):
 
 
 def _is_quoted(label):
-    return len(label) > 2 and label[0] == label[-1] and label[0] in _QUOTES
+    return isinstance(label, str) and len(label) > 2 and label[0] == label[-1] in _QUOTES

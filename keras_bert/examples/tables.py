@@ -25,13 +25,18 @@ class Table(TextFile):
     * `kind`: "tsv", "jsonl" or "lines".
     * `sample`: the first rows as (line number, cells), read ahead at opening.
     * `width`: the number of columns; None for JSON Lines, whose objects may differ.
+    * `skipped`: how many lines were left out so far.
 
     A cell of TSV and lines is a str. A row of JSON Lines is a dict, as it was parsed.
     Memory is the sample's; a missing, empty or unreadable file raises InputError at opening, a bad
-    line when it is reached.
+    line when it is reached: with `skip_odd`, one of another number of columns is left out instead.
     """
 
-    def __init__(self, path, *, sample_lines=SAMPLE_LINES):
+    calls_columns = "keys"  # of objects; cells have none
+
+    def __init__(self, path, *, sample_lines=SAMPLE_LINES, skip_odd=False):
+        self.skipped = 0
+        self._skip_odd = skip_odd
         super().__init__(path)
         with self.closed_on_error():
             self._begin(self._lines(), sample_lines)
@@ -62,6 +67,9 @@ class Table(TextFile):
             if not line:
                 continue  # an empty line between or after rows holds nothing
             cells = line.split("\t")
+            if len(cells) != self.width and self._skip_odd:
+                self.skipped += 1
+                continue
             if len(cells) != self.width:
                 raise self.error(
                     number,

@@ -1,0 +1,46 @@
+"""What stands in the place of a label: a word, several words, or a score.
+
+Each form takes a cell of a table or a value of a JSON object and gives the label, or None where
+there is none; ValueError says what it cannot be.
+"""
+
+import math
+import re
+
+# JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
+is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
+_BETWEEN_LABELS = "|"
+
+
+def one_label(value):
+    """The string by which a model knows the label."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return value.strip() or None if isinstance(value, str) and is_text(value) else None
+
+
+def several_labels(value):
+    """The tuple of labels of a list, or of a cell with `|` between them; it may be empty."""
+    if value is None:
+        return None
+    parts = value if isinstance(value, list) else str(value).split(_BETWEEN_LABELS)
+    labels = tuple(map(one_label, parts))
+    if isinstance(value, list) and None in labels:
+        raise ValueError(f"{value!r} should be a list of labels")
+    return tuple(dict.fromkeys(label for label in labels if label is not None))
+
+
+def score(value):
+    """The number; an empty cell is no score, and not zero."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        raise ValueError(f"the score {shown} is no finite number")
+    return number
