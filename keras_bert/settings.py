@@ -143,11 +143,14 @@ def together(*classes):
 
 @functools.cache
 def reading(cls):
-    """A class of those fields of another that say how a file is read."""
+    """A class of those fields of another that say how a file is read.
+
+    Not those that a model folder stores: of these the model itself says it.
+    """
     fields = [
         (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
         for f in dataclasses.fields(cls)
-        if about(f).reads
+        if about(f).reads and not about(f).stored
     ]
     name = cls.__name__.replace("Settings", "ReadingSettings")
     return dataclasses.make_dataclass(name, fields, bases=(Settings,), frozen=True, kw_only=True)

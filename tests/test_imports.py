@@ -56,6 +56,10 @@ LATE_IMPORTS = {
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.serving"),
     ("tasks.pretraining.pretraining_task", "tasks.pretraining.features"),
+    ("tasks.classification.regressor", "input_pipeline.tokenized_examples"),
+    ("tasks.classification.regressor", "tasks.classification.serving"),
+    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
+    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.serving"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 

@@ -180,6 +180,7 @@ def to_hugging_face(model):
             tensors[own] = np.ascontiguousarray(rename.to_numpy(variable))
         if model.LEAST_LABELS:
             values |= labels_format.to_config(labels)
+        values |= model.config_entries()
         kept["task"] = model.KIND
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
     values[MARK] = kept

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_bert.checkpoints import labels as labels_format
 from keras_bert.errors import InputError
 from keras_bert.tasks import task_class
 
@@ -28,6 +29,8 @@ class Architecture:
 
 _MASKED_LM = {"masked_lm_head": "masked_lm_head"}
 _CLASSIFIER = {"classifier": "classifier"}
+_SEQUENCE = {**_CLASSIFIER, "scorer": "scorer"}
+_CHOICE = {"classifier": "choice_classifier"}
 _QA = {"qa_outputs": "qa_outputs"}
 
 ARCHITECTURES = {
@@ -36,14 +39,16 @@ ARCHITECTURES = {
         {**_MASKED_LM, "next_sentence_head": "next_sentence_head"}, kind="pretrainer"
     ),
     "BertForMaskedLM": Architecture(_MASKED_LM, pooler="none", kind="fill-mask"),
-    "BertForSequenceClassification": Architecture(_CLASSIFIER, kind="classifier"),
+    "BertForSequenceClassification": Architecture(_SEQUENCE, kind="classifier"),
+    "BertForMultipleChoice": Architecture(_CHOICE, kind="multiple-choice"),
     "BertForTokenClassification": Architecture(_CLASSIFIER, pooler="none", kind="tagger"),
     "BertForQuestionAnswering": Architecture(_QA, pooler="none", kind="question-answering"),
     "RobertaModel": Architecture(),
     "RobertaForMaskedLM": Architecture(_MASKED_LM, pooler="none", kind="fill-mask"),
     "RobertaForSequenceClassification": Architecture(
-        {"classifier": "out_proj"}, pooler="head", kind="classifier"
+        {"classifier": "out_proj", "scorer": "scorer_out_proj"}, pooler="head", kind="classifier"
     ),
+    "RobertaForMultipleChoice": Architecture(_CHOICE, kind="multiple-choice"),
     "RobertaForTokenClassification": Architecture(_CLASSIFIER, pooler="none", kind="tagger"),
     "RobertaForQuestionAnswering": Architecture(_QA, pooler="none", kind="question-answering"),
 }
@@ -104,8 +109,28 @@ def task_of(values, *, source):
             found = task_class(str(kind))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
-        if name in (found.ARCHITECTURE, found.ARCHITECTURE.replace("Bert", "Roberta", 1)):
+        held = stored(values, source=source)
+        settings = {name: held[name] for name in found.stored_settings() if name in held}
+        its_own = found.architecture(**settings)
+        if name in (its_own, its_own.replace("Bert", "Roberta", 1)):
             return found
     if name not in ARCHITECTURES or ARCHITECTURES[name].kind is None:
         raise InputError(f"{source} holds a {name}, which is no task here; known are {known}.")
-    return task_class(ARCHITECTURES[name].kind)
+    kind = ARCHITECTURES[name].kind
+    if name.endswith("ForSequenceClassification") and _scores(values, source=source):
+        kind = "regression"
+    return task_class(kind)
+
+
+def _scores(values, *, source):
+    """Whether a class of sequence classification gives a score, as `transformers` tells it.
+
+    Raises:
+        InputError: it gives several.
+    """
+    count = len(labels_format.from_config(values, source=source))
+    if count > 1 and values.get("problem_type") == "regression":
+        raise InputError(
+            f"{source} holds a regression to {count} numbers; one is what is read here."
+        )
+    return count == 1

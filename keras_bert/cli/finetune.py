@@ -2,14 +2,16 @@
 
 keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
 keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
+keras-bert finetune --glue MNLI --data FOLDER --model runs/a --output runs/mnli
 keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
 keras-bert finetune --seeds 5 --model … --train … --dev … --output runs/five
 
 The flags are those of --task classifier; --task KIND --help shows another kind's.
-Files are TSV or JSON Lines, told by content; - is standard input.
+Files are TSV or JSON Lines, told by content, or tfds:NAME/CONFIG:SPLIT; - is standard input.
 """
 
 from keras_bert.cli import flags
+from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
 from keras_bert.errors import InputError
@@ -21,11 +23,13 @@ SUMMARY = "fine-tune an encoder on labelled examples"
 def add_arguments(parser, argv):
     from keras_bert.train.settings import finetune_settings
 
-    kind = kind_given(argv, flag="--task")
+    kind = kind_of_glue(argv) or kind_given(argv, flag="--task")
     flags.add(parser, finetune_settings(kind), command="finetune")
+    add_glue_data(parser)
 
 
 def run(arguments):
+    settle_glue(arguments)
     settings = flags.read(arguments)
     from keras_bert.train.finetune import finetune
 

@@ -14,9 +14,9 @@ def kind_given(argv, *, flag):
     It settles which flags the command has; what is wrong with the folder or the name is told when
     the command runs, so that here the default stands in for what is not found.
     """
-    value = _value_of(argv, flag)
+    value = value_of(argv, flag)
     if value is None:
-        value = _value_of(argv, "--settings")
+        value = value_of(argv, "--settings")
         kind = _at(_json(value), "settings", "task") if value else None
     elif flag == "--task":
         kind = value
@@ -39,7 +39,8 @@ def kind_of(model):
     return kind if kind in finetuned_kinds() else _DEFAULT
 
 
-def _value_of(argv, flag):
+def value_of(argv, flag):
+    """What a command line says after a flag, or None."""
     for place, word in enumerate(argv):
         if word == flag and place + 1 < len(argv):
             return argv[place + 1]

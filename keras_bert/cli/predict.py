@@ -3,11 +3,15 @@
 keras-bert predict --model runs/spam --data messages.txt
 tail -f messages.log | keras-bert predict --model runs/spam --data - --batch-size 1
 keras-bert predict --model runs/spam --text "Win cash prizes"
+keras-bert predict --model runs/mnli --glue MNLI-mm --data FOLDER > MNLI-mm.tsv
+
+With --glue, the lines are those of the file to hand in.
 """
 
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
+from keras_bert.examples.glue import glue_submission
 
 SUMMARY = "answer with a fine-tuned model"
 
@@ -25,6 +29,10 @@ def run(arguments):
     settings = flags.read(arguments)
     from keras_bert.inference.predict import predict
 
-    for answer in predict(**settings, report=report):
-        print(json.dumps(answer, ensure_ascii=False, allow_nan=False), flush=True)
+    answers = predict(**settings, report=report)
+    lines = (json.dumps(answer, ensure_ascii=False, allow_nan=False) for answer in answers)
+    if settings.get("glue") is not None:
+        lines = glue_submission(settings["glue"], answers)
+    for line in lines:
+        print(line, flush=True)
     report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")

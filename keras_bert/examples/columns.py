@@ -202,7 +202,11 @@ def _label_column(table, body, lower, wanted, *, taken):
         label = find(free, body)
     if label is None and wanted.need_labels:
         known = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
-        looks = "a score (numbers)" if wanted.scores else "a label (few different values, each many times)"
+        looks = (
+            "a score (numbers)"
+            if wanted.scores
+            else "a label (few different values, each many times)"
+        )
         raise InputError(
             f"{table.name}: no column looks like {looks}{known}; say which one it is with "
             f"{_said('label', wanted)}."

@@ -1,4 +1,4 @@
-"""Texts, or pairs of texts, with a label each: TSV, JSON Lines, tfds or (unlabelled) plain lines."""
+"""Texts or pairs of texts with labels, from TSV, JSON Lines, tfds or (unlabelled) plain lines."""
 
 from collections.abc import Iterator
 

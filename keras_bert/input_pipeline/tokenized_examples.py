@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.errors import InputError
 from keras_bert.input_pipeline.batches import RowBatches
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.records.padding import padded_width
@@ -59,6 +60,12 @@ class TokenizedExamples(RowBatches):
         self.columns = columns or {}
         self._vocabulary = vocabulary
         self._max_length = max_length
+        least = 1 + 2 * len(segments)
+        if max_length < least:
+            raise InputError(
+                f"`max_length` is {max_length}, which leaves no room for {len(segments)} texts "
+                f"between the special tokens; give {least} or more."
+            )
         super().__init__(np.minimum(self.row_tokens() + 1 + len(segments), max_length))
         self.example_of_row = np.arange(len(self)) if example_of_row is None else example_of_row
 
@@ -67,7 +74,7 @@ class TokenizedExamples(RowBatches):
         """Tokenizes a list of one or two lists of texts, each a text an example."""
         return cls(
             examples,
-            [_tokenized(column, tokenizer, max_length) for column in texts],
+            [tokenized(column, tokenizer, max_length) for column in texts],
             labels=labels,
             vocabulary=tokenizer.vocabulary,
             max_length=max_length,
@@ -89,6 +96,11 @@ class TokenizedExamples(RowBatches):
             ):
                 digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()
+
+    @property
+    def encoder_rows(self):
+        """int (N,): how many rows of the encoder each row takes (a choice each, say)."""
+        return np.ones(len(self), np.int64)
 
     @property
     def share_unknown(self):
@@ -144,7 +156,8 @@ def _padded(values, width):
     return tf.ensure_shape(values.to_tensor(shape=shape), [None, None])
 
 
-def _tokenized(texts, tokenizer, max_length):
+def tokenized(texts, tokenizer, max_length):
+    """Texts -> ragged int32 (N, None), of each the first `max_length` ids."""
     starts = range(0, len(texts), _TOKENIZED_TOGETHER) or [0]
     chunks = [
         tokenizer.tokenize(texts[start : start + _TOKENIZED_TOGETHER])[:, :max_length]

@@ -33,6 +33,18 @@ KINDS = {
         f"{_FAMILIES}.classification.classifier:Classifier",
         settings=f"{_FAMILIES}.classification.settings:ClassifierSettings",
     ),
+    "pair-classifier": Kind(
+        f"{_FAMILIES}.classification.pair_classifier:PairClassifier",
+        settings=f"{_FAMILIES}.classification.settings:PairClassifierSettings",
+    ),
+    "regression": Kind(
+        f"{_FAMILIES}.classification.regressor:Regressor",
+        settings=f"{_FAMILIES}.classification.settings:RegressionSettings",
+    ),
+    "multiple-choice": Kind(
+        f"{_FAMILIES}.multiple_choice.multiple_choice:MultipleChoice",
+        settings=f"{_FAMILIES}.multiple_choice.settings:MultipleChoiceSettings",
+    ),
     "tagger": Kind(f"{_FAMILIES}.tagging.tagger:Tagger"),
     "question-answering": Kind(
         f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer",

@@ -7,16 +7,17 @@ from keras_bert.tasks.signature import Signature
 _NAMES = ("input_ids", "input_mask", "segment_ids")
 
 
-def ids_signature(answer, *, config):
+def ids_signature(answer, *, config, axes=("B", "S")):
     """The `Signature` for clients that tokenize: `input_ids`, `input_mask`, `segment_ids`.
 
-    Each is int32 (B, S). A row that is longer than the model has positions, and numbers that it has
-    no embedding for, are refused in the graph: a gather would wrap a negative number around, and on
-    some devices read zeros for one too high.
+    Each is int32 of those axes, the last of which is a row's tokens. A row that is longer than the
+    model has positions, and numbers that it has no embedding for, are refused in the graph: a
+    gather would wrap a negative number around, and on some devices read zeros for one too high.
 
     Args:
         answer: the function of the three tensors, by these names, to the outputs.
         config: the encoder's `BertConfig`.
+        axes: the names of the axes.
     """
 
     def from_ids(input_ids, input_mask, segment_ids):
@@ -24,7 +25,9 @@ def ids_signature(answer, *, config):
         with tf.control_dependencies(_checks(rows, config)):
             return answer(**{name: tf.identity(tensor) for name, tensor in rows.items()})
 
-    return Signature(from_ids, [tf.TensorSpec([None, None], tf.int32, name=n) for n in _NAMES])
+    return Signature(
+        from_ids, [tf.TensorSpec([None] * len(axes), tf.int32, name=n) for n in _NAMES]
+    )
 
 
 def examples_signature(answer, *, keys):
@@ -46,7 +49,7 @@ def _checks(rows, config):
     """The assertions that `rows`, name -> int32 (B, S), must pass before they are used."""
     longest = config.max_length
     yield tf.debugging.assert_less_equal(
-        tf.shape(rows["input_ids"])[1], longest, message=f"A row may have at most {longest} ids."
+        tf.shape(rows["input_ids"])[-1], longest, message=f"A row may have at most {longest} ids."
     )
     counts = {
         "input_ids": config.vocab_size,

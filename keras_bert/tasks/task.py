@@ -74,7 +74,8 @@ class Task(keras.Model):
             )
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
-        outputs = self.connect(encoder(features), inputs)
+        encoded = encoder({name: self.to_rows(x) for name, x in features.items()})
+        outputs = self.connect(encoded, inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer
 
@@ -93,6 +94,16 @@ class Task(keras.Model):
         """The symbolic inputs that the head has beside the encoder's, by name."""
         return {}
 
+    @staticmethod
+    def to_rows(x):
+        """A feature of the task's -> the encoder's (R, S); another where an example has rows."""
+        return x
+
+    @staticmethod
+    def to_examples(x, features):
+        """Vectors of the encoder's rows, (R, 1, D), -> of the task's `features`, (B, n, D)."""
+        return x
+
     def connect(self, encoded, inputs):
         """The head: what it READS of the encoder's outputs and the task's inputs -> the outputs.
 
@@ -100,6 +111,24 @@ class Task(keras.Model):
         frozen encoder's outputs come from a file.
         """
         raise NotImplementedError
+
+    @classmethod
+    def architecture(cls, **settings):
+        """The class of `transformers` that reads a folder of the task with these stored settings.
+
+        ARCHITECTURE, unless that class would compute something else; "BertModel", of which the head
+        is no part, reads every folder rightly.
+        """
+        return cls.ARCHITECTURE
+
+    @classmethod
+    def told_by(cls, values):
+        """Stored settings that the keys of `transformers` in a `config.json` tell, by name."""
+        return {}
+
+    def config_entries(self):
+        """What `config.json` says of the head by keys of `transformers`, beside the labels."""
+        return {}
 
     def call(self, inputs, training=None, mask=None):
         # Keras takes the inputs of a dictionary with a name too many by alphabetical order.

@@ -28,17 +28,22 @@ def freeze(task):
 
     The features are by name hidden states (B batch, S tokens in a row, D width): `hidden_0` to
     `hidden_L` of a `MixedEncoder`, the embeddings first, and of any other encoder the last one.
-    They are (B, S, D), or (B, 1, D), of [CLS] alone, where the head reads nothing but the pooler.
+    They are (B, S, D), or of [CLS] alone (B, 1, D), where the head reads nothing but the pooler;
+    of examples of several rows, each row's [CLS], (B, n, D).
     """
     encoder = task.encoder
     for layer in (encoder.base().embeddings, *encoder.base().blocks):
         layer.trainable = False
     view = encoder.base().view(hidden_states=True)
-    states = {f"hidden_{k}": view.output["hidden_states"][k] for k in encoder.states_read}
-    if "sequence_output" not in task.READS:
-        states = {k: keras.ops.expand_dims(state[:, 0], axis=1) for k, state in states.items()}
+    inputs = task.feature_inputs()
+    found = view({name: task.to_rows(x) for name, x in inputs.items()})["hidden_states"]
+    states = {f"hidden_{k}": found[k] for k in encoder.states_read}
+    of_tokens = "sequence_output" in task.READS
+    if not of_tokens:
+        rows = {k: keras.ops.expand_dims(state[:, 0], axis=1) for k, state in states.items()}
+        states = {k: task.to_examples(state, inputs) for k, state in rows.items()}
     features = keras.Model(
-        view.input,
+        inputs,
         {name: keras.ops.cast(state, "float32") for name, state in states.items()},
         name="features",
     )
@@ -48,7 +53,10 @@ def freeze(task):
         for name, given in task.input.items()
         if name in task.READS
     }
-    outputs = task.connect(encoder.from_states(list(read.values())), others)
+    hidden = list(read.values())
+    if not of_tokens:
+        hidden = [keras.ops.reshape(state, (-1, 1, state.shape[-1])) for state in hidden]
+    outputs = task.connect(encoder.from_states(hidden), others)
     return features, keras.Model({**read, **others}, outputs, name="head")
 
 
@@ -74,9 +82,11 @@ class FrozenRows(RowBatches):
         super().__init__(rows.lengths)
         self._rows = rows
         self._others = [name for name in head.input if name not in features.output]
-        # Features have a vector for every token of a row, or for its [CLS].
-        self._of_tokens = any(state.shape[1] is None for state in features.output.values())
-        self._sizes = self.lengths if self._of_tokens else np.ones_like(self.lengths)
+        # Features have a vector for every token of a row, or for the [CLS] of it or its parts.
+        several = any(state.shape[1] is None for state in features.output.values())
+        of_tokens = several and len(features.input["input_ids"].shape) == 2
+        self._several = several
+        self._sizes = self.lengths if of_tokens else rows.encoder_rows
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._stores = {
             name: _mapped_array((int(self._sizes.sum()), state.shape[-1]), folder)
@@ -95,10 +105,10 @@ class FrozenRows(RowBatches):
 
     def batch(self, rows):
         batch, width = {}, tf.constant(1)
-        if self._of_tokens or self._others:
+        if self._several or self._others:
             inputs = self._rows.inputs(*self._rows.take(rows))
             batch = {name: inputs[name] for name in self._others}
-            if self._of_tokens:
+            if self._several:
                 width = tf.shape(inputs["input_ids"])[1]
         found = tf.numpy_function(self._read, [rows, width], [tf.float32] * len(self._stores))
         batch |= {

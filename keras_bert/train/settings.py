@@ -278,16 +278,16 @@ class LabelledRunSettings(RunSettings):
     @property
     def columns(self):
         """How the files are read: arguments of the task's `read`."""
-        return self._of_task(reads=True)
+        return self._of_task(lambda setting: setting.reads)
 
     @property
     def arguments(self):
         """What the task is made with, beside what its examples settle."""
-        return self._of_task(reads=False)
+        return self._of_task(lambda setting: setting.stored or not setting.reads)
 
-    def _of_task(self, *, reads):
+    def _of_task(self, belongs):
         fields = dataclasses.fields(settings_class(self.task))
-        return {f.name: getattr(self, f.name) for f in fields if about(f).reads is reads}
+        return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,15 +1,25 @@
-"""One label for a text (Devlin et al. 2018, section 4.1)."""
+"""Labels for a text (Devlin et al. 2018, section 4.1)."""
 
 from collections import Counter
 
 import keras
+import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.examples.label_forms import one_label, several_labels
+from keras_bert.examples.labelled_texts import TEXT, open_labelled_texts
 from keras_bert.examples.oddities import oddities
-from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.tasks.classification.decode import classifier_answers
-from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
-from keras_bert.tasks.classification.settings import ClassifierSettings
+from keras_bert.heads.labelled import check_labels, labelled_head, pooled
+from keras_bert.tasks.classification.decode import classifier_answers, several_labels_answers
+from keras_bert.tasks.classification.labels import (
+    label_matrix,
+    label_numbers,
+    parse_class_weights,
+    row_weights,
+    sorted_labels,
+)
+from keras_bert.tasks.classification.mistakes import label_mistakes, several_labels_mistakes
+from keras_bert.tasks.classification.settings import NO_WEIGHTS, POOLINGS, ClassifierSettings
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent
@@ -17,27 +27,38 @@ from keras_bert.wording import counted, listed, percent
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Classifier(Task):
-    """An encoder with a linear layer over its pooled output, one logit a label.
+    """An encoder with a linear layer over a vector of the whole text, one logit a label.
 
-    Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. The head is that of
-    Hugging Face's BertForSequenceClassification: dropout, then the layer. In a RoBERTa folder the
-    pooler is the `classifier.dense` of RobertaForSequenceClassification, which drops some of its
-    input too when it is trained there.
+    Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. Where the vector is
+    the pooled output, the head is that of Hugging Face's BertForSequenceClassification: dropout,
+    then the layer. In a RoBERTa folder the pooler is the `classifier.dense` of
+    RobertaForSequenceClassification, which drops some of its input too when it is trained there.
+    `transformers` has no class that reads the mean of the tokens, so with another `pooling` the
+    folder is one of a bare encoder to it, and the head lies under names of ours.
 
     Args:
-        encoder: a `BertEncoder` with a pooler.
+        encoder: a `BertEncoder`; with a pooler, unless the mean alone is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
-        dropout: the share of the pooled output that is dropped in training. None is the config's
+        multi_label: a text may have any number of the labels. Probabilities are then of each label
+            for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
+        threshold: with `multi_label`, the probability above which a label is given.
+        pooling: what the head reads: "cls", "mean" or "both" (see `keras_bert.heads.labelled`).
+        class_weights: what a training row weighs: "none", "balanced", or "label=weight,…".
+        figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
+            or with `multi_label` the micro F1.
+        dropout: the share of what the head reads that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
-        max_length: tokens that a text is cut to, [CLS] and [SEP] counted in, in training and
-            after. None is 128, or all positions of an encoder that has fewer.
+        max_length: tokens that a row is cut to, special tokens counted in, in training and after.
+            None is 128, or all positions of an encoder that has fewer.
 
-    Attributes: `labels` (a tuple), `max_length`, `classifier` (the `Dense`), `dropout` (the
-    `Dropout`).
+    Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `max_length`,
+    `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
-        ValueError: the encoder has no pooler, or the labels are fewer than two or not unique.
+        ValueError: the encoder has no pooler and one is read, or the labels are fewer than two or
+            not unique.
+        InputError: the class weights cannot be, or the figure is none of such labels.
     """
 
     KIND = "classifier"
@@ -48,55 +69,124 @@ class Classifier(Task):
     SETTINGS = ClassifierSettings
     FIGURE = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
+    TEXTS = TEXT
 
     def __init__(
-        self, encoder, tokenizer=None, *, labels, dropout=None, max_length=None, name="classifier"
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        labels,
+        multi_label=False,
+        threshold=0.5,
+        pooling="cls",
+        class_weights=NO_WEIGHTS,
+        figure=None,
+        dropout=None,
+        max_length=None,
+        name="classifier",
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.multi_label = multi_label
+        self.threshold = threshold
+        self.pooling = pooling
+        self.READS = POOLINGS[pooling]
+        self.ARCHITECTURE = self.architecture(pooling=pooling)
+        self._class_weights = parse_class_weights(class_weights, self.labels)
+        self.FIGURE = figure or ("micro_f1" if multi_label else "accuracy")
+        self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
+        if self.FIGURE != "accuracy":
+            self.SHOWN[self.FIGURE] = self.FIGURE.replace("_", " ")
+        if "f1" in self.FIGURE.split("_and_") and len(self.labels) != 2:
+            raise InputError(
+                f"`figure` is {figure}, which is that of two labels; here are {len(self.labels)}. "
+                "Give macro_f1."
+            )
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name)
 
     def connect(self, encoded, inputs):
-        return {"logits": self.classifier(self.dropout(encoded["pooled_output"]))}  # (B, C)
+        vector = self.dropout(pooled(encoded, inputs, pooling=self.pooling))  # (B, D or 2 D)
+        return {"logits": self.classifier(vector)}  # (B, C)
+
+    @classmethod
+    def architecture(cls, *, pooling="cls", **settings):
+        return cls.ARCHITECTURE if pooling == "cls" else "BertModel"
+
+    @classmethod
+    def told_by(cls, values):
+        return {"multi_label": values.get("problem_type") == "multi_label_classification"}
+
+    def config_entries(self):
+        return {"problem_type": "multi_label_classification"} if self.multi_label else {}
+
+    @property
+    def made_with(self):
+        several = {"multi_label": True} if self.multi_label else {}
+        return {**super().made_with, **several}
+
+    # Training.
 
     def default_losses(self):
-        """Cross-entropy in nats, the mean over the rows of a batch."""
+        """Cross-entropy in nats, the mean over the rows of a batch (and of several labels)."""
+        if self.multi_label:
+            return {"logits": keras.losses.BinaryCrossentropy(from_logits=True)}
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
     def default_metrics(self):
-        """`accuracy`, the share of rows whose label has the highest logit."""
+        """`accuracy`, the share of rows whose label has the highest logit.
+
+        None where several labels may be right, or where rows have weights, which Keras would
+        apply: `measure` has the official figures.
+        """
+        if self.multi_label or self._class_weights != NO_WEIGHTS:
+            return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
-    @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
-        """`LabelledText` of a TSV or JSON Lines file, or of a sequence of (text, label)."""
-        from keras_bert.examples.labelled_texts import open_labelled_texts
+    # Labelled files.
 
-        labels = (made_with or {}).get("labels")
-        return open_labelled_texts(data, labels=labels, like=like, need_labels=labelled, **columns)
+    @classmethod
+    def read(cls, data, *, made_with=None, like=None, labelled=True, multi_label=False, **columns):
+        """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
+
+        A sequence is of (text, label), or of pairs of texts of (text, text, label).
+        """
+        made_with = made_with or {}
+        several = multi_label or made_with.get("multi_label", False)
+        return open_labelled_texts(
+            data,
+            texts=cls.TEXTS,
+            form=several_labels if several else one_label,
+            labels=made_with.get("labels"),
+            like=like,
+            need_labels=labelled,
+            **columns,
+        )
 
     @classmethod
     def made_from(cls, examples):
         """The labels that occur."""
-        labels = sorted_labels({example.label for example in examples})
+        labels = sorted_labels({label for example in examples for label in _labels_of(example)})
         if len(labels) < cls.LEAST_LABELS:
+            only = f'one label only ("{labels[0]}")' if labels else "no labels"
             raise InputError(
-                f'{examples[0].source.name} has one label only ("{labels[0]}"); a classifier needs '
-                "two or more."
+                f"{examples[0].source.name} has {only}; a classifier needs two or more."
             )
         return {"labels": labels}
 
     @classmethod
     def summary(cls, train, dev, made_with):
-        counts = Counter(example.label for example in train)
+        what = "text" if len(cls.TEXTS) == 1 else "pair"
+        counts = Counter(label for example in train for label in _labels_of(example))
         each = listed(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
-        dev_counts = Counter(example.label for example in dev)
+        dev_counts = Counter(label for example in dev for label in _labels_of(example))
         most = max(made_with["labels"], key=lambda label: dev_counts[label])
         return (
-            f"{counted(len(train), 'training text')} ({each}) and {counted(len(dev), 'dev text')}, "
-            f'of which {percent(dev_counts[most] / len(dev))} have the label "{most}".'
+            f"{counted(len(train), f'training {what}')} ({each}) and "
+            f"{counted(len(dev), f'dev {what}')}, of which {percent(dev_counts[most] / len(dev))} "
+            f'have the label "{most}".'
         )
 
     @classmethod
@@ -106,30 +196,64 @@ class Classifier(Task):
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
 
+        labels, weights = {}, {}
+        if labelled and self.multi_label:
+            labels = {"logits": label_matrix(examples, self.labels)}
+        elif labelled:
+            labels = {"logits": label_numbers(examples, self.labels)}
+            if self._class_weights != NO_WEIGHTS:
+                weights = {"logits": row_weights(labels["logits"], self._class_weights)}
         return TokenizedExamples.of_texts(
             examples,
-            [[example.text for example in examples]],
-            labels={"logits": label_numbers(examples, self.labels)} if labelled else {},
+            columns_of_texts(examples, len(self.TEXTS)),
+            labels=labels,
+            weights=weights,
             tokenizer=self.tokenizer,
             max_length=max_length or self.max_length,
         )
 
     def decode(self, outputs, rows):
-        """`text`, `label`, `score`, `expected` where it is known, and `probabilities`."""
+        """`text` (or `text_a`, `text_b`), `label`, `score`, `expected`, and `probabilities`.
+
+        `expected` is there where it is known. With `multi_label` there are `labels`, a list.
+        """
+        if self.multi_label:
+            return several_labels_answers(
+                outputs["logits"], rows.examples, labels=self.labels, threshold=self.threshold
+            )
         return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
 
     def measure(self, answers, examples):
-        """See `classification_metrics`."""
-        from keras_bert.tasks.classification.metrics import classification_metrics
-
-        return classification_metrics(
-            label_numbers(examples, self.labels),
-            [list(answer["probabilities"].values()) for answer in answers],
-            labels=self.labels,
+        """See `classification_metrics` and `several_labels_metrics`."""
+        from keras_bert.tasks.classification.metrics import (
+            classification_metrics,
+            several_labels_metrics,
         )
+
+        probabilities = [list(answer["probabilities"].values()) for answer in answers]
+        if self.multi_label:
+            said = [[label in answer["labels"] for label in self.labels] for answer in answers]
+            return several_labels_metrics(
+                label_matrix(examples, self.labels) > 0,
+                np.array(said, bool),
+                probabilities,
+                labels=self.labels,
+            )
+        numbers = label_numbers(examples, self.labels)
+        return classification_metrics(numbers, probabilities, labels=self.labels)
+
+    def mistakes(self, answers, examples):
+        """How sure the wrong answers were, with their lines."""
+        find = several_labels_mistakes if self.multi_label else label_mistakes
+        return find(answers, examples)
 
     @staticmethod
     def describe_measures(measures):
+        if "subset_accuracy" in measures:
+            return (
+                f"all labels right {percent(measures['subset_accuracy'])}, micro F1 "
+                f"{percent(measures['micro_f1'])}, macro F1 {percent(measures['macro_f1'])}"
+            )
         return (
             f"accuracy {percent(measures['accuracy'])}, macro F1 {percent(measures['macro_f1'])}, "
             f"Matthews {measures['matthews']:.3f}"
@@ -141,4 +265,23 @@ class Classifier(Task):
         return classifier_signatures(self, max_length=max_length or self.max_length)
 
     def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
+        weights = self._class_weights
+        if not isinstance(weights, str):
+            pairs = zip(self.labels, weights, strict=True)
+            weights = ",".join(f"{label}={weight}" for label, weight in pairs)
+        return {
+            **super().get_config(),
+            "dropout": self.dropout.rate,
+            "class_weights": weights,
+            "figure": self.FIGURE,
+        }
+
+
+def columns_of_texts(examples, count):
+    """The texts of examples that have so many each, a list a place."""
+    return [[example.texts[place] for example in examples] for place in range(count)]
+
+
+def _labels_of(example):
+    """The labels of an example, one or several, as a tuple."""
+    return example.label if isinstance(example.label, tuple) else (example.label,)

@@ -1,4 +1,4 @@
-"""From a classifier's logits to answers."""
+"""From logits to answers."""
 
 import numpy as np
 
@@ -10,14 +10,51 @@ def softmax(logits):
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
+def sigmoid(logits):
+    """Any shape -> float64 of that shape."""
+    logits = logits.astype(np.float64)
+    small = np.exp(-np.abs(logits))  # never overflows
+    return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+
+
+def texts_of(example):
+    """The text or the two texts of an example, as an answer shows them."""
+    names = ("text",) if example.text_b is None else ("text_a", "text_b")
+    return dict(zip(names, example.texts, strict=True))
+
+
 def classifier_answers(logits, examples, *, labels):
     """logits (N, C) -> N dictionaries, as `keras-bert predict` prints them."""
     answers = []
     for example, row in zip(examples, softmax(logits), strict=True):
         best = int(row.argmax())
-        answer = {"text": example.text, "label": labels[best], "score": float(row[best])}
+        answer = {**texts_of(example), "label": labels[best], "score": float(row[best])}
         if example.label is not None:
             answer["expected"] = example.label
         answer["probabilities"] = dict(zip(labels, map(float, row), strict=True))
+        answers.append(answer)
+    return answers
+
+
+def several_labels_answers(logits, examples, *, labels, threshold):
+    """logits (N, C) -> N dictionaries, with every label that is likelier than the threshold."""
+    answers = []
+    for example, row in zip(examples, sigmoid(logits), strict=True):
+        probabilities = dict(zip(labels, map(float, row), strict=True))
+        said = [label for label, probability in probabilities.items() if probability > threshold]
+        answer = {**texts_of(example), "labels": said}
+        if example.label is not None:
+            answer["expected"] = list(example.label)
+        answers.append({**answer, "probabilities": probabilities})
+    return answers
+
+
+def score_answers(scores, examples):
+    """scores (N,) -> N dictionaries."""
+    answers = []
+    for example, score in zip(examples, scores, strict=True):
+        answer = {**texts_of(example), "score": float(score)}
+        if example.label is not None:
+            answer["expected"] = example.label
         answers.append(answer)
     return answers

@@ -1,7 +1,11 @@
-"""Labels by name and by number."""
+"""Labels by name and by number, and what each weighs."""
+
+import math
 
 import numpy as np
 
+from keras_bert.errors import InputError
+from keras_bert.tasks.classification.settings import BALANCED, NO_WEIGHTS
 from keras_bert.wording import quoted
 
 
@@ -13,15 +17,68 @@ def sorted_labels(labels):
 def label_numbers(examples, labels):
     """int32 (N,): the place in `labels` of each example's label; InputError where it has none."""
     place = {label: number for number, label in enumerate(labels)}
-    for example in examples:
-        if example.label not in place:
-            bare = (example.label or "").strip("\"'")
-            quotes = f" Without its quotes it would be {bare}." if bare in place else ""
-            raise example.error(
-                f'the label "{example.label}" is none of those that the model is trained with '
-                f"({quoted(labels)}).{quotes}"
+    return np.array([_place(example, example.label, place) for example in examples], np.int32)
+
+
+def label_matrix(examples, labels):
+    """float32 (N, C): 1 at each of an example's labels; InputError where one is not known."""
+    place = {label: number for number, label in enumerate(labels)}
+    matrix = np.zeros((len(examples), len(labels)), np.float32)
+    for row, example in zip(matrix, examples, strict=True):
+        for label in example.label:
+            row[_place(example, label, place)] = 1
+    return matrix
+
+
+def parse_class_weights(text, labels):
+    """The setting `class_weights` as NO_WEIGHTS, BALANCED, or the weight of every label, in order.
+
+    Raises InputError where it is none of these, or names a label that there is not.
+    """
+    if text in (NO_WEIGHTS, BALANCED):
+        return text
+    weights = dict.fromkeys(labels, 1.0)
+    for part in text.split(","):
+        label, _, value = part.rpartition("=")
+        label = label.strip()
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = math.nan
+        if not 0 < weight < math.inf:
+            raise InputError(
+                f'`class_weights` has the part "{part}"; it should be none, balanced, or '
+                "LABEL=WEIGHT,… with weights above 0."
             )
-    return np.array([place[example.label] for example in examples], np.int32)
+        if label not in weights:
+            raise InputError(
+                f'`class_weights` names the label "{label}"; the labels are {quoted(labels)}.'
+            )
+        weights[label] = weight
+    return tuple(weights.values())
+
+
+def row_weights(numbers, weights):
+    """float32 (N,): what each row weighs, of the numbers (N,) of its labels.
+
+    Balanced weights make the labels that occur among the rows weigh the same in sum, and the rows
+    1 in the mean.
+    """
+    if weights == BALANCED:
+        counts = np.bincount(numbers)
+        weights = len(numbers) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return np.asarray(weights, np.float32)[numbers]
+
+
+def _place(example, label, place):
+    if label not in place:
+        bare = (label or "").strip("\"'")
+        quotes = f" Without its quotes it would be {bare}." if bare in place else ""
+        raise example.error(
+            f'the label "{label}" is none of those that the model is trained with '
+            f"({quoted(place)}).{quotes}"
+        )
+    return place[label]
 
 
 def _order(label):

@@ -1,7 +1,11 @@
-"""How well labels were predicted."""
+"""How well labels and scores were predicted."""
 
 import numpy as np
 from sklearn import metrics
+
+from keras_bert.tasks.classification.correlation import pearson, spearman
+
+_BINS = 10
 
 
 def classification_metrics(expected, probabilities, *, labels):
@@ -11,9 +15,10 @@ def classification_metrics(expected, probabilities, *, labels):
 
     `accuracy`; `macro_f1` and `micro_f1` (the macro average is over the labels that occur in the
     data or among the answers); `matthews`, the correlation coefficient (0 where one side is
-    constant); `cross_entropy` in nats; `examples`; for each label its `precision`, `recall`, `f1`
-    and `examples`; and `confusion`, whose row is the expected and whose column the predicted label,
-    in the order of `labels`. A ratio without cases is 0.
+    constant); of two labels `f1`, that of the last one, and `accuracy_and_f1`, the mean of the two;
+    `cross_entropy` in nats; `examples`; for each label its `precision`, `recall`, `f1` and
+    `examples`; `confusion`, whose row is the expected and whose column the predicted label, in the
+    order of `labels`; and `calibration` (see there). A ratio without cases is 0.
     """
     probabilities = np.asarray(probabilities, np.float32)
     predicted = probabilities.argmax(axis=-1)
@@ -24,21 +29,102 @@ def classification_metrics(expected, probabilities, *, labels):
     constant = len({*expected.tolist(), *predicted.tolist()}) == 1
     chosen = probabilities[np.arange(len(expected)), expected]
     smallest = np.finfo(np.float32).tiny  # a probability of 0 in float32 is not one in truth
+    accuracy = float(metrics.accuracy_score(expected, predicted))
+    of_two = {}
+    if len(labels) == 2:
+        of_two = {"f1": float(f1[1]), "accuracy_and_f1": (accuracy + float(f1[1])) / 2}
     return {
-        "accuracy": float(metrics.accuracy_score(expected, predicted)),
+        "accuracy": accuracy,
         "macro_f1": float(metrics.f1_score(expected, predicted, average="macro", zero_division=0)),
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
         "matthews": 0.0 if constant else float(metrics.matthews_corrcoef(expected, predicted)),
+        **of_two,
         "cross_entropy": float(-np.log(np.maximum(chosen, smallest)).mean()),
         "examples": len(expected),
-        "labels": {
-            label: {
-                "precision": float(precision[number]),
-                "recall": float(recall[number]),
-                "f1": float(f1[number]),
-                "examples": int(support[number]),
-            }
-            for number, label in enumerate(labels)
-        },
+        "labels": _by_label(labels, precision, recall, f1, support),
         "confusion": metrics.confusion_matrix(expected, predicted, labels=numbers).tolist(),
+        "calibration": calibration(probabilities.max(axis=-1), predicted == expected),
     }
+
+
+def several_labels_metrics(expected, predicted, probabilities, *, labels):
+    """The official measures where a text may have any number of labels, as JSON can hold them.
+
+    Shapes: expected and predicted bool (N, C), probabilities float (N, C), `labels` the C names.
+
+    `subset_accuracy`, the share of texts all of whose labels are right; `micro_f1`, over all
+    decisions; `macro_f1`, the mean over all labels; `examples`; for each label its `precision`,
+    `recall`, `f1` and `examples`; and `calibration` over all decisions (see there). A ratio
+    without cases is 0.
+    """
+    both = (expected & predicted).sum(axis=0)  # (C,)
+    said, true = predicted.sum(axis=0), expected.sum(axis=0)
+    f1 = _ratio(2 * both, said + true)
+    probabilities = np.asarray(probabilities, np.float64)
+    confidence = np.where(predicted, probabilities, 1 - probabilities)
+    return {
+        "subset_accuracy": float((expected == predicted).all(axis=1).mean()),
+        "micro_f1": float(_ratio(2 * both.sum(), said.sum() + true.sum())),
+        "macro_f1": float(f1.mean()),
+        "examples": len(expected),
+        "labels": _by_label(labels, _ratio(both, said), _ratio(both, true), f1, true),
+        "calibration": calibration(confidence.ravel(), (expected == predicted).ravel()),
+    }
+
+
+def score_metrics(expected, predicted):
+    """The official measures of scores, as JSON can hold them.
+
+    Shapes: expected and predicted float (N,).
+
+    `pearson` and `spearman` (0 where one side is constant), `pearson_and_spearman`, the mean of the
+    two, `mse`, the mean squared error, and `examples`.
+    """
+    expected, predicted = (np.asarray(x, np.float64) for x in (expected, predicted))
+    linear, of_ranks = pearson(expected, predicted), spearman(expected, predicted)
+    return {
+        "pearson": linear,
+        "spearman": of_ranks,
+        "pearson_and_spearman": (linear + of_ranks) / 2,
+        "mse": float(np.mean((expected - predicted) ** 2)),
+        "examples": len(expected),
+    }
+
+
+def calibration(confidence, right):
+    """Ten bins of equal width: is what was said with 70 % confidence right 7 times in 10?
+
+    Shapes: confidence float (N,) from 0 to 1, right bool (N,).
+
+    Returns a list of the bins from 0 to 1, each with the mean `confidence`, the `accuracy` and the
+    number of `examples`; a bin without examples has 0 in all three. 1 is in the last bin.
+    """
+    confidence, right = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
+    number = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
+    counts, sums, hits = (
+        np.bincount(number, weights=weights, minlength=_BINS)
+        for weights in (None, confidence, right)
+    )
+    return [
+        {"confidence": float(mean), "accuracy": float(share), "examples": int(count)}
+        for mean, share, count in zip(
+            _ratio(sums, counts), _ratio(hits, counts), counts, strict=True
+        )
+    ]
+
+
+def _by_label(labels, precision, recall, f1, support):
+    return {
+        label: {
+            "precision": float(precision[number]),
+            "recall": float(recall[number]),
+            "f1": float(f1[number]),
+            "examples": int(support[number]),
+        }
+        for number, label in enumerate(labels)
+    }
+
+
+def _ratio(part, whole):
+    """part / whole, and 0 where there is nothing."""
+    return np.where(whole, part / np.maximum(whole, 1), 0.0)

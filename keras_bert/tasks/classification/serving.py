@@ -1,4 +1,4 @@
-"""What an exported classifier answers to."""
+"""What exported tasks over whole texts answer to."""
 
 import tensorflow as tf
 
@@ -8,41 +8,69 @@ from keras_bert.tasks.signature import Signature
 
 
 def classifier_signatures(task, *, max_length):
-    """The signatures of a `Classifier`; the first is the default one.
+    """The signatures of a `Classifier` or a `PairClassifier`; the first is the default one.
 
-    * `serving_default`: `text`, string (B,), of any length; bytes that are not UTF-8 are dropped.
+    * `serving_default`: `text` (of pairs `text_a` and `text_b`), string (B,), of any length; bytes
+      that are not UTF-8 are dropped.
     * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize.
-    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under each of
+      those names.
 
-    Each gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`,
-    float32 (B, C), in the order of `task.labels`.
+    Each gives `label`, string (B,), the likeliest; `score`, float32 (B,), its probability; and
+    `probabilities`, float32 (B, C), in the order of `task.labels`. Where a text may have several
+    labels, `given`, bool (B, C), says which of them have more than the threshold.
     """
     labels = tf.constant(task.labels)  # (C,)
 
-    def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        logits = task(inputs, training=False)["logits"]  # (B, C)
-        probabilities = tf.nn.softmax(tf.cast(logits, tf.float32), axis=-1)
+    def answer(outputs):
+        logits = tf.cast(outputs["logits"], tf.float32)  # (B, C)
+        squash = tf.nn.sigmoid if task.multi_label else tf.nn.softmax
+        probabilities = squash(logits)
         best = tf.argmax(probabilities, axis=-1)
-        return {
+        answers = {
             "label": tf.gather(labels, best),
             "score": tf.gather(probabilities, best, batch_dims=1),
             "probabilities": probabilities,
         }
+        if task.multi_label:
+            answers["given"] = probabilities > task.threshold
+        return answers
 
-    def from_text(text):
-        tokens = task.tokenizer.tokenize(text)
-        batch = frame([tokens], vocabulary=task.tokenizer.vocabulary, max_length=max_length)
+    return _signatures(task, answer, texts=task.TEXTS, max_length=max_length)
+
+
+def regressor_signatures(task, *, max_length):
+    """The signatures of a `Regressor`, as of a classifier. Each gives `score`, float32 (B,)."""
+
+    def answer(outputs):
+        return {"score": tf.cast(outputs["score"], tf.float32)[:, 0]}
+
+    texts = ("text",) if task.one_text else ("text_a", "text_b")
+    return _signatures(task, answer, texts=texts, max_length=max_length)
+
+
+def _signatures(task, answer, *, texts, max_length):
+    """The three signatures; `answer` is the function of the task's outputs to what is given."""
+
+    def from_ids(input_ids, input_mask, segment_ids):
+        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        return answer(task(inputs, training=False))
+
+    def from_texts(*strings):
+        tokens = [task.tokenizer.tokenize(column) for column in strings]
+        batch = frame(tokens, vocabulary=task.tokenizer.vocabulary, max_length=max_length)
         return from_ids(**batch)
 
-    strings = tf.TensorSpec([None], tf.string, name="text")
+    def from_named(**strings):
+        return from_texts(*(strings[name] for name in texts))
+
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
+    # A single short text and a full batch of long ones: the two ends of what will come.
+    sizes = (["a text"], ["a text of many words " * max_length] * 8)
     return {
         "serving_default": Signature(
-            from_text,
-            [strings],
-            # A single short text and a full batch of long ones: the two ends of what will come.
-            warmup=[{"text": ["a text"]}, {"text": ["a text of many words " * max_length] * 8}],
+            from_texts, specs, warmup=[dict.fromkeys(texts, size) for size in sizes]
         ),
         "ids": ids_signature(from_ids, config=task.config),
-        "examples": examples_signature(from_text, keys=["text"]),
+        "examples": examples_signature(from_named, keys=list(texts)),
     }

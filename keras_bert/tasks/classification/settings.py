@@ -1,11 +1,116 @@
-"""What a classifier is made with, and how its files are read."""
+"""What the tasks over whole texts are made with, and how their files are read."""
 
 import dataclasses
+import typing
 
-from keras_bert.examples.settings import TextFileSettings, column_setting
+from keras_bert.errors import InputError
+from keras_bert.examples.settings import (
+    TextFileSettings,
+    column_setting,
+    fields_setting,
+    glue_setting,
+    header_setting,
+)
+from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
+
+# What a head over a whole text can read -> what its task READS.
+POOLINGS = {
+    "cls": ("pooled_output",),
+    "mean": ("sequence_output", "input_mask"),
+    "both": ("pooled_output", "sequence_output", "input_mask"),
+}
+# The figures that a run may keep the best epoch by.
+ONE_LABEL_FIGURES = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
+SEVERAL_LABELS_FIGURES = ("micro_f1", "macro_f1", "subset_accuracy")
+SCORE_FIGURES = ("pearson", "spearman", "pearson_and_spearman")
+NO_WEIGHTS, BALANCED = "none", "balanced"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassifierSettings(TextFileSettings, TaskSettings):
+class PoolingSettings(TaskSettings):
+    """What a head over a whole text reads."""
+
+    pooling: str = setting(
+        "cls",
+        help="what the head reads: [CLS] with the pooler, the mean of the tokens, or both",
+        choices=tuple(POOLINGS),
+        stored=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelSettings(PoolingSettings):
+    """What the tasks with labels have in common."""
+
+    multi_label: bool = setting(
+        False,
+        help="a text may have any number of labels: parted by | in a table, a list in JSON",
+        reads=True,
+        stored=True,
+    )
+    threshold: float = setting(
+        0.5,
+        help="of several labels, those are given whose probability is higher",
+        above=0,
+        below=1,
+        stored=True,
+    )
+    class_weights: str = setting(
+        NO_WEIGHTS,
+        help="what a training text weighs: none (all the same), balanced (all labels the same in "
+        "sum), or LABEL=WEIGHT,… (others weigh 1)",
+        unit="none|balanced|LABEL=WEIGHT,…",
+    )
+    figure: str | None = setting(
+        None,
+        help="the figure on the dev data that the best epoch is kept by; f1 is that of the last of "
+        "two labels",
+        default_help="accuracy, or micro_f1 of several labels a text",
+        choices=tuple(dict.fromkeys((*ONE_LABEL_FIGURES, *SEVERAL_LABELS_FIGURES))),
+    )
+
+    def check(self):
+        super().check()
+        several = self.multi_label
+        figures = SEVERAL_LABELS_FIGURES if several else ONE_LABEL_FIGURES
+        if self.figure is not None and self.figure not in figures:
+            raise InputError(
+                f"`figure` is {self.figure}; with {'several labels' if several else 'one label'} a "
+                f"text it should be one of {', '.join(figures)}."
+            )
+        if several and self.class_weights != NO_WEIGHTS:
+            raise InputError("`class_weights` are for one label a text, not for `multi_label`.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassifierSettings(TextFileSettings, LabelSettings):
     label_column: str | None = column_setting("label")
+    fields: str | None = fields_setting("text=sentence,label=label")
+    glue: str | None = glue_setting()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairClassifierSettings(LabelSettings):
+    GIVEN: typing.ClassVar[tuple] = ("text_a", "text_b")
+
+    header: bool | None = header_setting()
+    fields: str | None = fields_setting("text_a=premise,text_b=hypothesis,label=label")
+    glue: str | None = glue_setting()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RegressionSettings(PoolingSettings):
+    GIVEN: typing.ClassVar[tuple] = ("text_a", "text_b")
+
+    one_text: bool = setting(
+        False, help="score a text instead of a pair of texts", reads=True, stored=True
+    )
+    figure: str = setting(
+        "pearson",
+        help="the figure on the dev data that the best epoch is kept by",
+        choices=SCORE_FIGURES,
+    )
+    header: bool | None = header_setting()
+    fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")
+    glue: str | None = glue_setting()

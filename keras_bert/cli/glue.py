@@ -1,0 +1,44 @@
+"""`finetune --glue NAME --data FOLDER`: the task, its files and its figure by one name."""
+
+import argparse
+
+from keras_bert.cli.kinds import value_of
+from keras_bert.errors import InputError
+from keras_bert.examples.glue import glue_settings, glue_task
+
+
+def kind_of_glue(argv):
+    """The kind of task that `--glue NAME` is of; None where a command line does not say it."""
+    name = value_of(argv, "--glue")
+    if name is None or value_of(argv, "--task") is not None:
+        return None
+    try:
+        return glue_task(name).kind
+    except InputError:
+        return None  # it is told when the command runs
+
+
+def add_glue_data(parser):
+    """Adds the flag for GLUE's folder."""
+    parser.add_argument(
+        "--data",
+        metavar="FOLDER",
+        default=argparse.SUPPRESS,
+        help="GLUE's folder: with --glue, in place of --task, --train, --dev and --figure",
+    )
+
+
+def settle_glue(arguments):
+    """Puts what `--glue` and `--data` stand for among the parsed arguments; other flags win.
+
+    Raises InputError where one is without the other, or GLUE has no such task or file.
+    """
+    folder = vars(arguments).pop("data", None)
+    name = getattr(arguments, "glue", None)
+    if folder is None:
+        return
+    if name is None:
+        raise InputError("--data is GLUE's folder and goes with --glue; give --train and --dev.")
+    for setting, value in glue_settings(name, folder).items():
+        vars(arguments).setdefault(setting, value)
+    arguments.glue = glue_task(name).name

@@ -1,0 +1,63 @@
+"""Rows of a multiple-choice task: as many for an example as it has choices."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
+
+
+class ChoiceRows(TokenizedExamples):
+    """Examples of a context (N, None) and choices (N, None, None), ragged ids.
+
+    A batch of B examples has inputs of (B, n, S), n the most choices among them. `lengths` are
+    those of an example's longest row, and `encoder_rows` its number of choices.
+    """
+
+    def __init__(self, examples, segments, *, max_length, **options):
+        super().__init__(examples, segments, max_length=max_length, **options)
+        context, choices = segments
+        longest = tf.reduce_max(choices.row_lengths(axis=2), axis=1).numpy()  # (N,)
+        self.lengths = np.minimum(context.row_lengths().numpy() + longest + 3, max_length)
+
+    @property
+    def encoder_rows(self):
+        """int (N,): the number of choices of each example."""
+        return self.segments[1].row_lengths().numpy()
+
+    @classmethod
+    def of_examples(cls, examples, *, labels, tokenizer, max_length):
+        """Tokenizes `LabelledChoices`."""
+        choices = [choice for example in examples for choice in example.choices]
+        counts = [len(example.choices) for example in examples]
+        contexts = [example.context for example in examples]
+        segments = [
+            tokenized(contexts, tokenizer, max_length),
+            tf.RaggedTensor.from_row_lengths(tokenized(choices, tokenizer, max_length), counts),
+        ]
+        return cls(
+            examples,
+            segments,
+            labels=labels,
+            vocabulary=tokenizer.vocabulary,
+            max_length=max_length,
+        )
+
+    def inputs(self, context, choices):
+        """`input_ids`, `input_mask` and `segment_ids`, each (B, n, S); in a graph, too."""
+        return frame_choices(
+            context, choices, vocabulary=self._vocabulary, max_length=self._max_length
+        )
+
+
+def frame_choices(context, choices, *, vocabulary, max_length):
+    """Ragged ids (B, None) and (B, None, None) -> the inputs by name, each int32 (B, n, S)."""
+    each = tf.gather(context, choices.value_rowids())  # the context of each choice
+    rows = frame(
+        [each, choices.values], vocabulary=vocabulary, max_length=max_length, multiple_of=PAD_TO
+    )
+    counts = choices.row_lengths()
+    grouped = {
+        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor() for name, x in rows.items()
+    }
+    return {name: tf.ensure_shape(x, [None, None, None]) for name, x in grouped.items()}

@@ -1,0 +1,151 @@
+"""Which of several choices goes with a context (Devlin et al. 2018, section 4.4)."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.examples.labelled_choices import open_labelled_choices
+from keras_bert.heads.labelled import labelled_head
+from keras_bert.layers.grouping import FlattenRows, GroupRows
+from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_mistakes
+from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
+from keras_bert.tasks.settings import MAX_LENGTH
+from keras_bert.tasks.task import Task
+from keras_bert.wording import counted, percent
+
+# What stands in the place of the logit of a choice that there is not; a softmax makes zero of it.
+_NO_CHOICE = -10000.0
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MultipleChoice(Task):
+    """An encoder with a linear layer over its pooled output: one logit a row, a row a choice.
+
+    Takes the encoder's dictionary with an axis of choices, each input (B, n, S), and gives `logits`
+    (B, n): B batch, n choices, S tokens in a row `[CLS] context [SEP] choice [SEP]`. An example
+    with fewer choices than others of its batch has rows without a token, whose logit is -10000.
+    The head is that of Hugging Face's BertForMultipleChoice: dropout, then the layer.
+
+    Args:
+        encoder: a `BertEncoder` with a pooler.
+        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        dropout: the share of the pooled output that is dropped in training. None is the config's
+            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+        max_length: tokens that a row is cut to, special tokens counted in, in training and after.
+            None is 128, or all positions of an encoder that has fewer.
+
+    Attributes: `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
+
+    Raises:
+        ValueError: the encoder has no pooler.
+    """
+
+    KIND = "multiple-choice"
+    ARCHITECTURE = "BertForMultipleChoice"
+    READS = ("pooled_output", "input_mask")
+    HEADS = ("classifier",)
+    SETTINGS = MultipleChoiceSettings
+    FIGURE = "accuracy"
+    SHOWN = {"loss": "loss", "accuracy": "accuracy"}
+
+    def __init__(
+        self, encoder, tokenizer=None, *, dropout=None, max_length=None, name="multiple_choice"
+    ):
+        self.encoder = encoder
+        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
+        super().__init__(tokenizer, name=name)
+
+    @staticmethod
+    def feature_inputs():
+        """The three inputs of every encoder, as symbolic (B, n, S) int32 tensors by name."""
+        return {
+            name: keras.Input((None, None), dtype="int32", name=name)
+            for name in ("input_ids", "input_mask", "segment_ids")
+        }
+
+    @staticmethod
+    def to_rows(x):
+        return FlattenRows()(x)  # (B n, …)
+
+    @staticmethod
+    def to_examples(x, features):
+        return GroupRows()(x[:, 0], features["input_ids"])  # (B, n, D)
+
+    def connect(self, encoded, inputs):
+        logits = self.classifier(self.dropout(encoded["pooled_output"]))  # (B n, 1)
+        mask = inputs["input_mask"]  # (B, n, S)
+        logits = GroupRows()(logits, mask)[..., 0]  # (B, n)
+        return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, _NO_CHOICE)}
+
+    # Training.
+
+    def default_losses(self):
+        """Cross-entropy over the choices in nats, the mean over the examples of a batch."""
+        return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+
+    def default_metrics(self):
+        """`accuracy`, the share of examples whose right choice has the highest logit."""
+        return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+
+    # Labelled files.
+
+    @classmethod
+    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+        """`LabelledChoices` of JSON Lines, a table with a column a choice, `tfds:…` or a sequence.
+
+        A sequence is of (context, choices, number of the right choice, from 0).
+        """
+        return open_labelled_choices(data, need_labels=labelled, **columns)
+
+    @classmethod
+    def summary(cls, train, dev, made_with):
+        counts = [len(example.choices) for example in train]
+        choices = f"{min(counts)}" if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
+        chance = np.mean([1 / len(example.choices) for example in dev])
+        return (
+            f"{counted(len(train), 'training example')} of {choices} choices and "
+            f"{counted(len(dev), 'dev example')}, of which {percent(chance)} are right by chance."
+        )
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.tasks.multiple_choice.features import ChoiceRows
+
+        labels = {}
+        if labelled:
+            labels = {"logits": np.array([example.label for example in examples], np.int32)}
+        return ChoiceRows.of_examples(
+            examples,
+            labels=labels,
+            tokenizer=self.tokenizer,
+            max_length=max_length or self.max_length,
+        )
+
+    def decode(self, outputs, rows):
+        """`context`, `choices`, `label` (from 0), `choice`, `score`, `probabilities`.
+
+        `expected` is there where it is known.
+        """
+        return choice_answers(outputs["logits"], rows.examples)
+
+    def measure(self, answers, examples):
+        """See `choice_metrics`."""
+        from keras_bert.tasks.multiple_choice.metrics import choice_metrics
+
+        return choice_metrics(answers, examples)
+
+    def mistakes(self, answers, examples):
+        """How sure the wrong choices were, with their lines."""
+        return choice_mistakes(answers, examples)
+
+    @staticmethod
+    def describe_measures(measures):
+        return f"accuracy {percent(measures['accuracy'])}"
+
+    def signatures(self, *, max_length=None):
+        from keras_bert.tasks.multiple_choice.serving import choice_signatures
+
+        return choice_signatures(self, max_length=max_length or self.max_length)
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout.rate}

@@ -1,0 +1,74 @@
+"""What an exported multiple-choice task answers to."""
+
+import tensorflow as tf
+
+from keras_bert.tasks.multiple_choice.features import frame_choices
+from keras_bert.tasks.serving_inputs import ids_signature
+from keras_bert.tasks.signature import Signature
+
+
+def choice_signatures(task, *, max_length):
+    """The signatures of a `MultipleChoice`; the first is the default one.
+
+    * `serving_default`: `context`, string (B,), and `choices`, string (B, n). An example with fewer
+      choices than others of a request has empty strings behind its own.
+    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, n, S), for clients that tokenize.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `context`
+      and any number of strings under `choices`.
+
+    Each gives `label`, int32 (B,), the number of the likeliest choice; `score`, float32 (B,), its
+    probability; and `probabilities`, float32 (B, n), 0 where there is no choice. The first and the
+    last also give `choice`, string (B,).
+    """
+
+    def from_ids(input_ids, input_mask, segment_ids):
+        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (B, n)
+        probabilities = tf.nn.softmax(logits, axis=-1)
+        best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
+        return {
+            "label": best,
+            "score": tf.gather(probabilities, best, batch_dims=1),
+            "probabilities": probabilities,
+        }
+
+    def from_strings(context, choices):
+        present = tf.RaggedTensor.from_tensor(choices, padding="")
+        tokens = task.tokenizer.tokenize(present.values)
+        batch = frame_choices(
+            task.tokenizer.tokenize(context),
+            present.with_values(tokens),
+            vocabulary=task.tokenizer.vocabulary,
+            max_length=max_length,
+        )
+        answer = from_ids(**batch)
+        width = tf.shape(choices)[1]  # more than n where every example has an empty choice
+        missing = width - tf.shape(answer["probabilities"])[1]
+        answer["probabilities"] = tf.pad(answer["probabilities"], [[0, 0], [0, missing]])
+        return {**answer, "choice": tf.gather(choices, answer["label"], batch_dims=1)}
+
+    def from_examples(examples):
+        features = {
+            "context": tf.io.FixedLenFeature([], tf.string),
+            "choices": tf.io.RaggedFeature(tf.string),
+        }
+        found = tf.io.parse_example(examples, features)
+        return from_strings(found["context"], found["choices"].to_tensor())
+
+    specs = [
+        tf.TensorSpec([None], tf.string, name="context"),
+        tf.TensorSpec([None, None], tf.string, name="choices"),
+    ]
+    long = "a text of many words " * max_length
+    return {
+        "serving_default": Signature(
+            from_strings,
+            specs,
+            warmup=[
+                {"context": ["a text"], "choices": [["one", "two"]]},
+                {"context": [long] * 8, "choices": [[long] * 4] * 8},
+            ],
+        ),
+        "ids": ids_signature(from_ids, config=task.config, axes=("B", "n", "S")),
+        "examples": Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")]),
+    }

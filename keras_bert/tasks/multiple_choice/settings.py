@@ -1,0 +1,16 @@
+"""What a multiple-choice task is made with, and how its files are read."""
+
+import dataclasses
+import typing
+
+from keras_bert.examples.settings import fields_setting, header_setting
+from keras_bert.tasks.settings import TaskSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoiceSettings(TaskSettings):
+    # A context with any number of choices has no form as flags.
+    GIVEN: typing.ClassVar[tuple] = ()
+
+    header: bool | None = header_setting()
+    fields: str | None = fields_setting("context=question,choices=option_a|option_b,label=answer")

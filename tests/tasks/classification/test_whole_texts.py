@@ -1,0 +1,230 @@
+"""The tasks over whole texts: what they read, train on, answer, and what lies in their folders."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from keras_bert import Classifier, PairClassifier, Regressor
+from keras_bert.checkpoints import load_task
+from keras_bert.errors import InputError
+from keras_bert.inference.answers import Inference
+from tests.small_model import make_encoder, make_tokenizer
+
+torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+
+LABELS = ["0", "1", "2"]
+KINDS = {
+    "cls": lambda e, t: Classifier(e, t, labels=LABELS),
+    "mean": lambda e, t: Classifier(e, t, labels=LABELS, pooling="mean"),
+    "both": lambda e, t: Classifier(e, t, labels=LABELS, pooling="both"),
+    "several": lambda e, t: Classifier(e, t, labels=LABELS, multi_label=True, threshold=0.4),
+    "pair": lambda e, t: PairClassifier(e, t, labels=LABELS),
+    "score": lambda e, t: Regressor(e, t, mean=30.0, scale=16.0),
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return make_tokenizer(["film", "good", "bad"])
+
+
+@pytest.fixture(scope="module")
+def tasks(tokenizer):
+    return {name: make(make_encoder(tokenizer), tokenizer) for name, make in KINDS.items()}
+
+
+def batch(seed=0, lengths=(9, 5, 2)):
+    rng = np.random.default_rng(seed)
+    mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype("int32")
+    ids = rng.integers(5, 30, mask.shape).astype("int32") * mask
+    segments = (np.arange(max(lengths)) > 2).astype("int32") * mask
+    return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, tmp_path):
+    task, inputs = tasks[name], batch()
+    task.save(tmp_path / "model")
+    again = load_task(tmp_path / "model")
+    (output,) = task.output
+    found = np.asarray(task(inputs)[output])
+    np.testing.assert_array_equal(found, again(inputs)[output])  # a scale is a power of two
+    assert type(again) is type(task) and again.made_with == task.made_with
+    for setting in task.stored_settings():
+        assert getattr(again, setting) == getattr(task, setting)
+    values = json.loads((tmp_path / "model" / "config.json").read_text())
+    (named,) = values["architectures"]
+    theirs, info = getattr(transformers, named).from_pretrained(
+        tmp_path / "model", output_loading_info=True
+    )
+    assert not info["missing_keys"]
+    assert all(key.startswith("keras_bert.") for key in info["unexpected_keys"])
+    if name in ("mean", "both"):
+        assert named == "BertModel" and len(info["unexpected_keys"]) == 2
+        return
+    assert not info["unexpected_keys"]
+    with torch.no_grad():
+        logits = theirs.eval()(
+            input_ids=torch.tensor(inputs["input_ids"]).long(),
+            attention_mask=torch.tensor(inputs["input_mask"]).long(),
+            token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
+        ).logits
+    np.testing.assert_allclose(found, logits.numpy(), atol=2e-5 * np.abs(found).max())
+    problem = {"several": "multi_label_classification", "score": "regression"}.get(name)
+    assert theirs.config.problem_type == problem
+
+
+@pytest.mark.parametrize("problem", [None, "multi_label_classification", "regression"])
+def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tmp_path):
+    config = make_encoder(tokenizer).config
+    count = 1 if problem == "regression" else 4
+    theirs = transformers.BertForSequenceClassification(
+        transformers.BertConfig(
+            **{
+                k: v
+                for k, v in config.to_dict().items()
+                if k in transformers.BertConfig().to_dict()
+            },
+            num_labels=count,
+            problem_type=problem if problem != "regression" else None,
+        )
+    ).eval()
+    theirs.save_pretrained(tmp_path)
+    tokenizer.save(tmp_path)
+    task = load_task(tmp_path)
+    assert type(task) is (Regressor if count == 1 else Classifier)
+    assert getattr(task, "multi_label", False) == (problem == "multi_label_classification")
+    inputs = batch()
+    with torch.no_grad():
+        logits = theirs(
+            torch.tensor(inputs["input_ids"]).long(),
+            attention_mask=torch.tensor(inputs["input_mask"]).long(),
+            token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
+        ).logits
+    (found,) = task(inputs).values()
+    np.testing.assert_allclose(np.asarray(found), logits.numpy(), atol=1e-5)
+
+
+def test_several_scores_in_one_folder_are_refused(tasks, tmp_path):
+    tasks["cls"].save(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    values = json.loads(path.read_text())
+    del values["keras_bert"]
+    path.write_text(json.dumps({**values, "problem_type": "regression"}))
+    with pytest.raises(InputError, match="regression to 3 numbers"):
+        load_task(tmp_path / "model")
+
+
+def test_the_mean_is_over_what_is_no_padding(tasks):
+    """Whatever a row is padded with, and however far."""
+    inputs = batch(lengths=(6, 6))
+    padded = {name: np.pad(x, ((0, 0), (0, 5))) for name, x in inputs.items()}
+    padded["input_ids"][:, 6:] = 7
+    for name in ("mean", "both", "cls"):
+        alone, wide = (np.asarray(tasks[name](x)["logits"]) for x in (inputs, padded))
+        np.testing.assert_allclose(alone, wide, atol=1e-5)
+    task = tasks["mean"]
+    hidden = np.asarray(task.encoder(inputs)["sequence_output"])
+    by_hand = hidden.mean(axis=1) @ task.classifier.kernel + task.classifier.bias
+    np.testing.assert_allclose(tasks["mean"](inputs)["logits"], by_hand, atol=1e-5)
+
+
+def test_a_pooler_that_is_not_read_is_not_trained(tasks):
+    trained = {name: {w.path for w in tasks[name].trainable_variables} for name in KINDS}
+    assert not any("pooler" in path for path in trained["mean"])
+    assert any("pooler" in path for path in trained["both"])
+
+
+def test_a_new_regressor_begins_with_the_mean_in_the_range_of_the_scores(tasks):
+    regressor = tasks["score"]
+    assert float(regressor.scorer.bias[0]) * regressor.scale == pytest.approx(30)
+    assert regressor.default_loss_weights() == {"score": 1 / 256}
+    with pytest.raises(ValueError, match="`scale` must be a power of two"):
+        Regressor(regressor.encoder, scale=3.0)
+
+
+def answer(task, data, **options):
+    rows = task.features(list(task.read(data, made_with=task.made_with, **options)))
+    return Inference(task, batch_size=4).of_rows(rows), rows.examples
+
+
+def test_answers_of_pairs_scores_and_several_labels(tasks):
+    pairs = [("good film", "bad film", "1"), ("", "x" * 500, "2"), ("bad", "film", "0")]
+    answers, examples = answer(tasks["pair"], pairs)
+    assert list(answers[0]) == ["text_a", "text_b", "label", "score", "expected", "probabilities"]
+    swapped, _ = answer(tasks["pair"], [(b, a, label) for a, b, label in pairs])
+    assert answers[0]["probabilities"] != swapped[0]["probabilities"]
+    measures = tasks["pair"].measure(answers, examples)
+    json.dumps(measures)
+    wrong = [a for a, e in zip(answers, examples, strict=True) if a["label"] != e.label]
+    mistakes = tasks["pair"].mistakes(answers, examples)
+    assert [badness for badness, _ in mistakes] == [a["score"] for a in wrong]
+    assert all(text.startswith("line ") for _, text in mistakes)
+
+    answers, examples = answer(tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")])
+    for found, example in zip(answers, examples, strict=True):
+        assert found["labels"] == [k for k, p in found["probabilities"].items() if p > 0.4]
+        assert found["expected"] == list(example.label)
+    measures = tasks["several"].measure(answers, examples)
+    right = np.mean([set(a["labels"]) == set(a["expected"]) for a in answers])
+    assert measures["subset_accuracy"] == right
+    assert len(tasks["several"].mistakes(answers, examples)) == round(3 * (1 - right))
+
+    answers, examples = answer(
+        tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
+    )
+    assert [found["expected"] for found in answers] == [1.5, 40, 3]
+    measures = tasks["score"].measure(answers, examples)
+    errors = [found["score"] - found["expected"] for found in answers]
+    assert measures["mse"] == pytest.approx(np.mean(np.square(errors)))
+    assert max(tasks["score"].mistakes(answers, examples))[0] == pytest.approx(np.abs(errors).max())
+
+
+def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
+    long = "good film " * 10_000
+    whole, _ = answer(tasks["pair"], [(long, long)], labelled=False)
+    part, _ = answer(tasks["pair"], [(long[:2000], long[:2000])], labelled=False)
+    assert whole[0]["probabilities"] == pytest.approx(part[0]["probabilities"])
+    with pytest.raises(InputError, match="`max_length` is 4, which leaves no room for 2 texts"):
+        tasks["pair"].features(list(tasks["pair"].read([("a", "b", "1")])), max_length=4)
+
+
+def test_class_weights_are_weights_of_training_rows(tokenizer):
+    encoder = make_encoder(tokenizer)
+    data = [("a", "0"), ("b", "0"), ("c", "0"), ("d", "1")]
+    task = Classifier(encoder, tokenizer, labels=LABELS, class_weights="1=4, 0=0.5")
+    rows = task.features(list(task.read(data)), labelled=True)
+    assert rows.weights["logits"].tolist() == [0.5, 0.5, 0.5, 4]
+    assert task.default_metrics() == {}  # Keras's would be weighted: `measure` tells the accuracy
+    plain = Classifier(encoder, tokenizer, labels=LABELS)
+    assert plain.features(list(plain.read(data)), labelled=True).weights == {}
+    for wrong, message in (
+        ("0=0", 'the part "0=0"; it should be none, balanced'),
+        ("heavy", 'the part "heavy"'),
+        ("9=2", 'the label "9"; the labels are "0", "1", "2"'),
+    ):
+        with pytest.raises(InputError, match=message):
+            Classifier(encoder, tokenizer, labels=LABELS, class_weights=wrong)
+    with pytest.raises(InputError, match="`figure` is f1, which is that of two labels; here are 3"):
+        Classifier(encoder, tokenizer, labels=LABELS, figure="f1")
+
+
+def test_what_examples_settle():
+    read = Classifier.read([("a", "x|y"), ("b", ""), ("c", "z")], multi_label=True)
+    assert Classifier.made_from(list(read)) == {"labels": ["x", "y", "z"]}
+    scores = list(Regressor.read([("a", "b", 10), ("c", "d", 50), ("e", "f", 90)]))
+    assert Regressor.made_from(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
+    with pytest.raises(InputError, match=r"one score only \(3\)"):
+        Regressor.made_from(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
+
+
+def test_the_weights_of_a_scaled_head_are_in_the_range_of_the_scores(tasks, tmp_path):
+    tasks["score"].save(tmp_path / "model")
+    tensors = load_file(tmp_path / "model" / "model.safetensors")
+    np.testing.assert_array_equal(
+        tensors["classifier.weight"][0], np.asarray(tasks["score"].scorer.kernel)[:, 0] * 16
+    )
+    assert tensors["classifier.bias"] == pytest.approx(30)

@@ -1,0 +1,163 @@
+"""Multiple choice: any number of choices an example, each a row of the encoder."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import MixedEncoder, MultipleChoice
+from keras_bert.checkpoints import load_task
+from keras_bert.errors import InputError
+from keras_bert.export.saved_model import export_task
+from keras_bert.inference.answers import Inference
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.train.frozen import FrozenRows, freeze
+from tests.small_model import make_encoder, make_tokenizer
+
+EXAMPLES = [
+    ("a man sits", ["he stands", "he flies a kite away", "it"], 1),
+    ("the dog", ["runs", "a b c"], 0),
+    ("x " * 100, ["good " * 80, "bad", "y", "z z"], 3),
+    ("", ["it is", "is it"], 1),
+]
+
+
+@pytest.fixture(scope="module")
+def task():
+    tokenizer = make_tokenizer()
+    return MultipleChoice(make_encoder(tokenizer), tokenizer, dropout=0.0)
+
+
+@pytest.fixture(scope="module")
+def rows(task):
+    return task.features(list(task.read(EXAMPLES)), labelled=True)
+
+
+def logits_alone(task, context, choices):
+    """float (n,): the head over one row at a time, without an axis of choices."""
+    tokenizer, found = task.tokenizer, []
+    for choice in choices:
+        tokens = [tokenizer.tokenize([text]) for text in (context, choice)]
+        row = frame(tokens, vocabulary=tokenizer.vocabulary, max_length=task.max_length)
+        pooled = np.asarray(task.encoder(row)["pooled_output"])
+        found.append((pooled @ task.classifier.kernel + task.classifier.bias)[0, 0])
+    return np.array(found)
+
+
+@pytest.fixture(scope="module")
+def expected(task):
+    return [logits_alone(task, context, choices) for context, choices, _ in EXAMPLES]
+
+
+def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows, expected):
+    outputs = Inference(task, batch_size=3).outputs(rows)["logits"]
+    for found, alone in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(found[: len(alone)], alone, atol=1e-5)
+        assert (found[len(alone) :] == -10000).all()
+    answers = task.decode({"logits": outputs}, rows)
+    for answer, alone, (_, choices, label) in zip(answers, expected, EXAMPLES, strict=True):
+        assert answer["label"] == alone.argmax() and answer["expected"] == label
+        assert answer["choice"] == choices[alone.argmax()]
+        np.testing.assert_allclose(
+            answer["probabilities"], np.exp(alone) / np.exp(alone).sum(), atol=1e-5
+        )
+    measures = task.measure(answers, rows.examples)
+    right = [
+        alone.argmax() == label for alone, (_, _, label) in zip(expected, EXAMPLES, strict=True)
+    ]
+    assert measures["accuracy"] == np.mean(right)
+    json.dumps(measures)
+    assert len(task.mistakes(answers, rows.examples)) == 4 - sum(right)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_frozen_encoder_gives_the_head_the_same(mixed, task, rows, expected, tmp_path):
+    encoder = make_encoder(task.tokenizer)
+    if mixed:
+        encoder = MixedEncoder(encoder)
+    own = MultipleChoice(encoder, task.tokenizer, dropout=0.0)
+    own.classifier.set_weights(task.classifier.get_weights())
+    features, head = freeze(own)
+    frozen = FrozenRows(rows, features, head, batch_size=2, folder=tmp_path)
+    numbers = tf.constant([2, 0, 3])
+    inputs, labels = frozen.batch(numbers)
+    whole = own(rows.batch(numbers)[0], training=False)["logits"]
+    np.testing.assert_allclose(head(inputs)["logits"], whole, atol=1e-5)
+    assert labels["logits"].numpy().tolist() == [3, 1, 1]
+    if not mixed:
+        np.testing.assert_allclose(whole[1, :3], expected[0], atol=1e-5)
+    head.compile("sgd", own.default_losses(), jit_compile=False)
+    before = head.evaluate(frozen.evaluation_batches(batch_size=2), verbose=0)
+    head.fit(frozen.shuffled(batch_size=2, seed=0, epochs=3), verbose=0)
+    assert head.evaluate(frozen.evaluation_batches(batch_size=2), verbose=0) < before
+
+
+def test_it_opens_in_transformers_with_the_same_logits_and_back(task, rows, tmp_path):
+    torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+    task.save(tmp_path / "ours")
+    kind = transformers.BertForMultipleChoice
+    theirs, info = kind.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(info.values()), info
+    theirs.eval().save_pretrained(tmp_path / "theirs")
+    task.tokenizer.save(tmp_path / "theirs")
+    again = load_task(tmp_path / "theirs")
+    assert type(again) is MultipleChoice
+    (batch, _) = rows.batch(tf.constant([0, 0]))
+    arrays = {name: torch.tensor(x.numpy()).long() for name, x in batch.items()}
+    with torch.no_grad():
+        logits = theirs(
+            arrays["input_ids"],
+            attention_mask=arrays["input_mask"],
+            token_type_ids=arrays["segment_ids"],
+        ).logits.numpy()
+    for model in (task, again):
+        np.testing.assert_allclose(model(batch)["logits"], logits, atol=1e-5)
+
+
+def test_the_exported_model_answers_as_the_task_does(task, expected, tmp_path):
+    version = export_task(task, tmp_path / "choices")
+    signatures = tf.saved_model.load(str(version)).signatures
+    contexts = [context for context, _, _ in EXAMPLES]
+    padded = [[*choices, *[""] * (5 - len(choices))] for _, choices, _ in EXAMPLES]
+    found = signatures["serving_default"](
+        context=tf.constant(contexts), choices=tf.constant(padded)
+    )
+    assert found["probabilities"].shape == (4, 5)
+    records = [
+        tf.train.Example(
+            features=tf.train.Features(
+                feature={
+                    name: tf.train.Feature(
+                        bytes_list=tf.train.BytesList(value=[text.encode() for text in texts])
+                    )
+                    for name, texts in (("context", [context]), ("choices", choices))
+                }
+            )
+        ).SerializeToString()
+        for context, choices, _ in EXAMPLES
+    ]
+    from_records = signatures["examples"](examples=tf.constant(records))
+    for place, alone in enumerate(expected):
+        softmax = np.exp(alone) / np.exp(alone).sum()
+        for answer in (found, from_records):
+            row = answer["probabilities"][place].numpy()
+            np.testing.assert_allclose(row[: len(alone)], softmax, atol=1e-5)
+            assert (row[len(alone) :] == 0).all()
+            assert answer["label"][place] == alone.argmax()
+        assert found["choice"][place].numpy().decode() == EXAMPLES[place][1][alone.argmax()]
+
+
+def test_bad_input(task, tmp_path):
+    for item, message in (
+        (("a", ["b"], 0), "Example 1 of those given: an example needs two or more choices"),
+        (("a", ["b", " "], 0), "a choice without a word"),
+        (("a", ["b", "c"], 2), "the label is 2, but there are 2 choices, numbered from 0"),
+        (("a", ["b", "c"], "x"), "the label 'x'; it should be the number"),
+        (("a", ["b", "c"]), "no label; it should be the number"),
+    ):
+        with pytest.raises(InputError, match=message):
+            list(task.read([item]))
+    with pytest.raises(InputError, match="no room for 2 texts"):
+        task.features(list(task.read(EXAMPLES)), max_length=4)
