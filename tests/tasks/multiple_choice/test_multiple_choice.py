@@ -71,26 +71,23 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
     assert len(task.mistakes(answers, rows.examples)) == 4 - sum(right)
 
 
-@pytest.mark.parametrize("mixed", [False, True])
-def test_a_frozen_encoder_gives_the_head_the_same(mixed, task, rows, expected, tmp_path):
-    encoder = make_encoder(task.tokenizer)
-    if mixed:
-        encoder = MixedEncoder(encoder)
+def test_a_frozen_encoder_gives_the_head_the_same(task, rows, tmp_path):
+    """Of every choice its [CLS], here of all layers, which the head mixes."""
+    encoder = MixedEncoder(make_encoder(task.tokenizer))
     own = MultipleChoice(encoder, task.tokenizer, dropout=0.0)
     own.classifier.set_weights(task.classifier.get_weights())
     features, head = freeze(own)
     frozen = FrozenRows(rows, features, head, batch_size=2, folder=tmp_path)
-    numbers = tf.constant([2, 0, 3])
-    inputs, labels = frozen.batch(numbers)
-    whole = own(rows.batch(numbers)[0], training=False)["logits"]
+    (batch, _), (inputs, labels) = (
+        next(iter(each.evaluation_batches(batch_size=4))) for each in (rows, frozen)
+    )
+    order = np.argsort(rows.lengths, kind="stable")
+    assert labels["logits"].numpy().tolist() == [EXAMPLES[number][2] for number in order]
+    whole = np.asarray(own(batch, training=False)["logits"])
     np.testing.assert_allclose(head(inputs)["logits"], whole, atol=1e-5)
-    assert labels["logits"].numpy().tolist() == [3, 1, 1]
-    if not mixed:
-        np.testing.assert_allclose(whole[1, :3], expected[0], atol=1e-5)
     head.compile("sgd", own.default_losses(), jit_compile=False)
-    before = head.evaluate(frozen.evaluation_batches(batch_size=2), verbose=0)
-    head.fit(frozen.shuffled(batch_size=2, seed=0, epochs=3), verbose=0)
-    assert head.evaluate(frozen.evaluation_batches(batch_size=2), verbose=0) < before
+    losses = head.fit(inputs, labels, epochs=3, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
 
 
 def test_it_opens_in_transformers_with_the_same_logits_and_back(task, rows, tmp_path):
