@@ -1,6 +1,5 @@
 """Rows of a multiple-choice task: as many for an example as it has choices."""
 
-import numpy as np
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
@@ -14,11 +13,11 @@ class ChoiceRows(TokenizedExamples):
     those of an example's longest row, and `encoder_rows` its number of choices.
     """
 
-    def __init__(self, examples, segments, *, max_length, **options):
-        super().__init__(examples, segments, max_length=max_length, **options)
-        context, choices = segments
-        longest = tf.reduce_max(choices.row_lengths(axis=2), axis=1).numpy()  # (N,)
-        self.lengths = np.minimum(context.row_lengths().numpy() + longest + 3, max_length)
+    def row_tokens(self):
+        """int (N,): the tokens of each context and its longest choice."""
+        context, choices = self.segments
+        longest = tf.reduce_max(choices.row_lengths(axis=2), axis=1)
+        return (context.row_lengths() + longest).numpy()
 
     @property
     def encoder_rows(self):
