@@ -60,6 +60,10 @@ LATE_IMPORTS = {
     ("tasks.classification.regressor", "tasks.classification.serving"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.serving"),
+    ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
+    ("tasks.span_classification.span_classifier", "tasks.span_classification.serving"),
+    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
+    ("tasks.pretraining.fill_mask", "tasks.pretraining.features"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 

@@ -23,17 +23,17 @@ class SpanRepresentation(keras.layers.Layer):
       linear layer over that is the biaffine classifier of Yu et al. 2020, equation 3, whose U is
       diagonal for each label here.
 
-    Shapes: words (B, W, D), firsts (B, N) int -> (B, N, L, R), of every span of 1 to L words that
-    begins at one of N words; with lasts (B, N) int -> (B, N, R), of the N spans from `firsts` to
-    `lasts`, both counted in. What stands for spans beyond the last word means nothing.
+    Shapes: words (B, W, D) -> (B, W, L, R), of the spans of 1 to L words from each word; with
+    firsts, lasts (B, N) int -> (B, N, R), of the N spans from the one to the other, both counted
+    in. What stands for spans beyond the last word means nothing.
 
     The hidden layer over a concatenation is a sum of layers, each of which is computed once a word
-    and not once a span: no more than (B, N, L, R) is held.
+    and not once a span: no more than (B, W, L, R) is held.
 
     Args:
         representation: one of the three.
         units: width of the hidden layers; R is that, and three times that for "biaffine".
-        max_words: L, for calls without `lasts`.
+        max_words: L; given spans may be longer.
         num_widths: how many widths have an embedding of their own; wider spans share the last one.
         initializer_range: standard deviation of new weights.
 
@@ -79,29 +79,28 @@ class SpanRepresentation(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, words, firsts, lasts=None):
-        num_words = ops.shape(words)[1]
-        longest = self.max_words if lasts is None else num_words  # L
-        firsts = ops.cast(firsts, "int32")
-        width = ops.arange(longest, dtype="int32")  # one less than the words of a span
-        reached = ops.minimum(firsts[..., None] + width, num_words - 1)  # (B, N, L)
+    def call(self, words, firsts=None, lasts=None):
+        batch, num_words = ops.shape(words)[:2]
+        if firsts is None:
+            firsts = ops.tile(ops.arange(num_words, dtype="int32")[None], (batch, 1))  # (B, W)
+            return self._spans_from(words, firsts, longest=self.max_words)
+        firsts, lasts = ops.cast(firsts, "int32"), ops.cast(lasts, "int32")
+        vectors = self._spans_from(words, firsts, longest=num_words)  # (B, N, W, R)
+        return ops.take_along_axis(vectors, (lasts - firsts)[..., None, None], axis=2)[:, :, 0]
 
+    def _spans_from(self, words, firsts, *, longest):
+        """Of all spans of 1 to L = `longest` words from N words: firsts (B, N) -> (B, N, L, R)."""
+        width = ops.arange(longest, dtype="int32")  # one less than the words of a span
+        reached = ops.minimum(firsts[..., None] + width, ops.shape(words)[1] - 1)  # (B, N, L)
         first = _at(self.first(words), firsts)[:, :, None]  # (B, N, 1, R)
         last = _at(self.last(words), reached)  # (B, N, L, R)
         widths = ops.take(self.width, ops.minimum(width, self.num_widths - 1), axis=0)  # (L, R)
         last = last + ops.cast(widths, last.dtype)
         if self.representation == BIAFFINE:
             first, last = ops.relu(first), ops.relu(last)
-            both = first * last
-            vectors = ops.concatenate([first + ops.zeros_like(last), last, both], axis=-1)
-        else:
-            inside = _at(self.inside(words), reached)  # (B, N, L, R)
-            inside = ops.matmul(self._shares(words, reached), inside)
-            vectors = ops.relu(first + last + inside)
-        if lasts is None:
-            return vectors
-        which = (ops.cast(lasts, "int32") - firsts)[..., None, None]  # (B, N, 1, 1)
-        return ops.take_along_axis(vectors, which, axis=2)[:, :, 0]
+            return ops.concatenate([first + ops.zeros_like(last), last, first * last], axis=-1)
+        inside = _at(self.inside(words), reached)  # (B, N, L, R)
+        return ops.relu(first + last + ops.matmul(self._shares(words, reached), inside))
 
     def _shares(self, words, reached):
         """What each word counts in each span that begins at the same word: (…, L, L).
@@ -118,10 +117,10 @@ class SpanRepresentation(keras.layers.Layer):
         shares = ops.softmax(ops.where(inside, scores, -1e9), axis=-1)
         return ops.cast(shares, self.compute_dtype)
 
-    def compute_output_shape(self, words_shape, firsts_shape, lasts_shape=None):
+    def compute_output_shape(self, words_shape, firsts_shape=None, lasts_shape=None):
         width = self.units * (3 if self.representation == BIAFFINE else 1)
-        if lasts_shape is None:
-            return (*firsts_shape, self.max_words, width)
+        if firsts_shape is None:
+            return (*words_shape[:2], self.max_words, width)
         return (*firsts_shape, width)
 
     def get_config(self):

@@ -50,6 +50,10 @@ KINDS = {
         f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer",
         settings=f"{_FAMILIES}.question_answering.settings:QuestionSettings",
     ),
+    "span-classifier": Kind(
+        f"{_FAMILIES}.span_classification.span_classifier:SpanClassifier",
+        settings=f"{_FAMILIES}.span_classification.settings:SpanClassifierSettings",
+    ),
 }
 
 

@@ -1,0 +1,161 @@
+"""Texts with spans as rows of tokens, words and the grid of their spans."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples
+from keras_bert.input_pipeline.words import (
+    TokenizedWords,
+    word_rows,
+    words_given,
+    words_of_texts,
+)
+from keras_bert.records.padding import padded_width
+
+# Strings that are tokenized with offsets at once.
+_TOKENIZED_TOGETHER = 1000
+# Words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
+PAD_WORDS_TO = 8
+
+
+class SpanRows(TokenizedExamples):
+    """Rows of whole words, with `word_starts` and `word_ends` (B, W) beside the encoder's inputs.
+
+    The labels of `logits` are a grid (B, W, L): from each word the spans of 1 to L words, 0 where
+    there is none and else the number of the label from 1. A span has a weight of 1 in the row that
+    owns its first word, and 0 in others and where it is beyond the row's last word.
+
+    Args:
+        examples: `SpannedWords`.
+        tokenizer: a `Tokenizer`.
+        max_length: tokens in a row, [CLS] and [SEP] counted in.
+        max_span_length: L.
+        label_number: a function from an example and a label to its number; None makes no labels.
+
+    Attributes: `places` (int arrays (N,) by the names of `WordRows`, what the row holds and owns),
+    `words` (for each example (starts, ends) of its words in the text) and `spans` (for each example
+    its `LabelledSpan`s in words, or None).
+
+    Raises:
+        InputError: a span begins or ends inside a word.
+    """
+
+    def __init__(self, examples, *, tokenizer, max_length, max_span_length, label_number=None):
+        tokenized, self.words = tokenized_examples(examples, tokenizer)
+        self.spans = [
+            spans_in_words(example, *words)
+            for example, words in zip(examples, self.words, strict=True)
+        ]
+        rows = word_rows(tokenized, max_length=max_length)
+        names = ("text", "first", "end", "owned", "owned_end")
+        self.places = {name: getattr(rows, name).numpy() for name in names}
+        self._max_span_length = max_span_length
+        super().__init__(
+            examples,
+            [rows.ids],
+            labels={} if label_number is None else {"logits": self._cells(examples, label_number)},
+            columns={"word_starts": rows.starts, "word_ends": rows.ends},
+            example_of_row=self.places["text"],
+            vocabulary=tokenizer.vocabulary,
+            max_length=max_length,
+        )
+
+    def inputs(self, *taken):
+        inputs = super().inputs(*taken)
+        starts = taken[len(self.segments)]
+        words = _words_width(starts.row_lengths(), tf.shape(inputs["input_ids"])[1])
+        # A word has at least one token, so there are never more words than tokens.
+        return inputs | {name: inputs[name][:, :words] for name in self.columns}
+
+    def targets(self, rows):
+        place = {name: tf.gather(tf.constant(of), rows) for name, of in self.places.items()}
+        count = place["end"] - place["first"]  # (B,)
+        lengths = tf.gather(tf.constant(self.lengths, tf.int32), rows)
+        width = _words_width(count, padded_width(lengths, self._max_length, PAD_TO))
+        cells = tf.gather(self.labels["logits"], rows)  # ragged (B, None, 3)
+        row = tf.cast(cells.value_rowids(), tf.int32)
+        at = tf.concat([row[:, None], cells.flat_values[:, :2]], axis=1)
+        shape = tf.stack([tf.size(rows), width, self._max_span_length])
+        labels = tf.scatter_nd(at, cells.flat_values[:, 2], shape)  # (B, W, L)
+
+        first = tf.range(width)[:, None]  # (W, 1)
+        last = first + tf.range(self._max_span_length)  # (W, L)
+        owned, owned_end = place["owned"] - place["first"], place["owned_end"] - place["first"]
+        counts = (first >= owned[:, None, None]) & (first < owned_end[:, None, None])
+        counts &= last < count[:, None, None]
+        return {"logits": labels}, {"logits": tf.cast(counts, tf.float32)}
+
+    def _cells(self, examples, label_number):
+        """Ragged int32 (N, None, 3): the (word of the row, width - 1, label) of each row's spans.
+
+        Of spans with the same words, the first one counts.
+        """
+        found, counts = [], []
+        for text, first, end, owned, owned_end in zip(*self.places.values(), strict=True):
+            cells = {}
+            for span in self.spans[text] or ():
+                number = label_number(examples[text], span.label)
+                width = span.end - span.start
+                fits = width <= self._max_span_length and span.end <= end
+                if owned <= span.start < owned_end and fits:
+                    cells.setdefault((span.start - first, width - 1), number)
+            found += [(*cell, number) for cell, number in cells.items()]
+            counts.append(len(cells))
+        values = np.array(found, np.int32).reshape(-1, 3)
+        return tf.RaggedTensor.from_row_lengths(values, counts)
+
+
+def tokenized_examples(examples, tokenizer):
+    """`TokenizedWords` of examples with words or texts, and the (starts, ends) of their words.
+
+    Each is a list of ints: where the words begin in the example's text, and the place after them.
+    """
+    given = [n for n, example in enumerate(examples) if example.words is not None]
+    strings = [n for n, example in enumerate(examples) if example.words is None]
+    parts = [words_given([examples[n].words for n in given], tokenizer)]
+    words = {n: (examples[n].starts, examples[n].ends) for n in given}
+    for start in range(0, len(strings), _TOKENIZED_TOGETHER):
+        some = strings[start : start + _TOKENIZED_TOGETHER]
+        part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
+        parts.append(part)
+        words.update(zip(some, zip(starts.to_list(), ends.to_list(), strict=True), strict=True))
+    order = tf.constant(np.argsort([*given, *strings]), tf.int32)
+    together = [tf.gather(tf.concat(column, axis=0), order) for column in zip(*parts, strict=True)]
+    return TokenizedWords(*together), [words[n] for n in range(len(examples))]
+
+
+def spans_in_words(example, starts, ends):
+    """The spans of a `SpannedWords`, in words: a list, or None where it has none.
+
+    Args:
+        starts, ends: where its words begin and end in its text, in characters.
+
+    Raises:
+        InputError: a span in characters begins or ends inside a word, or holds none.
+    """
+    if example.spans is None or example.words is not None:
+        return example.spans
+    return [span_in_words(span, example, starts, ends) for span in example.spans]
+
+
+def span_in_words(span, example, starts, ends):
+    """A `LabelledSpan` in characters as one in words; white space around it does not matter."""
+    first = int(np.searchsorted(starts, span.start))
+    after = int(np.searchsorted(ends, span.end, side="right"))
+    shown = f'the span [{span.start}, {span.end}], "{example.text[span.start : span.end]}",'
+    # Words before it end before it, and words behind it begin behind it.
+    for word, cuts in ((first - 1, "begins"), (after, "ends")):
+        if 0 <= word < len(starts) and starts[word] < span.end and ends[word] > span.start:
+            raise example.error(
+                f"{shown} {cuts} inside the word "
+                f'"{example.text[starts[word] : ends[word]]}"; spans are of whole words.'
+            )
+    if after <= first:
+        raise example.error(f"{shown} holds no word.")
+    return span._replace(start=first, end=after)
+
+
+def _words_width(counts, tokens):
+    """W of a batch: the most words of a row, rounded up, and at most the width in tokens."""
+    most = tf.reduce_max(tf.concat([tf.cast(counts, tf.int32), [1]], axis=0))
+    return tf.minimum(-(-most // PAD_WORDS_TO) * PAD_WORDS_TO, tokens)

@@ -1,0 +1,122 @@
+"""What an exported model of spans answers to."""
+
+import tensorflow as tf
+
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.input_pipeline.tokenized_examples import PAD_TO
+from keras_bert.input_pipeline.words import word_rows, words_of_texts
+from keras_bert.tasks.serving_inputs import examples_signature
+from keras_bert.tasks.signature import Signature
+
+
+def span_signatures(task, *, max_length):
+    """The signatures of a `SpanClassifier`; the first is the default one.
+
+    * `serving_default`: `text`, string (B,), of any length; bytes that are not UTF-8 are dropped.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+
+    Each gives of the spans that `predict` finds, in their order, `labels`, string (B, M); `scores`,
+    float32 (B, M); `starts` and `ends`, int32 (B, M), in characters of the text; and `lengths`,
+    int32 (B,), how many they are; behind them stand "" and 0. There is none that takes ids: those
+    do not tell where words end.
+    """
+    labels = tf.constant(task.labels)
+
+    def from_text(text):
+        tokenized, starts, ends = words_of_texts(text, task.tokenizer)
+        rows = word_rows(tokenized, max_length=max_length)
+        inputs = {
+            **frame(
+                [rows.ids],
+                vocabulary=task.tokenizer.vocabulary,
+                max_length=max_length,
+                multiple_of=PAD_TO,
+            ),
+            **_padded_words(rows),
+        }
+        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (R, W, L, C)
+        probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
+        scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
+        found = _found(rows, scores, threshold=task.found_above)  # (F, 3)
+        scores = tf.gather_nd(scores, found)
+        label = tf.argmax(tf.gather_nd(probabilities, found), axis=-1)
+        text_of = tf.gather(rows.text, found[:, 0])  # (F,)
+        first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of)  # of all texts' words
+        first += tf.gather(rows.first, found[:, 0]) + found[:, 1]
+        last = first + found[:, 2]
+        if task.flat:
+            kept = _without_overlaps(first, last, scores, words=tf.size(starts.flat_values))
+            text_of, first, last, scores, label = (
+                tf.boolean_mask(values, kept) for values in (text_of, first, last, scores, label)
+            )
+        of_text = tf.RaggedTensor.from_value_rowids(
+            tf.range(tf.size(text_of)), text_of, tf.size(text)
+        )
+
+        def padded(values):
+            return of_text.with_values(values).to_tensor()
+
+        return {
+            "labels": padded(tf.gather(labels, label)),
+            "scores": padded(scores),
+            "starts": padded(tf.gather(starts.flat_values, first)),
+            "ends": padded(tf.gather(ends.flat_values, last)),
+            "lengths": tf.cast(of_text.row_lengths(), tf.int32),
+        }
+
+    strings = tf.TensorSpec([None], tf.string, name="text")
+    return {
+        "serving_default": Signature(
+            from_text,
+            [strings],
+            # A single short text and a full batch of long ones: the two ends of what will come.
+            warmup=[{"text": ["a text"]}, {"text": ["a text of many words " * max_length] * 8}],
+        ),
+        "examples": examples_signature(from_text, keys=["text"]),
+    }
+
+
+def _padded_words(rows):
+    """`word_starts` and `word_ends` (R, W) of `WordRows`; W is at least 1."""
+    shape = tf.stack([tf.size(rows.text), tf.maximum(tf.reduce_max(rows.end - rows.first), 1)])
+    return {
+        "word_starts": rows.starts.to_tensor(shape=shape),
+        "word_ends": rows.ends.to_tensor(shape=shape),
+    }
+
+
+def _found(rows, scores, *, threshold):
+    """The (row, word of the row, width - 1) int32 (F, 3) of spans over the threshold, in order.
+
+    Shapes: scores (R, W, L). Only spans whose first word the row owns and whose last it holds.
+    """
+    first = tf.range(tf.shape(scores)[1])[:, None]  # (W, 1)
+    last = first + tf.range(tf.shape(scores)[2])  # (W, L)
+    owned, owned_end, count = (
+        (values - rows.first)[:, None, None] for values in (rows.owned, rows.owned_end, rows.end)
+    )
+    own = (first >= owned) & (first < owned_end) & (last < count)  # (R, W, L)
+    return tf.cast(tf.where(own & (scores > threshold)), tf.int32)
+
+
+def _without_overlaps(first, last, scores, *, words):
+    """bool (F,): the spans that share no word with a likelier one that is kept.
+
+    As `candidates.without_overlaps`, for all texts at once: their words are numbered through.
+    """
+    order = tf.argsort(scores, direction="DESCENDING", stable=True)
+    word = tf.range(words)
+
+    def step(place, taken, kept):
+        span = order[place]
+        inside = (word >= first[span]) & (word <= last[span])
+        free = ~tf.reduce_any(inside & taken)
+        kept = tf.tensor_scatter_nd_update(kept, [[span]], [free])
+        return place + 1, taken | (inside & free), kept
+
+    _, _, kept = tf.while_loop(
+        lambda place, taken, kept: place < tf.size(order),
+        step,
+        [0, tf.zeros_like(word, tf.bool), tf.zeros_like(first, tf.bool)],
+    )
+    return kept
