@@ -3,6 +3,7 @@
 import dataclasses
 import typing
 
+from keras_bert.examples.settings import column_setting
 from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
@@ -26,6 +27,8 @@ def representation_setting():
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanClassifierSettings(TaskSettings):
+    word_column: str | None = column_setting("word in CoNLL")
+    tag_column: str | None = column_setting("tag in CoNLL")
     max_span_length: int = setting(
         MAX_SPAN_LENGTH,
         help="the most words of a span; longer ones are not found",

@@ -17,7 +17,7 @@ def sentence(rng, phrases):
     """{"words", "spans"}: places; a "bank of PLACE" is an organisation, its building a facility."""
     words, spans = [], []
     for _ in range(phrases):
-        words += rng.choice(OTHERS, rng.integers(1, 3)).tolist()
+        words += rng.choice([*OTHERS, ",", "."], rng.integers(1, 3)).tolist()
         start, kind = len(words), rng.integers(0, 4)
         place = str(rng.choice(PLACES))
         if kind == 0:
@@ -44,8 +44,8 @@ def given(tmp_path_factory):
     """The arguments of a run; some of its texts are longer than a row."""
     folder = tmp_path_factory.mktemp("spans")
     rng = np.random.default_rng(1)
-    train = [sentence(rng, rng.integers(1, 4)) for _ in range(120)]
-    train += [sentence(rng, 9) for _ in range(6)]
+    train = [sentence(rng, rng.integers(1, 4)) for _ in range(300)]
+    train += [sentence(rng, 9) for _ in range(12)]
     dev = [sentence(rng, rng.integers(1, 4)) for _ in range(30)] + [sentence(rng, 12)]
     tokenizer = make_tokenizer(WORDS)
     tokenizer.vocabulary.save(folder / "vocab.txt")
@@ -61,7 +61,7 @@ def given(tmp_path_factory):
         "max_length": 24,
         "max_span_length": 5,
         "batch_size": 16,
-        "epochs": 6,
+        "epochs": 3,
         "learning_rate": 0.01,
     }
 

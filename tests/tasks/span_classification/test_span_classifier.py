@@ -1,7 +1,286 @@
 """Spans that lie in one another: learned from a file, found in texts, saved and served."""
 
+import json
 
-def test_learns_spans_that_lie_in_one_another(run):
-    output, metrics, reported = run
-    print(metrics["dev"], reported)
-    assert metrics["dev"]["f1"] > 0.95
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from keras_bert import SpanClassifier
+from keras_bert.checkpoints import load_task
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.heads.span_representation import REPRESENTATIONS
+from keras_bert.inference.predict import predict
+from keras_bert.tasks.span_classification import settings
+from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.span_classification.conftest import WORDS
+
+# Nested spans; a text of several rows, with a span far behind; and texts without any.
+TEXTS = [
+    "We saw the old Bank of Rome building, near oslo.",
+    "the old " * 30 + "bank of bath building and the bank of oslo in rome",
+    "",
+    "we saw the old and the old",
+]
+
+
+def places(answer):
+    return [(span["text"], span["label"]) for span in answer["spans"]]
+
+
+@pytest.fixture(scope="module")
+def answers(run):
+    return list(predict(model=run[0], text=TEXTS))
+
+
+def test_learns_what_tags_of_words_cannot_say(run):
+    _, metrics, reported = run
+    assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["longer"] == 0
+    assert all(metrics["dev"]["labels"][label]["f1"] > 0.9 for label in ("FAC", "LOC", "ORG"))
+    assert any('"FAC": 1' in line for line in reported)
+    assert any("Spans have up to 4 words" in line for line in reported)
+
+
+def test_finds_nested_spans_with_their_places_in_texts_of_any_length(answers):
+    first, long, empty, without = answers
+    assert places(first) == [
+        ("Bank of Rome", "ORG"),
+        ("Bank of Rome building", "FAC"),
+        ("Rome", "LOC"),
+        ("oslo", "LOC"),
+    ]
+    assert first["words"][4:9] == ["Bank", "of", "Rome", "building", ","]
+    for text, answer in zip(TEXTS, answers, strict=True):
+        for span in answer["spans"]:
+            start, end = span["words"]
+            assert text[span["start"] : span["end"]] == span["text"]
+            assert " ".join(answer["words"][start:end]) == span["text"]
+            assert 0 < span["score"] <= 1
+    assert places(long)[:2] == [("bank of bath", "ORG"), ("bank of bath building", "FAC")]
+    assert places(long)[3:] == [("bank of oslo", "ORG"), ("oslo", "LOC"), ("rome", "LOC")]
+    assert empty == {"text": "", "words": [], "spans": []} and without["spans"] == []
+
+
+def test_words_strings_and_objects_get_the_same_answer_alone_and_together(run, answers):
+    # Our own answers are labelled texts.
+    labelled = {**answers[0], "spans": answers[0]["spans"][1:]}
+    given = [*TEXTS, answers[1]["words"], labelled]
+    *alone, by_words, again = predict(model=run[0], data=given, batch_size=1)
+    for one, answer in zip(alone, answers, strict=True):
+        assert places(one) == places(answer) and one["words"] == answer["words"]
+        for span, other in zip(one["spans"], answer["spans"], strict=True):
+            assert span == {**other, "score": pytest.approx(other["score"], abs=1e-5)}
+    assert places(by_words) == places(answers[1])
+    assert places(again) == places(answers[0])
+    assert [span["text"] for span in again["expected"]] == ["Bank of Rome building", "Rome", "oslo"]
+    assert "score" not in again["expected"][0]
+
+
+def test_the_folder_keeps_settings_and_weights(run, tmp_path):
+    folder = run[0] / "model"
+    task = load_task(folder)
+    assert isinstance(task, SpanClassifier) and task.labels == ("FAC", "LOC", "ORG")
+    kept = json.loads((folder / "config.json").read_text())
+    assert kept["architectures"] == ["BertModel"] and kept["keras_bert"]["max_span_length"] == 5
+    assert 0.05 <= task.threshold < 1 and task.threshold == kept["keras_bert"]["threshold"]
+    own = {name for name in load_file(folder / "model.safetensors") if "keras_bert." in name}
+    assert own == {
+        f"keras_bert.{name}"
+        for name in (
+            *(f"spans.{part}.kernel" for part in ("first", "last", "inside")),
+            *("spans.first.bias", "spans.width", "classifier.kernel", "classifier.bias"),
+        )
+    }
+    task.save(tmp_path / "again")
+    name = "model.safetensors"
+    assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+    task.save(tmp_path / "task.keras")
+    again = keras.saving.load_model(tmp_path / "task.keras")
+    assert again.get_config() == task.get_config()
+
+
+def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
+    output, metrics, _ = run
+    model = ["--model", str(output)]
+    assert main(["evaluate", *model, "--data", given["dev"]]) == 0
+    assert json.loads(capsys.readouterr().out) == metrics["dev"]
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
+    assert main(["evaluate", *model, "--data", str(wrong), "--errors", "3"]) == 0
+    shown = capsys.readouterr().err
+    assert 'line 1, missed FAC "in rome", found LOC "rome" (' in shown and "): in rome" in shown
+    assert main(["predict", *model, "--text", TEXTS[0]]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [span["start"] for span in answer["spans"]] == [15, 15, 23, 43]
+
+
+def check_served(found, answers):
+    most = max(len(answer["spans"]) for answer in answers)
+    assert found["labels"].shape == found["starts"].shape == (len(answers), most)
+    for row, answer in enumerate(answers):
+        spans, padding = answer["spans"], [0] * (most - len(answer["spans"]))
+        assert found["lengths"][row] == len(spans)
+        for ours, theirs in (("starts", "start"), ("ends", "end")):
+            assert found[ours][row].numpy().tolist() == [s[theirs] for s in spans] + padding
+        labels = [label.decode() for label in found["labels"][row].numpy()]
+        assert labels == [s["label"] for s in spans] + [""] * len(padding)
+        scores = [s["score"] for s in spans] + padding
+        np.testing.assert_allclose(found["scores"][row], scores, atol=1e-5)
+
+
+def test_the_exported_model_finds_what_predict_finds(run, answers, tmp_path):
+    task = load_task(run[0] / "model")
+    task.export(tmp_path / "served")
+    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures
+    check_served(served["serving_default"](text=tf.constant(TEXTS)), answers)
+    rows = []
+    for text in TEXTS[:1]:
+        row = tf.train.Example()
+        row.features.feature["text"].bytes_list.value.append(text.encode())
+        rows.append(row.SerializeToString())
+    check_served(served["examples"](examples=tf.constant(rows)), answers[:1])
+    nothing = served["serving_default"](text=tf.constant(["", "we"]))
+    assert nothing["labels"].shape == (2, 0) and nothing["lengths"].numpy().tolist() == [0, 0]
+
+
+def test_flat_spans_share_no_word_and_are_served_so(run):
+    task = load_task(run[0] / "model")
+    task.flat = True
+    answers = list(predict(model=task, text=TEXTS))
+    for answer in answers:
+        inside = [word for span in answer["spans"] for word in range(*span["words"])]
+        assert len(inside) == len(set(inside))
+    assert [len(answer["spans"]) for answer in answers] == [2, 3, 0, 0]
+    check_served(task.signatures()["serving_default"].function(tf.constant(TEXTS)), answers)
+
+
+def make(representation="mean", **options):
+    tokenizer = make_tokenizer(WORDS)
+    encoder = make_encoder(tokenizer, max_position_embeddings=16, classifier_dropout=0.25)
+    options = {"labels": ["LOC", "ORG"], "max_span_length": 3, **options}
+    return SpanClassifier(encoder, tokenizer, span_representation=representation, **options)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make()
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_the_loss_is_the_mean_over_every_span_once(representation):
+    """By a loop over all spans of the texts, the long one of which has several rows."""
+    task = make(representation, dropout=0.0)
+    words = ["we", "saw", "rome", "near", "oslo", "and", "bath", "bank", "of", "the", "old", "in"]
+    spans = [[2, 3, "LOC"], [7, 10, "ORG"], [6, 7, "LOC"], [0, 4, "ORG"], [11, 13, "LOC"]]
+    examples = list(
+        task.read(
+            [{"words": words * 2, "spans": spans}, {"words": words[:2], "spans": [[0, 2, "ORG"]]}]
+        )
+    )
+    rows = task.features(examples, labelled=True)
+    assert len(rows) > 2
+    inputs, labels, weights = rows.batch(np.arange(len(rows), dtype=np.int32))
+    logits = np.asarray(task(inputs, training=False)["logits"], "float64")
+    nats = np.log(np.exp(logits).sum(-1))
+    counted, total = 0, 0.0
+    for row, text in enumerate(rows.example_of_row):
+        first, end = int(rows.places["first"][row]), int(rows.places["end"][row])
+        for start in range(int(rows.places["owned"][row]), int(rows.places["owned_end"][row])):
+            for width in range(1, 4):
+                if start + width <= end:
+                    label = {span[:2]: span[2] for span in examples[text].spans}.get(
+                        (start, start + width)
+                    )
+                    number = 0 if label is None else 1 + task.labels.index(label)
+                    at = row, start - first, width - 1
+                    counted, total = counted + 1, total + nats[at] - logits[(*at, number)]
+    every = sum(min(3, len(e.words) - start) for e in examples for start in range(len(e.words)))
+    assert counted == every == weights["logits"].numpy().sum()
+    assert labels["logits"].numpy().astype(bool).sum() == 5  # the one of four words is too long
+    loss = task.default_losses()["logits"]
+    found = loss(labels["logits"], logits, sample_weight=weights["logits"])
+    assert float(found) == pytest.approx(total / counted, rel=1e-5)
+
+
+def test_identification_leaves_labels_out():
+    task = make(identify=True)
+    assert task.labels == ("span",) and task.output["logits"].shape[-1] == 2
+    given = [{"words": ["rome", "oslo"], "spans": [[0, 1, "LOC"], [1, 2]]}]
+    rows = task.features(list(task.read(given)), labelled=True)
+    assert rows.targets(np.array([0]))[0]["logits"].numpy().sum() == 2
+    (answer,) = task.decode({"logits": np.zeros((1, 8, 3, 2), "float32")}, rows)
+    measures = task.measure([answer], rows.examples)
+    assert measures["f1"] == measures["identification_f1"] and measures["spans"] == 2
+    assert list(measures["labels"]) == ["span"]
+    assert {span["label"] for span in answer["expected"]} == {"span"}
+
+
+def test_a_given_threshold_stays_and_another_is_tuned():
+    """Logits by hand: three spans, of which the second is wrong."""
+    given = [{"words": ["rome", "we", "bank"], "spans": [[0, 1, "LOC"], [2, 3, "ORG"]]}]
+    logits = np.full((1, 8, 3, 3), [9.0, 0, 0], "float32")
+    for word, label, probability in ((0, 1, 0.9), (1, 1, 0.6), (2, 2, 0.3)):
+        logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
+        logits[0, word, 0, label] = np.log(probability)
+    chosen = {}
+    for name, options in {
+        "f1": {},
+        "precision": {"tune_for": "precision"},
+        "given": {"threshold": 0.7},
+    }.items():
+        task = make(**options)
+        rows = task.features(list(task.read(given)), labelled=True)
+        task.tune({"logits": logits}, rows)
+        chosen[name] = task.threshold
+    assert chosen["f1"] == pytest.approx(0.175)  # half way from 0.3 to the least
+    assert chosen["precision"] == pytest.approx(0.75)
+    assert chosen["given"] == 0.7
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ({"words": ["a"], "spans": [[0, 1, "PER"]]}, 'the label "PER" is none of those'),
+        ({"words": ["a"], "spans": [[0, 1]]}, "a span without a label; .*`identify=True`"),
+        (
+            {"text": "in Rome.", "spans": [[4, 7, "LOC"]]},
+            r'the span \[4, 7\], "ome", begins inside the word "Rome"',
+        ),
+        (
+            {"text": "in Rome.", "spans": [[3, 6, "LOC"]]},
+            r'the span \[3, 6\], "Rom", ends inside the word "Rome"',
+        ),
+        ({"text": "in  Rome.", "spans": [[2, 4, "LOC"]]}, ".*holds no word"),
+    ],
+)
+def test_spans_that_cannot_be_learned_are_refused_with_their_place(row, message, task):
+    examples = list(task.read([{"text": "", "spans": []}, row]))
+    with pytest.raises(InputError, match=f"^Text 2 of those given: {message}"):
+        task.features(examples, labelled=True)
+
+
+def test_white_space_around_a_span_does_not_matter(task):
+    examples = list(task.read([{"text": "in  Rome .", "spans": [[2, 9, "LOC"]]}]))
+    rows = task.features(examples, labelled=True)
+    assert rows.spans == [[(1, 2, "LOC")]]
+
+
+def test_what_is_made_from_the_examples():
+    read = SpanClassifier.read
+    with pytest.raises(InputError, match="the given texts holds no span to learn from"):
+        SpanClassifier.made_from(list(read([{"text": "a", "spans": []}])))
+    unlabelled = list(read([{"words": ["a"], "spans": [[0, 1]]}]))
+    assert SpanClassifier.made_from(unlabelled) == {"labels": ["span"]}
+    twice = list(read([{"words": ["a"], "spans": [[0, 1, "x"], [0, 1, "y"], [0, 1, "y"]]}]))
+    (note,) = SpanClassifier.notes(twice)
+    assert "line 1: 1 span with several labels. One is found: the first is learned." in note
+    assert SpanClassifier.notes(unlabelled) == []
+    with pytest.raises(InputError, match="no spans to compare the answer with"):
+        SpanClassifier.measure(None, [{"spans": []}], unlabelled)
+
+
+def test_the_choices_of_the_settings_are_those_of_the_head():
+    assert settings.REPRESENTATIONS == REPRESENTATIONS
