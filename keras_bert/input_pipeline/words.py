@@ -117,46 +117,98 @@ def word_rows(tokenized, *, max_length):
     counts = 1 + -(-tf.maximum(tokens - room, 0) // stride)  # (E,) rows of each text
     text = tf.repeat(tf.range(tf.size(counts)), counts)  # (R,)
     number = tf.ragged.range(counts).flat_values  # (R,), of the row in its text
-    is_first, is_last = number == 0, number == tf.gather(counts, text) - 1
-
-    # Words are found by the place of their first token among those of all texts, which grows.
-    splits = tf.cast(tokenized.ids.row_splits, tf.int32)
-    word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
-    text_of_word = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
-    starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
-    edges = tf.concat([starts, splits[-1:]], axis=0)  # where each word begins and the last one ends
-    text_start = tf.gather(splits, text)  # (R,)
-    low, high = tf.gather(word_splits, text), tf.gather(word_splits, text + 1)  # words of the text
-
-    def word_at(token):
-        """The first word that begins at a token of the row's text or after it."""
-        found = tf.searchsorted(starts, text_start + token, out_type=tf.int32)
-        return tf.clip_by_value(found, low, high)
-
+    edges = _Edges(tokenized, text)
     begin = number * stride
-    first = word_at(begin)
-    # The last edge that is not beyond the row's room: words whose end it is are whole.
-    end = tf.searchsorted(edges, text_start + begin + room, side="right", out_type=tf.int32) - 1
-    end = tf.clip_by_value(end, low, high)
-    owned = tf.where(is_first, low, word_at(begin + context))
-    owned_end = tf.where(is_last, high, word_at(begin + stride + context))
-
-    token, after = tf.gather(edges, first), tf.gather(edges, end)  # (R,) the tokens of the row
-    after = tf.where(low == high, text_start, after)
-    token = tf.where(low == high, text_start, token)
-    ids = tf.gather(tokenized.ids.flat_values, tf.ragged.range(token, after))
-    words = tf.ragged.range(first, end)
-    shift = 1 - token[:, None]
-    return WordRows(
-        text,
-        first - low,
-        end - low,
-        owned - low,
-        owned_end - low,
-        ids,
-        tf.gather(edges, words) + shift,
-        tf.gather(edges, words + 1) + shift,
+    return edges.rows(
+        edges.word_at(begin),
+        edges.word_after(begin + room),
+        owned=tf.where(number == 0, edges.low, edges.word_at(begin + context)),
+        owned_end=tf.where(
+            number == tf.gather(counts, text) - 1,
+            edges.high,
+            edges.word_at(begin + stride + context),
+        ),
     )
+
+
+def rows_around(tokenized, low, high, *, max_length):
+    """One row a text, of whole words, with those from `low` to before `high` in its middle.
+
+    A row is as full as the text allows. Of a word of more tokens than an eighth of a row, only the
+    first ones are kept.
+
+    Shapes: low, high int32 (E,), which have a word between them.
+
+    Args:
+        tokenized: `TokenizedWords`.
+        max_length: tokens in a row, [CLS] and [SEP] counted in; at least 3.
+
+    Returns:
+        `WordRows`, which own all of their words, and how many tokens too many there are from `low`
+        to `high` for a row, int32 (E,): 0 where the row holds them all.
+    """
+    room = max_length - 2
+    tokenized = _with_short_words(tokenized, most=max(1, room // 8))
+    tokens = tf.cast(tokenized.ids.row_lengths(), tf.int32)  # (E,)
+    edges = _Edges(tokenized, tf.range(tf.size(tokens)))
+    begin, after = edges.token_of(low), edges.token_of(high)
+    spare = tf.maximum(room - (after - begin), 0)
+    missing = tf.maximum(after - begin - room, 0)
+    begin = tf.clip_by_value(begin - spare // 2, 0, tf.maximum(tokens - room, 0) + missing)
+    first, end = edges.word_at(begin), edges.word_after(begin + room)
+    return edges.rows(first, end, owned=first, owned_end=end), missing
+
+
+class _Edges:
+    """Where the words of R rows' texts begin and end among the tokens of all texts.
+
+    Words are found by these numbers, which grow from text to text; the words of a row's text are
+    those from `low` to before `high`, (R,) each.
+    """
+
+    def __init__(self, tokenized, text):
+        self._ids, self._text = tokenized.ids.flat_values, text
+        splits = tf.cast(tokenized.ids.row_splits, tf.int32)
+        word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
+        text_of_word = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
+        self._starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
+        # Where each word begins, and the last one ends.
+        self._edges = tf.concat([self._starts, splits[-1:]], axis=0)
+        self._text_start = tf.gather(splits, text)  # (R,)
+        self.low, self.high = tf.gather(word_splits, text), tf.gather(word_splits, text + 1)
+
+    def token_of(self, word):
+        """The first token of a word of each row's text, (R,), both counted from its beginning."""
+        return tf.gather(self._edges, self.low + word) - self._text_start
+
+    def word_at(self, token):
+        """The first word that begins at a token of the row's text or after it."""
+        found = tf.searchsorted(self._starts, self._text_start + token, out_type=tf.int32)
+        return tf.clip_by_value(found, self.low, self.high)
+
+    def word_after(self, token):
+        """The first word that ends after a token of the row's text."""
+        found = tf.searchsorted(
+            self._edges, self._text_start + token, side="right", out_type=tf.int32
+        )
+        return tf.clip_by_value(found - 1, self.low, self.high)
+
+    def rows(self, first, end, *, owned, owned_end):
+        """The `WordRows` of words by their numbers among those of all texts."""
+        is_empty = first == end
+        token, after = (
+            tf.where(is_empty, self._text_start, tf.gather(self._edges, word))
+            for word in (first, end)
+        )
+        words = tf.ragged.range(first, end)
+        shift = 1 - token[:, None]
+        return WordRows(
+            self._text,
+            *(word - self.low for word in (first, end, owned, owned_end)),
+            tf.gather(self._ids, tf.ragged.range(token, after)),
+            tf.gather(self._edges, words) + shift,
+            tf.gather(self._edges, words + 1) + shift,
+        )
 
 
 def _with_short_words(tokenized, *, most):

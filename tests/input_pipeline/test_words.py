@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.input_pipeline.words import word_rows, words_given, words_of_texts
+from keras_bert.input_pipeline.words import rows_around, word_rows, words_given, words_of_texts
 from tests.small_model import make_tokenizer
 
 RNG = np.random.default_rng(2)
@@ -74,6 +74,20 @@ def test_rows_hold_whole_words_and_share_them_out(max_length):
     if max_length == 40:
         counts = np.bincount(rows.text).tolist()
         assert counts[2] == 1 and counts[3] > 2
+
+
+def test_rows_around_words_are_full_and_hold_them_in_their_middle():
+    lengths = [1, 3, 2, 1, 1, 2, 3, 1, 1, 1, 2, 2]
+    texts = [["a" * length for length in lengths]] * 5 + [["a", "a"]]
+    low, high = [0, 4, 11, 5, 1, 0], [1, 5, 12, 9, 12, 2]
+    tokenized = words_given(texts, make_tokenizer())
+    # Rows of 8 tokens, in which a word has one.
+    rows, missing = rows_around(tokenized, tf.constant(low), tf.constant(high), max_length=10)
+    where = list(zip(rows.first.numpy().tolist(), rows.end.numpy().tolist(), strict=True))
+    assert where == [(0, 8), (1, 9), (4, 12), (3, 11), (1, 9), (0, 2)]
+    assert missing.numpy().tolist() == [0, 0, 0, 0, 3, 0]
+    assert rows.ids.row_lengths().numpy().tolist() == [8, 8, 8, 8, 8, 2]
+    assert rows.starts[5].numpy().tolist() == [1, 2] and rows.ends[5].numpy().tolist() == [2, 3]
 
 
 def test_strings_become_the_same_rows_in_a_graph(tokenizer):
