@@ -28,6 +28,7 @@ _HOMES = {
     "Tagger": "keras_bert.tasks.tagging.tagger",
     "QuestionAnswerer": "keras_bert.tasks.question_answering.question_answerer",
     "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
+    "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",
     "ScalarMix": "keras_bert.layers.scalar_mix",
     "MixedEncoder": "keras_bert.mixed_encoder",
     "load": "keras_bert.checkpoints",

@@ -48,6 +48,8 @@ def batch(task):
         "span_offset": np.array([[1, 2], [1, 1], [20, 3]], "int32"),
         "word_starts": np.array([[1, 2, 4], [1, 2, 0], [1, 4, 0]], "int32"),
         "word_ends": np.array([[2, 4, 6], [2, 3, 0], [4, 5, 0]], "int32"),
+        "span_firsts": np.array([[0, 2], [0, 1], [1, 0]], "int32"),
+        "span_lasts": np.array([[1, 2], [0, 1], [1, 1]], "int32"),
     }
     inputs = {name: arrays[name] for name in task.input}
     symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}

@@ -60,6 +60,8 @@ LATE_IMPORTS = {
     ("tasks.classification.regressor", "tasks.classification.serving"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.serving"),
+    ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),
+    ("tasks.span_classification.relation_classifier", "tasks.span_classification.serving"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.serving"),
     ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),

@@ -46,6 +46,13 @@ class SpannedWords:
         return self.source.error(self.line, message)
 
 
+def ends_of(words, starts):
+    """The first character after each of the words that begin at `starts`; None for None."""
+    if words is None:
+        return None
+    return tuple(start + len(word) for start, word in zip(starts, words, strict=True))
+
+
 def joined(words):
     """Words -> the text that joins them by spaces, and where each begins in it."""
     starts, at = [], 0

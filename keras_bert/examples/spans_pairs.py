@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keras_bert.errors import InputError
-from keras_bert.examples.spans import LabelledSpan
+from keras_bert.examples.spans import LabelledSpan, ends_of
 from keras_bert.examples.spans_json import labelled_span, words_of
 from keras_bert.examples.tables import Table
 from keras_bert.wording import listed
@@ -30,6 +30,11 @@ class SpanPair:
     tail: LabelledSpan
     label: str | None = None
     source: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def ends(self):
+        """The first character after each word; None without words."""
+        return ends_of(self.words, self.starts)
 
     def error(self, message):
         """The InputError that names the example's place."""

@@ -54,6 +54,10 @@ KINDS = {
         f"{_FAMILIES}.span_classification.span_classifier:SpanClassifier",
         settings=f"{_FAMILIES}.span_classification.settings:SpanClassifierSettings",
     ),
+    "relation-classifier": Kind(
+        f"{_FAMILIES}.span_classification.relation_classifier:RelationClassifier",
+        settings=f"{_FAMILIES}.span_classification.settings:RelationClassifierSettings",
+    ),
 }
 
 

@@ -1,5 +1,9 @@
 """From the logits of rows to the spans of texts, as `keras-bert predict` prints them."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keras_bert.tasks.classification.decode import softmax
 from keras_bert.tasks.span_classification.candidates import (
     LEAST_THRESHOLD,
     spans_above,
@@ -44,30 +48,70 @@ def span_answers(found, rows, *, labels, label_of):
     for example, (starts, ends), spans, expected in zip(
         rows.examples, rows.words, found, rows.spans, strict=True
     ):
-
-        def described(first, after, label, text=example.text, starts=starts, ends=ends):
-            start, end = starts[first], ends[after - 1]
-            return {
-                "start": start,
-                "end": end,
-                "words": [first, after],
-                "text": text[start:end],
-                "label": label,
-            }
-
-        words = [example.text[start:end] for start, end in zip(starts, ends, strict=True)]
-        answer = {"text": example.text, "words": words}
+        place = _Places(example.text, starts, ends)
+        answer = {"text": example.text, "words": place.words()}
         answer["spans"] = [
-            {**described(span.first, span.last + 1, labels[span.label]), "score": span.score}
+            {
+                **place.of(span.first, span.last + 1),
+                "label": labels[span.label],
+                "score": span.score,
+            }
             for span in spans
         ]
         if expected is not None:
             answer["expected"] = [
-                described(span.start, span.end, label_of(span.label))
+                {**place.of(span.start, span.end), "label": label_of(span.label)}
                 for span in sorted(expected, key=lambda span: span[:2])
             ]
         answers.append(answer)
     return answers
+
+
+def pair_answers(logits, rows, *, labels):
+    """N dictionaries: `text`, `words`, `head`, `tail`, `label`, `score` and `probabilities`.
+
+    Also `expected` where it is known. Head and tail are spans like those of `span_answers`.
+
+    Args:
+        logits: float32 (N, C).
+        rows: the `PairRows`.
+        labels: the names of the C labels.
+    """
+    answers = []
+    for example, (starts, ends), (head, tail), row in zip(
+        rows.examples, rows.words, rows.pairs, softmax(logits), strict=True
+    ):
+        place = _Places(example.text, starts, ends)
+        best = int(row.argmax())
+        answer = {
+            "text": example.text,
+            "words": place.words(),
+            "head": place.of(head.start, head.end),
+            "tail": place.of(tail.start, tail.end),
+            "label": labels[best],
+            "score": float(row[best]),
+        }
+        if example.label is not None:
+            answer["expected"] = example.label
+        answer["probabilities"] = dict(zip(labels, map(float, row), strict=True))
+        answers.append(answer)
+    return answers
+
+
+class _Places(NamedTuple):
+    """Where the words of a text begin and end in it, in characters."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def words(self):
+        return [self.text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
+
+    def of(self, first, after):
+        """The words from `first` to before `after`, as answers describe them."""
+        start, end = self.starts[first], self.ends[after - 1]
+        return {"start": start, "end": end, "words": [first, after], "text": self.text[start:end]}
 
 
 def span_sets(spans):
@@ -93,3 +137,20 @@ def span_mistakes(answers, examples):
             badness = len(missed) + sum(span["score"] for span in wrong)
             mistakes.append((badness, f"line {example.line}, {', '.join(parts)}: {answer['text']}"))
     return mistakes
+
+
+def pair_mistakes(answers, examples):
+    """(how bad, text for a person) of each pair with another label than expected.
+
+    As bad as the probability of the one that it got.
+    """
+    return [
+        (
+            answer["score"],
+            f"line {example.line}, {answer['label']} ({answer['score']:.2f}) in place of "
+            f'{example.label}, of "{answer["head"]["text"]}" and "{answer["tail"]["text"]}": '
+            f"{answer['text']}",
+        )
+        for answer, example in zip(answers, examples, strict=True)
+        if answer["label"] != example.label
+    ]

@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.input_pipeline.words import (
     TokenizedWords,
+    rows_around,
     word_rows,
     words_given,
     words_of_texts,
@@ -18,7 +19,21 @@ _TOKENIZED_TOGETHER = 1000
 PAD_WORDS_TO = 8
 
 
-class SpanRows(TokenizedExamples):
+class RowsOfWords(TokenizedExamples):
+    """`TokenizedExamples` whose columns `word_starts` and `word_ends` come first among them.
+
+    They are ragged (N, None), and padded to W, the words of a batch, not to its tokens.
+    """
+
+    def inputs(self, *taken):
+        inputs = super().inputs(*taken)
+        starts = taken[len(self.segments)]
+        words = _words_width(starts.row_lengths(), tf.shape(inputs["input_ids"])[1])
+        # A word has at least one token, so there are never more words than tokens.
+        return inputs | {name: inputs[name][:, :words] for name in ("word_starts", "word_ends")}
+
+
+class SpanRows(RowsOfWords):
     """Rows of whole words, with `word_starts` and `word_ends` (B, W) beside the encoder's inputs.
 
     The labels of `logits` are a grid (B, W, L): from each word the spans of 1 to L words, 0 where
@@ -60,13 +75,6 @@ class SpanRows(TokenizedExamples):
             max_length=max_length,
         )
 
-    def inputs(self, *taken):
-        inputs = super().inputs(*taken)
-        starts = taken[len(self.segments)]
-        words = _words_width(starts.row_lengths(), tf.shape(inputs["input_ids"])[1])
-        # A word has at least one token, so there are never more words than tokens.
-        return inputs | {name: inputs[name][:, :words] for name in self.columns}
-
     def targets(self, rows):
         place = {name: tf.gather(tf.constant(of), rows) for name, of in self.places.items()}
         count = place["end"] - place["first"]  # (B,)
@@ -103,6 +111,61 @@ class SpanRows(TokenizedExamples):
             counts.append(len(cells))
         values = np.array(found, np.int32).reshape(-1, 3)
         return tf.RaggedTensor.from_row_lengths(values, counts)
+
+
+class PairRows(RowsOfWords):
+    """A row a pair of spans, with `span_firsts` and `span_lasts` (B, 2) beside the words.
+
+    They are the first and the last word of head and tail, counted from the row's first word. A text
+    that is too long for a row is cut so that the two are in its middle.
+
+    Args:
+        examples: `SpanPair`s.
+        tokenizer: a `Tokenizer`.
+        max_length: tokens in a row, [CLS] and [SEP] counted in.
+        labels: int32 (N,), the numbers of their labels, or None.
+
+    Attributes: `words` (for each example (starts, ends) of its words in the text) and `pairs` (its
+    head and tail, `LabelledSpan`s in words).
+
+    Raises:
+        InputError: a span begins or ends inside a word, or the two are further apart than a row is
+            long.
+    """
+
+    def __init__(self, examples, *, tokenizer, max_length, labels=None):
+        tokenized, self.words = tokenized_examples(examples, tokenizer)
+        self.pairs = [
+            [
+                span if example.words is not None else span_in_words(span, example, *words)
+                for span in (example.head, example.tail)
+            ]
+            for example, words in zip(examples, self.words, strict=True)
+        ]
+        spans = np.array([[span[:2] for span in pair] for pair in self.pairs], np.int32)
+        spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
+        low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
+        rows, missing = rows_around(tokenized, low, high, max_length=max_length)
+        for example, tokens in zip(examples, missing.numpy(), strict=True):
+            if tokens:
+                raise example.error(
+                    f"head and tail are too far apart for a row of {max_length} tokens; a "
+                    f"`max_length` of {max_length + tokens} would hold them."
+                )
+        spans -= rows.first.numpy()[:, None, None]
+        super().__init__(
+            examples,
+            [rows.ids],
+            labels={} if labels is None else {"logits": labels},
+            columns={
+                "word_starts": rows.starts,
+                "word_ends": rows.ends,
+                "span_firsts": tf.constant(spans[..., 0]),
+                "span_lasts": tf.constant(spans[..., 1] - 1),
+            },
+            vocabulary=tokenizer.vocabulary,
+            max_length=max_length,
+        )
 
 
 def tokenized_examples(examples, tokenizer):

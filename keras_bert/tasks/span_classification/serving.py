@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.tokenized_examples import PAD_TO
-from keras_bert.input_pipeline.words import word_rows, words_of_texts
+from keras_bert.input_pipeline.words import rows_around, word_rows, words_of_texts
 from keras_bert.tasks.serving_inputs import examples_signature
 from keras_bert.tasks.signature import Signature
 
@@ -25,15 +25,7 @@ def span_signatures(task, *, max_length):
     def from_text(text):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         rows = word_rows(tokenized, max_length=max_length)
-        inputs = {
-            **frame(
-                [rows.ids],
-                vocabulary=task.tokenizer.vocabulary,
-                max_length=max_length,
-                multiple_of=PAD_TO,
-            ),
-            **_padded_words(rows),
-        }
+        inputs = _inputs(rows, task=task, max_length=max_length)
         logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
         scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
@@ -76,13 +68,72 @@ def span_signatures(task, *, max_length):
     }
 
 
-def _padded_words(rows):
-    """`word_starts` and `word_ends` (R, W) of `WordRows`; W is at least 1."""
+def relation_signatures(task, *, max_length):
+    """The signature of a `RelationClassifier`.
+
+    `serving_default`: `text`, string (B,), and int32 (B,) `head_start`, `head_end`, `tail_start`,
+    `tail_end`, the two spans in characters of the text. A span is all words that it has a part of.
+    Gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`, float32
+    (B, C), in the order of `task.labels`. A span without a word, or further from the other than a
+    row is long, is an error.
+    """
+    labels = tf.constant(task.labels)
+
+    def from_text(text, head_start, head_end, tail_start, tail_end):
+        tokenized, starts, ends = words_of_texts(text, task.tokenizer)
+        firsts = _count(ends, head_start), _count(ends, tail_start)
+        afters = _count(starts, head_end - 1), _count(starts, tail_end - 1)
+        firsts, afters = tf.stack(firsts, axis=1), tf.stack(afters, axis=1)  # (B, 2)
+        check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
+        with tf.control_dependencies([check] if check is not None else []):
+            low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
+        rows, missing = rows_around(tokenized, low, high, max_length=max_length)
+        check = tf.debugging.assert_equal(
+            missing, 0, message=f"Head and tail must be in {max_length} tokens."
+        )
+        with tf.control_dependencies([check] if check is not None else []):
+            spans = {
+                "span_firsts": firsts - rows.first[:, None],
+                "span_lasts": afters - 1 - rows.first[:, None],
+            }
+        inputs = _inputs(rows, task=task, max_length=max_length) | spans
+        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (B, C)
+        probabilities = tf.nn.softmax(logits, axis=-1)
+        return {
+            "label": tf.gather(labels, tf.argmax(probabilities, axis=-1)),
+            "score": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+        }
+
+    names = ("head_start", "head_end", "tail_start", "tail_end")
+    specs = [tf.TensorSpec([None], tf.string, name="text")]
+    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
+    places = dict(zip(names, ([0], [1], [2], [6]), strict=True))
+    warmup = [
+        {"text": ["a text"], **places},
+        {
+            "text": ["a text of many words " * max_length] * 8,
+            **{name: place * 8 for name, place in places.items()},
+        },
+    ]
+    return {"serving_default": Signature(from_text, specs, warmup=warmup)}
+
+
+def _count(places, most):
+    """How many of the `places`, ragged (B, None), of each row are `most` (B,) or less: (B,)."""
+    counts = tf.reduce_sum(tf.cast(places <= most[:, None], tf.int32), axis=1)
+    return tf.cast(counts, tf.int32)
+
+
+def _inputs(rows, *, task, max_length):
+    """The inputs of a task on words that `WordRows` have; W is at least 1."""
+    inputs = frame(
+        [rows.ids], vocabulary=task.tokenizer.vocabulary, max_length=max_length, multiple_of=PAD_TO
+    )
     shape = tf.stack([tf.size(rows.text), tf.maximum(tf.reduce_max(rows.end - rows.first), 1)])
-    return {
-        "word_starts": rows.starts.to_tensor(shape=shape),
-        "word_ends": rows.ends.to_tensor(shape=shape),
-    }
+    inputs["word_starts"] = rows.starts.to_tensor(shape=shape)
+    inputs["word_ends"] = rows.ends.to_tensor(shape=shape)
+    return inputs
 
 
 def _found(rows, scores, *, threshold):

@@ -1,0 +1,190 @@
+"""How two marked spans of a text are related."""
+
+from collections import Counter
+
+import keras
+from keras import ops
+
+from keras_bert.errors import InputError
+from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.heads.span_words import WordMeans
+from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
+from keras_bert.tasks.settings import MAX_LENGTH
+from keras_bert.tasks.span_classification import decode
+from keras_bert.tasks.span_classification.metrics import relation_metrics
+from keras_bert.tasks.span_classification.settings import (
+    MAX_SPAN_LENGTH,
+    RelationClassifierSettings,
+)
+from keras_bert.tasks.span_classification.span_classifier import (
+    span_representation_of,
+    word_inputs,
+)
+from keras_bert.tasks.task import Task
+from keras_bert.wording import counted, listed, percent, quoted
+
+# What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
+_NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class RelationClassifier(Task):
+    """An encoder with a classifier over pairs of spans, the head and the tail of a relation.
+
+    Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W), as a `SpanClassifier`
+    does, and `span_firsts` and `span_lasts` (B, 2) int32: the first and the last word of head and
+    tail. Gives `logits` (B, C), of a linear layer over [h; t; h ∘ t], where h and t are the vectors
+    of the two (what Lee et al. 2017, section 4, put into a hidden layer first). B is the batch, W
+    the words in a row, C the labels.
+
+    Args:
+        encoder: a `BertEncoder`.
+        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        labels: the names of the labels in the order of the logits, each once; at least two.
+        span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`). Spans may
+            have any length.
+        null_label: the label of pairs without a relation, which F1 leaves out. None is one of the
+            usual names among the labels, such as "no_relation", or none.
+        dropout: the share of the words' vectors that is dropped in training. None is the config's
+            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+        max_length: tokens in a row, [CLS] and [SEP] counted in; of a longer text the part around
+            the two spans is read. None is 128, or all positions of an encoder that has fewer.
+
+    Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
+    `classifier` (a `Dense`), `dropout` and `word_means`.
+
+    Raises:
+        ValueError: the labels are fewer than two or not unique, the null label is none of them, or
+            the representation is no known one.
+    """
+
+    KIND = "relation-classifier"
+    ARCHITECTURE = "BertModel"  # transformers has no class for it
+    READS = ("sequence_output", "word_starts", "word_ends", "span_firsts", "span_lasts")
+    HEADS = ("spans", "classifier")
+    LEAST_LABELS = 2
+    SETTINGS = RelationClassifierSettings
+    FIGURE = "f1"
+    SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
+
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        labels,
+        span_representation="mean",
+        null_label=None,
+        dropout=None,
+        max_length=None,
+        name="relation_classifier",
+    ):
+        self.encoder = encoder
+        self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.span_representation = span_representation
+        self.null_label = _null_label(null_label, self.labels)
+        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.word_means = WordMeans(dtype=encoder.layer_policy, name="word_means")
+        self.spans = span_representation_of(
+            encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
+        )
+        self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
+        super().__init__(tokenizer, name=name)
+
+    @staticmethod
+    def head_inputs():
+        names = ("span_firsts", "span_lasts")
+        return word_inputs() | {name: keras.Input((2,), dtype="int32", name=name) for name in names}
+
+    def connect(self, encoded, inputs):
+        hidden = encoded["sequence_output"]
+        words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
+        spans = self.spans(self.dropout(words), inputs["span_firsts"], inputs["span_lasts"])
+        head, tail = spans[:, 0], spans[:, 1]  # (B, R) each
+        pair = ops.concatenate([head, tail, head * tail], axis=-1)
+        return {"logits": self.classifier(pair)}  # (B, C)
+
+    def default_losses(self):
+        """Cross-entropy in nats, the mean over the rows of a batch."""
+        return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+
+    def default_metrics(self):
+        """`accuracy`, the share of rows whose label has the highest logit."""
+        return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+
+    @classmethod
+    def read(cls, data, *, made_with=None, like=None, labelled=True):
+        """`SpanPair`s of JSON Lines, or of a sequence of dictionaries like its objects."""
+        from keras_bert.examples.spans_pairs import open_span_pairs
+
+        return open_span_pairs(data, need_labels=labelled)
+
+    @classmethod
+    def made_from(cls, examples):
+        """The labels that occur."""
+        labels = sorted_labels({example.label for example in examples})
+        if len(labels) < cls.LEAST_LABELS:
+            raise InputError(
+                f'{examples[0].source.name} has one label only ("{labels[0]}"); relations are told '
+                "apart from two or more, of which one may mean that there is none."
+            )
+        return {"labels": labels}
+
+    @classmethod
+    def summary(cls, train, dev, made_with):
+        counts = Counter(example.label for example in train)
+        each = listed(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
+        return (
+            f"{counted(len(train), 'training pair')} ({each}) and {counted(len(dev), 'dev pair')}."
+        )
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.tasks.span_classification.features import PairRows
+
+        return PairRows(
+            examples,
+            tokenizer=self.tokenizer,
+            max_length=max_length or self.max_length,
+            labels=label_numbers(examples, self.labels) if labelled else None,
+        )
+
+    def decode(self, outputs, rows):
+        """See `pair_answers`."""
+        return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
+
+    def measure(self, answers, examples):
+        """See `relation_metrics`."""
+        label_numbers(examples, self.labels)  # names one that the model does not have
+        return relation_metrics(
+            [example.label for example in examples],
+            [answer["label"] for answer in answers],
+            labels=self.labels,
+            null_label=self.null_label,
+        )
+
+    @staticmethod
+    def describe_measures(measures):
+        return (
+            f"F1 {percent(measures['f1'])} (precision {percent(measures['precision'])}, recall "
+            f"{percent(measures['recall'])}), accuracy {percent(measures['accuracy'])}"
+        )
+
+    def mistakes(self, answers, examples):
+        return decode.pair_mistakes(answers, examples)
+
+    def signatures(self, *, max_length=None):
+        from keras_bert.tasks.span_classification.serving import relation_signatures
+
+        return relation_signatures(self, max_length=max_length or self.max_length)
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout.rate}
+
+
+def _null_label(given, labels):
+    """The label that means "no relation", None where there is none."""
+    if given is not None and given not in labels:
+        raise InputError(
+            f'`null_label` is "{given}", which is none of the labels ({quoted(labels)}).'
+        )
+    return given or next((label for label in _NULL_LABELS if label in labels), None)

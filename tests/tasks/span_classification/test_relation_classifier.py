@@ -1,0 +1,167 @@
+"""How two spans are related: learned from a file, by command, saved and served."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import RelationClassifier
+from keras_bert.checkpoints import load_task
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.heads.span_representation import REPRESENTATIONS
+from keras_bert.inference.predict import predict
+from keras_bert.train.finetune import finetune
+from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.span_classification.conftest import write
+
+KINDS = {"place": ["rome", "oslo", "old bath"], "person": ["ada", "max", "the old ada"]}
+OTHERS = ["we", "saw", "in", "near", "and"]
+LABELS = {("place", "person"): "home_of", ("person", "place"): "lives_in"}
+WORDS = ["rome", "oslo", "old", "bath", "ada", "max", "the", *OTHERS]
+
+
+def pair(rng, padding=3):
+    """{"words", "head", "tail", "label"}: the label follows from the kinds, and from the order."""
+    kinds = rng.choice(list(KINDS), 2).tolist()
+    names = [str(rng.choice(KINDS[kind])).split() for kind in kinds]
+    words, spans = [], [None, None]
+    for which in rng.permutation(2):
+        words += rng.choice(OTHERS, rng.integers(0, padding)).tolist()
+        spans[which] = [len(words), len(words) + len(names[which])]
+        words += names[which]
+    words += rng.choice(OTHERS, rng.integers(0, padding)).tolist()
+    label = LABELS.get(tuple(kinds), "no_relation")
+    return {"words": words, "head": spans[0], "tail": spans[1], "label": label}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("relations")
+    rng = np.random.default_rng(2)
+    tokenizer = make_tokenizer(WORDS)
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 16, "max_position_embeddings": 32, "initializer_range": 0.2}
+    (folder / "config.json").write_text(json.dumps({"vocab_size": len(tokenizer), **sizes}))
+    return {
+        "task": "relation-classifier",
+        "train": write(folder / "train.jsonl", [pair(rng) for _ in range(300)]),
+        "dev": write(folder / "dev.jsonl", [pair(rng) for _ in range(40)]),
+        "architecture": str(folder / "config.json"),
+        "vocab": str(folder / "vocab.txt"),
+        "max_length": 14,
+        "batch_size": 16,
+        "epochs": 3,
+        "learning_rate": 0.01,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(given, tmp_path_factory):
+    output = tmp_path_factory.mktemp("relations_run") / "run"
+    return output, finetune(**given, output=output)
+
+
+TEXT = "we saw and saw the old Ada near we and in and in Old Bath and saw and saw in and."
+GIVEN = {"text": TEXT, "head": [15, 26], "tail": {"start": 49, "end": 57}}
+
+
+def test_learns_which_way_a_relation_goes(run):
+    output, metrics = run
+    dev = metrics["dev"]
+    assert dev["f1"] > 0.9 and dev["accuracy"] > 0.9 and np.sum(dev["confusion"]) == 40
+    task = load_task(output / "model")
+    assert isinstance(task, RelationClassifier)
+    assert task.labels == ("home_of", "lives_in", "no_relation")
+    assert task.null_label == "no_relation"
+
+
+def test_texts_and_words_by_call_and_command(run, given, capsys, tmp_path):
+    words = {"words": ["old", "bath", "ada"], "head": [0, 2], "tail": [2, 3], "label": "lives_in"}
+    by_text, by_words = answers = list(predict(model=run[0], data=[GIVEN, words]))
+    assert (by_text["label"], by_words["label"]) == ("lives_in", "home_of")
+    assert by_text["head"] == {"start": 15, "end": 26, "words": [4, 7], "text": "the old Ada"}
+    assert by_text["tail"]["text"] == "Old Bath" and "expected" not in by_text
+    assert by_words["expected"] == "lives_in"
+    assert by_words["score"] == by_words["probabilities"]["home_of"] > 0.5
+    file = write(tmp_path / "pairs.jsonl", [{**GIVEN, "label": "lives_in"}, words])
+    model = ["--model", str(run[0])]
+    assert main(["predict", *model, "--data", file]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["label"] for row in printed] == [answer["label"] for answer in answers]
+    assert main(["evaluate", *model, "--data", file, "--errors", "2"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["accuracy"] == 0.5
+    assert 'in place of lives_in, of "old bath" and "ada": old bath ada' in captured.err
+
+
+def test_the_exported_model_answers_as_predict_does(run, tmp_path):
+    texts = [GIVEN, {"text": "Rome and max", "head": [9, 12], "tail": [0, 4]}]
+    answers = list(predict(model=run[0], data=texts))
+    load_task(run[0] / "model").export(tmp_path / "served")
+    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
+    places = {"head_start": [15, 9], "head_end": [26, 12], "tail_start": [49, 0]}
+    inputs = {name: tf.constant(values) for name, values in places.items()}
+    text = tf.constant([text["text"] for text in texts])
+    found = served(text=text, tail_end=tf.constant([57, 4]), **inputs)
+    assert [label.decode() for label in found["label"].numpy()] == [a["label"] for a in answers]
+    np.testing.assert_allclose(found["score"], [a["score"] for a in answers], atol=1e-5)
+    probabilities = [list(answer["probabilities"].values()) for answer in answers]
+    np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
+    for end, message in ((49, "must hold a word"), (80, "must be in 14 tokens")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            served(text=text, tail_end=tf.constant([end, 4]), **inputs)
+
+
+def make(representation="mean", **options):
+    tokenizer = make_tokenizer(WORDS)
+    encoder = make_encoder(tokenizer, max_position_embeddings=16)
+    return RelationClassifier(
+        encoder,
+        tokenizer,
+        **{"labels": ["x", "NA"], "span_representation": representation, **options},
+    )
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(representation):
+    task = make(representation)
+    rows = task.features(list(task.read([GIVEN], labelled=False)))
+    inputs, _ = rows.batch(np.array([0], np.int32))
+    assert inputs["span_firsts"].numpy().tolist() == [[1, 10]]
+    assert inputs["span_lasts"].numpy().tolist() == [[3, 11]]
+    hidden = task.encoder({name: inputs[name] for name in task.encoder.input})["sequence_output"]
+    words = task.word_means(hidden, inputs["word_starts"], inputs["word_ends"])
+    grid = np.asarray(task.spans(words))[0]  # every span from every word
+    head, tail = grid[1, 2], grid[10, 1]
+    kernel, bias = (np.asarray(weight.value) for weight in task.classifier.weights)
+    expected = np.concatenate([head, tail, head * tail]) @ kernel + bias
+    np.testing.assert_allclose(task(inputs)["logits"][0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_null_label_is_told_by_its_name_or_given():
+    assert make().null_label == "NA"
+    assert make(labels=["x", "y"]).null_label is None
+    assert make(labels=["x", "NA"], null_label="x").null_label == "x"
+    with pytest.raises(InputError, match='`null_label` is "z", which is none of the labels'):
+        make(null_label="z")
+
+
+def test_pairs_that_cannot_be_used_are_named():
+    task = make()
+    far = {"text": TEXT, "head": [0, 2], "tail": [77, 80], "label": "x"}
+    with pytest.raises(
+        InputError, match="^Pair 1 of those given: head and tail are too far apart for a row of 16"
+    ) as refused:
+        task.features(list(task.read([far])))
+    assert "a `max_length` of 23 would hold them" in str(refused.value)
+    cut = {"text": TEXT, "head": [0, 2], "tail": [16, 26], "label": "x"}
+    with pytest.raises(InputError, match='"he old Ada", begins inside the word "the"'):
+        task.features(list(task.read([cut])))
+    pairs = list(task.read([{**far, "label": "z"}]))
+    with pytest.raises(InputError, match='the label "z" is none of those that the model'):
+        task.measure([], pairs)
+    with pytest.raises(InputError, match="the given pairs has one label only"):
+        RelationClassifier.made_from(list(task.read([far, far])))
