@@ -64,8 +64,6 @@ LATE_IMPORTS = {
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.serving"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.serving"),
-    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
-    ("tasks.pretraining.fill_mask", "tasks.pretraining.features"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 

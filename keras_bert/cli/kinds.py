@@ -27,7 +27,7 @@ def kind_given(argv, *, flag):
 
 def rows_given(argv):
     """Whether `--data` names a folder of rows, and not a file of labelled examples."""
-    data = _value_of(argv, "--data")
+    data = value_of(argv, "--data")
     return data is not None and Path(data).is_dir()
 
 
