@@ -11,7 +11,7 @@ from keras_bert.heads.masked_lm import MaskedLMHead
 SIZES = {
     "vocab_size": 40,
     "hidden_size": 16,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 24,
     "max_position_embeddings": 12,
@@ -71,22 +71,22 @@ def test_padded_equals_unpadded(name):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_packed_equals_unpacked(name):
+def test_packed_equals_padded(name):
     encoder, adapt = variant(name)
     # Rows of ten, the second with six of padding, the third with two, the fourth with one text.
     places = [(0, 0, 3), (0, 3, 10), (1, 0, 1), (1, 1, 4), (2, 0, 7), (2, 7, 8), (3, 0, 10)]
-    texts = [adapt(rows(end - start)) for _, start, end in places]
+    texts = adapt(rows(*(end - start for _, start, end in places)))
     packed = {
         key: np.zeros((4, 10), "int32") for key in ("input_ids", "segment_ids", "text_numbers")
     }
-    for number, (text, (row, start, end)) in enumerate(zip(texts, places, strict=True), 1):
+    for number, (row, start, end) in enumerate(places, 1):
         for key in ("input_ids", "segment_ids"):
-            packed[key][row, start:end] = text[key][0]
+            packed[key][row, start:end] = texts[key][number - 1, : end - start]
         packed["text_numbers"][row, start:end] = number
     together = run(encoder.view(packed=True), packed)["sequence_output"]
-    for text, (row, start, end) in zip(texts, places, strict=True):
-        alone = run(encoder, text)["sequence_output"][0]
-        assert np.abs(together[row, start:end] - alone).max() < 1e-5
+    alone = run(encoder, texts)["sequence_output"]
+    for number, (row, start, end) in enumerate(places):
+        assert np.abs(together[row, start:end] - alone[number, : end - start]).max() < 1e-5
 
 
 def test_an_encoder_made_for_packed_rows_takes_them_itself():
@@ -123,9 +123,9 @@ def test_hidden_states_and_attention_on_request():
     assert set(plain) == {"sequence_output", "pooled_output"}
     for name in plain:
         np.testing.assert_allclose(seen[name], plain[name], atol=1e-5)
-    assert [x.shape for x in seen["hidden_states"]] == [(4, 10, 16)] * 4
+    assert [x.shape for x in seen["hidden_states"]] == [(4, 10, 16)] * 3
     np.testing.assert_array_equal(seen["hidden_states"][-1], seen["sequence_output"])
-    assert [x.shape for x in seen["attention_probabilities"]] == [(4, 4, 10, 10)] * 3
+    assert [x.shape for x in seen["attention_probabilities"]] == [(4, 4, 10, 10)] * 2
     for probabilities in seen["attention_probabilities"]:
         np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
         assert probabilities[0, :, :, 3:].max() == 0  # padding
@@ -177,7 +177,7 @@ def test_every_variable_has_a_path_of_its_own():
     encoder = BertEncoder(config(), name="encoder")
     paths = [v.path for v in encoder.variables]
     assert len(set(paths)) == len(paths)
-    assert "block_2/attention/query/kernel" in paths
+    assert "block_1/attention/query/kernel" in paths
 
 
 def test_mixed_bfloat16_computes_in_bfloat16_near_float32():
@@ -191,7 +191,7 @@ def test_mixed_bfloat16_computes_in_bfloat16_near_float32():
     assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
     assert all(w.dtype == "float32" for w in mixed.trainable_weights)
     y = np.asarray(keras.ops.cast(y, "float32"))
-    # Bfloat16 has 8 bits: rounding of 0.4 % a step, over nine normalisations of outputs near 1.
+    # Bfloat16 has 8 bits: rounding of 0.4 % a step, over five normalisations of outputs near 1.
     assert np.abs(y - run(encoder, batch)["sequence_output"]).max() < 0.15
     assert np.abs(y - run(encoder, batch)["sequence_output"]).mean() < 0.02
 

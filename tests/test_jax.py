@@ -24,7 +24,7 @@ CHOSEN = ["-k", "not parameter_counts", "-m", "not only_tensorflow"]
     importlib.util.find_spec("jax") is None,
     reason="NOT TESTED on the JAX backend: jax is not installed",
 )
-def test_the_model_code_runs_and_trains_on_jax_without_tensorflow():
+def test_the_model_code_runs_and_trains_on_jax_without_tensorflow(request):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     run = subprocess.run(
         [*command, "-p", "tests.no_tensorflow", *CHOSEN, *TESTS, *OPTIMIZER_TESTS],
@@ -34,6 +34,9 @@ def test_the_model_code_runs_and_trains_on_jax_without_tensorflow():
             **os.environ,
             "KERAS_BACKEND": "jax",
             "XLA_FLAGS": "--xla_backend_optimization_level=0",
+            # What did not change since the last run of the tests is not compiled again.
+            "JAX_COMPILATION_CACHE_DIR": str(request.config.cache.mkdir("jax")),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.02",
         },
         capture_output=True,
         text=True,
