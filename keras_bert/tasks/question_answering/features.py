@@ -82,6 +82,11 @@ class QuestionRows(TokenizedExamples):
         self.context_of = context_of
         self.windows = windows
         self.piece_starts = questions.row_lengths().numpy()[windows.texts] + 2  # [CLS] and [SEP]
+        firsts = contexts.splits[context_of[windows.texts]] + windows.firsts
+        # Of each row: whose question, and from where to where in the tokens of all contexts.
+        self._texts, self._firsts, self._ends = map(
+            tf.constant, (windows.texts, firsts, firsts + windows.lengths)
+        )
         super().__init__(
             examples, [questions, contexts.ids], example_of_row=windows.texts, **options
         )
@@ -91,12 +96,9 @@ class QuestionRows(TokenizedExamples):
 
     def take(self, rows):
         questions, contexts = self.segments
-        texts = tf.gather(self.windows.texts, rows)
-        firsts = tf.gather(contexts.row_splits[:-1], tf.gather(self.context_of, texts)) + tf.gather(
-            self.windows.firsts, rows
-        )
-        places = tf.ragged.range(firsts, firsts + tf.gather(self.windows.lengths, rows))
-        return [tf.gather(questions, texts), tf.gather(contexts.flat_values, places)]
+        places = tf.ragged.range(tf.gather(self._firsts, rows), tf.gather(self._ends, rows))
+        pieces = tf.gather(contexts.flat_values, places.flat_values)
+        return [tf.gather(questions, tf.gather(self._texts, rows)), places.with_flat_values(pieces)]
 
 
 def question_rows(examples, *, tokenizer, max_length, stride, max_question_length, labelled=False):

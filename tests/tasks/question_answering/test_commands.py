@@ -12,8 +12,6 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
-from keras_bert.inference.evaluate import evaluate
-from keras_bert.inference.predict import predict
 from keras_bert.train.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -98,23 +96,17 @@ def test_it_learns_and_tunes_the_threshold(run):
     assert (task.max_length, task.max_answer_length, task.stride) == (13, 3, None)
 
 
-def test_evaluate_and_predict_by_call_and_command(run, given, capsys):
+def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
     output, metrics, _ = run
-    assert evaluate(model=output, data=given["dev"]) == pytest.approx(metrics["dev"])
     model = ["--model", str(output)]
     assert main(["evaluate", *model, "--data", given["dev"], "--errors", "2"]) == 0
-    shown = capsys.readouterr()
-    assert json.loads(shown.out) == pytest.approx(metrics["dev"])
-    asked = ("which Town?", "There is a GREEN cat, and so it goes: Rome!")
-    (answer,) = predict(model=output, data=[asked])
-    assert asked[1][answer["start"] : answer["end"]] == answer["answer"]
-    flags = ["--question", asked[0], "--context", asked[1]]
+    assert json.loads(capsys.readouterr().out) == pytest.approx(metrics["dev"])
+    context = "There is a GREEN cat, and so it goes: Rome!"
+    flags = ["--question", "which Town?", "--context", context]
     assert main(["predict", *model, *flags]) == 0
-    assert json.loads(capsys.readouterr().out) == answer
-    answers = list(predict(model=output, data=given["dev"]))
-    assert len(answers) == 60 and set(answers[0]) == {
-        *("id", "question", "answer", "start", "end", "score", "null_score", "expected", "n_best")
-    }
+    answer = json.loads(capsys.readouterr().out)
+    assert context[answer["start"] : answer["end"]] == answer["answer"]
+    assert set(answer) == {*("question", "answer", "start", "end", "score", "null_score", "n_best")}
 
 
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
@@ -166,19 +158,25 @@ def random_task(**settings):
     return QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, **settings)
 
 
+def asked(inference, questions):
+    """The answers to (question, context) pairs, by what `predict` is made of."""
+    task = inference.task
+    return inference.of_rows(task.features(list(task.read(questions, labelled=False))))
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A task with random weights, and its export."""
+    """The `Inference` of a task with random weights, and its export."""
     task = random_task(null_threshold=-0.5)
     folder = task.export(tmp_path_factory.mktemp("served"))
-    return task, tf.saved_model.load(str(folder))
+    return Inference(task, batch_size=32), tf.saved_model.load(str(folder))
 
 
-def check_served(asked, task, questions):
-    """Compares what `predict` and a serving function say."""
-    expected = list(predict(model=task, data=questions)) if questions else []
+def check_served(served, inference, questions):
+    """Compares what the function of a signature says with what `predict` does."""
+    expected = asked(inference, questions)
     texts = [tf.constant([pair[part] for pair in questions], tf.string) for part in (0, 1)]
-    found = {name: x.numpy() for name, x in asked(question=texts[0], context=texts[1]).items()}
+    found = {name: x.numpy() for name, x in served(question=texts[0], context=texts[1]).items()}
     assert set(found) == {"answer", "start", "end", "score", "null_score"}
     assert found["start"].shape == (len(questions),)
     assert [text.decode() for text in found["answer"]] == [a["answer"] for a in expected]
@@ -190,22 +188,23 @@ def check_served(asked, task, questions):
 
 
 def test_the_exported_model_answers_as_predict_does(served):
-    task, loaded = served
-    asked = loaded.signatures["serving_default"]
-    answers = check_served(asked, task, HARD)
+    inference, loaded = served
+    answers = check_served(loaded.signatures["serving_default"], inference, HARD)
     assert {bool(answer["answer"]) for answer in answers} == {True, False}
     for questions in (HARD[:1], HARD[2:3], []):
-        check_served(asked, task, questions)
+        check_served(loaded.signatures["serving_default"], inference, questions)
 
 
 def test_serving_without_a_threshold_always_answers():
-    task = random_task()
-    answers = check_served(task.signatures()["serving_default"].function, task, HARD)
-    assert [bool(answer["answer"]) for answer in answers] == [bool(c.split()) for _, c in HARD]
+    inference = Inference(random_task(), batch_size=32)
+    function = inference.task.signatures()["serving_default"].function
+    answers = check_served(function, inference, HARD)
+    without_a_token = [bool(answer["answer"]) for answer in answers]
+    assert without_a_token == [number not in (2, 5) for number in range(len(HARD))]
 
 
 def test_examples_and_ids_are_other_ways_in(served):
-    task, loaded = served
+    inference, loaded = served
     question, context = HARD[0]
     strings = {"question": question, "context": context}
     features = {
@@ -213,18 +212,15 @@ def test_examples_and_ids_are_other_ways_in(served):
         for name, text in strings.items()
     }
     example = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-    by_example = loaded.signatures["examples"](examples=tf.constant([example]))
-    by_text = loaded.signatures["serving_default"](
-        **{name: tf.constant([text]) for name, text in strings.items()}
-    )
-    assert by_example["answer"].numpy() == by_text["answer"].numpy()
-    rows = task.features(list(task.read([HARD[0]], labelled=False)))
-    inputs = rows.inputs(*rows.take(tf.range(len(rows))))
-    by_ids = loaded.signatures["ids"](**inputs)
-    for name, logits in Inference(task, batch_size=64).outputs(rows).items():
+    found = loaded.signatures["examples"](examples=tf.constant([example]))
+    (expected,) = asked(inference, HARD[:1])
+    assert found["answer"].numpy()[0].decode() == expected["answer"]
+    task = inference.task
+    rows = task.features(list(task.read(HARD[:1], labelled=False)))
+    by_ids = loaded.signatures["ids"](**rows.inputs(*rows.take(tf.range(len(rows)))))
+    for name, logits in inference.outputs(rows).items():
         for row, length in enumerate(rows.lengths):
-            ours = by_ids[name][row, :length]
-            np.testing.assert_allclose(ours, logits[row][:length], atol=2e-5)
+            np.testing.assert_allclose(by_ids[name][row, :length], logits[row][:length], atol=2e-5)
 
 
 def test_a_context_a_question_is_asked_for(served):
@@ -235,40 +231,74 @@ def test_a_context_a_question_is_asked_for(served):
         )
 
 
-def test_n_best_and_the_windows_of_another_length(served):
-    task, _ = served
-    task.n_best = 3
-    try:
-        (answer,) = predict(model=task, data=HARD[:1])
-    finally:
-        task.n_best = 1
-    best = answer["n_best"]
-    assert len(best) == 3 and best[0]["score"] >= best[1]["score"] >= best[2]["score"]
-    for piece in best:
-        assert HARD[0][1][piece["start"] : piece["end"]] == piece["answer"]
-    wide, narrow = (
-        task.features(list(task.read(HARD, labelled=False)), max_length=n) for n in (40, 12)
-    )
-    assert len(narrow) > len(wide)
-
-
 def test_settings_live_through_keras_own_file(served, tmp_path):
-    task, _ = served
+    task = served[0].task
     task.save(tmp_path / "task.keras")
     again = keras.saving.load_model(tmp_path / "task.keras")
     assert again.get_config() == task.get_config()
     assert (again.stride, again.null_threshold) == (6, task.null_threshold)
 
 
-def test_a_given_threshold_is_not_tuned():
-    question = {"question": "a", "context": "b c", "answers": []}
+@pytest.fixture(scope="module")
+def labelled():
+    """A task, rows of a question with and one without an answer, and logits out of the air."""
+    task = random_task()
+    context = "in oslo there is a red dog " * 3
+    gold = {"text": "oslo", "answer_start": 3}
+    questions = [
+        {"id": "a", "question": "which town", "context": context, "answers": [gold]},
+        {"id": "b", "question": "which animal", "context": "so", "answers": []},
+    ]
+    rows = task.features(list(task.read(questions)), labelled=True)
+    rng = np.random.default_rng(0)
+    outputs = {
+        name: [rng.normal(size=length + 3).astype(np.float32) for length in rows.lengths]
+        for name in ("start_logits", "end_logits")
+    }
+    return task, rows, outputs
+
+
+def test_n_best_answers_are_pieces_of_the_context_by_their_scores(labelled):
+    task, rows, outputs = labelled
+    task.n_best = 4
+    try:
+        answers = task.decode(outputs, rows)
+    finally:
+        task.n_best = 1
+    for answer, example in zip(answers, rows.examples, strict=True):
+        best = answer["n_best"]
+        assert (answer["id"], answer["question"]) == (example.id, example.question)
+        assert answer["expected"] == [gold.text for gold in example.answers]
+        assert answer["score"] == best[0]["score"]
+        assert [b["score"] for b in best] == sorted((b["score"] for b in best), reverse=True)
+        for piece in best:
+            assert example.context[piece["start"] : piece["end"]] == piece["answer"]
+    assert [len(answer["n_best"]) for answer in answers] == [4, 1]  # one token has one piece
+    assert "n_best" not in task.decode(outputs, rows)[0]
+
+
+def test_the_threshold_is_tuned_unless_it_was_given(labelled):
+    task, rows, outputs = labelled
     for given in (None, 0.5):
-        task = random_task(null_threshold=given)
-        rows = task.features(list(task.read([question])), labelled=True)
-        outputs = Inference(task, batch_size=2).outputs(rows)
-        task.tune(outputs, rows)
-        assert (task.null_threshold == 0.5) == (given is not None)
-    assert task.decode(outputs, rows)[0]["expected"] == []
+        other = random_task(null_threshold=given)
+        other.tune(outputs, rows)
+        other.tune(outputs, rows)  # after another epoch, say
+        assert (other.null_threshold == 0.5) == (given is not None)
+        answers = other.decode(outputs, rows)
+        assert [not a["answer"] for a in answers] == [
+            a["null_score"] > other.null_threshold for a in answers
+        ]
+        figures = other.measure(answers, rows.examples)
+        assert figures["NoAns_total"] == 1 and figures["best_f1"] >= figures["f1"]
+    some = [rows.examples[0]]
+    task.tune(outputs, task.features(some))  # every question has an answer
+    assert task.null_threshold is None
+
+
+def test_version_1_is_told_by_its_questions(labelled):
+    task, rows, _ = labelled
+    answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
+    assert task.measure(answers, rows.examples[:1]) == {"exact": 1.0, "f1": 1.0, "total": 1}
 
 
 def test_mistakes_are_told_the_surest_first():
