@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import Classifier, PairClassifier, Regressor
@@ -228,3 +229,25 @@ def test_the_weights_of_a_scaled_head_are_in_the_range_of_the_scores(tasks, tmp_
         tensors["classifier.weight"][0], np.asarray(tasks["score"].scorer.kernel)[:, 0] * 16
     )
     assert tensors["classifier.bias"] == pytest.approx(30)
+
+
+@pytest.mark.parametrize("name", ["mean", "pair", "several", "score"])
+def test_a_signature_answers_as_predict_does(name, tasks):
+    task, pairs = tasks[name], [("good film", "bad"), ("", "a b c"), ("x" * 90, "film " * 90)]
+    signature = task.signatures()["serving_default"]
+    several = [spec.name for spec in signature.inputs] == ["text_a", "text_b"]
+    data = pairs if several else [text for text, _ in pairs]
+    columns = zip(*pairs, strict=True) if several else [data]
+    found = signature.function(*(tf.constant(list(texts)) for texts in columns))
+    expected, _ = answer(task, data, labelled=False)
+    for place, said in enumerate(expected):
+        if name == "score":
+            assert float(found["score"][place]) == pytest.approx(said["score"], abs=1e-3)
+            continue
+        probabilities = list(said["probabilities"].values())
+        np.testing.assert_allclose(found["probabilities"][place], probabilities, atol=1e-5)
+        if name == "several":
+            given = [label for label, yes in zip(LABELS, found["given"][place], strict=True) if yes]
+            assert given == said["labels"]
+        else:
+            assert found["label"][place].numpy().decode() == said["label"]

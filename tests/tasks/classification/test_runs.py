@@ -1,0 +1,143 @@
+"""The commands and calls for pairs and scores, from files to what is handed in."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert import Regressor, evaluate, finetune, predict
+from keras_bert.checkpoints import load_task
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from tests.small_model import make_encoder, make_tokenizer
+
+WORDS = {"1": ["same", "equal"], "0": ["other", "unlike"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A vocabulary, an architecture, and a task of GLUE that can be learned."""
+    folder = tmp_path_factory.mktemp("glue")
+    tokenizer = make_tokenizer(["same", "equal", "other", "unlike", "film", "plot"])
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    config = make_encoder(tokenizer, initializer_range=0.1).config
+    (folder / "config.json").write_text(json.dumps(config.to_dict()))
+    rng = np.random.default_rng(1)
+    (folder / "MRPC").mkdir()
+    for name, count in (("train", 64), ("dev", 21), ("test", 5)):
+        first = "index" if name == "test" else "Quality"
+        lines = [f"{first}\t#1 ID\t#2 ID\t#1 String\t#2 String"]
+        for number in range(count):
+            label = "10"[number % 3 == 0]
+            texts = f"film {rng.choice(['plot', 'film'])}", f'"{rng.choice(WORDS[label])} plot'
+            start = number if name == "test" else label
+            lines.append("\t".join([str(start), "1", "2", *texts]))
+        (folder / "MRPC" / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def arguments(folder):
+    return {
+        "architecture": folder / "config.json",
+        "vocab": folder / "vocab.txt",
+        "max_length": 16,
+        "batch_size": 8,
+        "learning_rate": 5e-3,
+        "epochs": 2,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(folder, arguments):
+    output = folder / "run"
+    flags = [part for k, v in arguments.items() for part in (f"--{k.replace('_', '-')}", str(v))]
+    command = ["finetune", "--glue", "mrpc", "--data", str(folder), "--output", str(output)]
+    assert main([*command, *flags]) == 0
+    return output
+
+
+def test_a_task_of_glue_by_its_name(run, folder, capsys):
+    settings = json.loads((run / "run.json").read_text())["settings"]
+    assert (settings["task"], settings["glue"]) == ("pair-classifier", "MRPC")
+    assert settings["figure"] == "accuracy_and_f1"
+    metrics = json.loads((run / "metrics.json").read_text())
+    figures = [entry["eval"]["accuracy_and_f1"] for entry in metrics["curve"] if "eval" in entry]
+    assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(figures), abs=1e-6)
+    assert main(["evaluate", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == metrics["dev"]["accuracy"]
+
+
+def test_the_file_to_hand_in(run, folder, capsys):
+    assert main(["predict", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "index\tprediction"
+    said = [answer["label"] for answer in predict(model=run, data=folder / "MRPC" / "test.tsv")]
+    assert lines[1:] == [f"{number}\t{label}" for number, label in enumerate(said)]
+
+
+def test_pairs_as_flags(run, capsys):
+    pair = ["--text-a", "film", "--text-b", "other plot"]
+    assert main(["predict", "--model", str(run), *pair]) == 0
+    (answer,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (answer["text_a"], answer["text_b"]) == ("film", "other plot")
+
+
+def test_bad_input(run, folder, arguments, tmp_path, capsys):
+    assert main(["finetune", "--data", str(folder), "--output", str(tmp_path / "run")]) == 2
+    assert "--data is GLUE's folder and goes with --glue" in capsys.readouterr().err
+    command = ["finetune", "--glue", "AX", "--data", str(folder), "--model", str(run)]
+    assert main([*command, "--output", str(tmp_path / "run")]) == 2
+    assert "GLUE's AX has nothing to train on" in capsys.readouterr().err
+    with pytest.raises(InputError, match="line 1: too few columns; a file of pairs"):
+        (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
+        evaluate(model=run, data=tmp_path / "texts.tsv")
+    with pytest.raises(InputError, match='line 3: the label "maybe" is none of .*"0", "1"'):
+        (tmp_path / "pairs.tsv").write_text(
+            "text_a\ttext_b\tlabel\na text\tb c\t0\nanother\tb\tmaybe\n"
+        )
+        evaluate(model=run, data=tmp_path / "pairs.tsv")
+    with pytest.raises(InputError, match="`figure` is f1; with several labels a text it should"):
+        finetune(
+            **arguments,
+            train=tmp_path / "t.tsv",
+            dev=tmp_path / "t.tsv",
+            output=tmp_path / "run",
+            multi_label=True,
+            figure="f1",
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_path):
+    """The head alone, which reads the mean of the tokens: nothing is trained twice in the tests."""
+    rng = np.random.default_rng(2)
+    for name, count in (("train", 48), ("dev", 15)):
+        lines = []
+        for number in range(count):
+            label = "10"[number % 3 == 0]
+            points = {"1": 900, "0": 400}[label] + rng.integers(0, 50)
+            lines.append(f"{points}\tfilm plot\t{rng.choice(WORDS[label])}\n")
+        (tmp_path / f"{name}.tsv").write_text("".join(lines) + "\tno score\there\n")
+    told = []
+    metrics = finetune(
+        **{**arguments, "epochs": 10, "learning_rate": 0.02},
+        task="regression",
+        train=tmp_path / "train.tsv",
+        dev=tmp_path / "dev.tsv",
+        output=tmp_path / "run",
+        frozen=True,
+        pooling="mean",
+        report=told.append,
+    )
+    assert metrics["scale"] == 256
+    notes = [line for line in told if "1 row without a score, left out" in line]
+    assert len(notes) == 2
+    dev = metrics["dev"]
+    assert dev["examples"] == 15 and dev["pearson"] > 0.9
+    assert type(load_task(tmp_path / "run" / "model")) is Regressor
+    again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", errors=1)
+    (worst,) = again.pop("mistakes")
+    assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
+    answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
+    assert len(answers) == 16 and "expected" not in answers[-1]
