@@ -1,0 +1,110 @@
+"""The layer that holds what a conditional random field learns."""
+
+import keras
+from keras import ops
+
+from keras_bert.tasks.tagging import crf
+
+# The score of what a scheme forbids: exp of it is 0 in float32, and sums of it stay finite.
+_FORBIDDEN = -1e4
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class LinearChainCrf(keras.layers.Layer):
+    """A linear-chain conditional random field over some positions of a row, the words.
+
+    Shapes: emissions (B, S, C) -> the same, float32: B batch, S positions, C labels.
+
+    It stands in the model so that `fit` trains its scores of transitions, through `CrfLoss`, and a
+    folder keeps them; what they mean is asked by its methods. Transitions are from word to word:
+    positions between words (other pieces of a word, padding) are passed over. Everything is float32
+    under any policy.
+
+    Args:
+        transitions: `Transitions`, or the three lists of its fields: what the scheme allows.
+
+    Attributes: `between` (C, C), `start` (C,), `end` (C,), the variables.
+    """
+
+    def __init__(self, *, transitions, **kwargs):
+        super().__init__(**{**kwargs, "dtype": "float32"})
+        between, start, end = transitions
+        self.allowed = [
+            [list(map(bool, row)) for row in between],
+            [*map(bool, start)],
+            [*map(bool, end)],
+        ]
+        count = len(start)
+        if len(end) != count or any(len(row) != count for row in [between, *between]):
+            raise ValueError(
+                "`transitions` must be (C, C), (C,) and (C,). "
+                f"Received: {len(between)} rows, {count} and {len(end)}"
+            )
+
+    def build(self, emissions_shape):
+        count = len(self.allowed[1])
+        self.between = self.add_weight(shape=(count, count), initializer="zeros", name="between")
+        self.start = self.add_weight(shape=(count,), initializer="zeros", name="start")
+        self.end = self.add_weight(shape=(count,), initializer="zeros", name="end")
+        self.built = True
+
+    def call(self, emissions):
+        return ops.cast(emissions, "float32")
+
+    def compute_output_shape(self, emissions_shape):
+        return emissions_shape
+
+    @property
+    def potentials(self):
+        """`Potentials`: what was learned, and very low scores for what is forbidden."""
+        between, start, end = (
+            ops.where(ops.convert_to_tensor(allowed, "bool"), learned, _FORBIDDEN)
+            for allowed, learned in zip(
+                self.allowed, (self.between, self.start, self.end), strict=True
+            )
+        )
+        return crf.Potentials(start, between, end)
+
+    def log_likelihoods(self, emissions, labels, is_word):
+        """The log-probability of each row's labels, in nats; 0 of a row without a word.
+
+        Shapes: emissions (B, S, C), labels int (B, S), is_word bool (B, S) -> (B,).
+        """
+        order, mask = _words_first(is_word)
+        emissions = _gathered(ops.cast(emissions, "float32"), order)
+        labels = ops.where(mask, ops.take_along_axis(ops.cast(labels, "int32"), order, axis=1), 0)
+        potentials = self.potentials
+        found = crf.sequence_scores(emissions, labels, mask, potentials)
+        return found - crf.log_partition(emissions, mask, potentials)
+
+    def decode(self, emissions, is_word):
+        """The likeliest labels and how likely each one is at its word.
+
+        Shapes: emissions (B, S, C), is_word bool (B, S) -> labels int32 (B, S) by Viterbi's
+        algorithm, probabilities float32 (B, S), the marginal ones; both 0 where no word is.
+        """
+        order, mask = _words_first(is_word)
+        words = _gathered(ops.cast(emissions, "float32"), order)
+        potentials = self.potentials
+        labels = crf.viterbi(words, mask, potentials)
+        chances = crf.marginals(words, mask, potentials)
+        chances = ops.take_along_axis(chances, labels[..., None], axis=2)[..., 0]
+        place = ops.maximum(ops.cumsum(ops.cast(is_word, "int32"), axis=1) - 1, 0)
+        labels, chances = (ops.take_along_axis(x, place, axis=1) for x in (labels, chances))
+        return ops.where(is_word, labels, 0), ops.where(is_word, chances, 0.0)
+
+    def get_config(self):
+        return {**super().get_config(), "transitions": self.allowed}
+
+
+def _words_first(is_word):
+    """bool (B, S) -> the positions of a row with its words first, int32 (B, S), and their mask."""
+    length = ops.shape(is_word)[1]
+    place = ops.arange(length, dtype="int32")
+    # Numbers that all differ: not every backend's sort keeps the order of equal ones.
+    order = ops.cast(ops.argsort(ops.where(is_word, place, place + length), axis=1), "int32")
+    return order, ops.take_along_axis(is_word, order, axis=1)
+
+
+def _gathered(x, order):
+    return ops.take_along_axis(x, order[..., None], axis=1)

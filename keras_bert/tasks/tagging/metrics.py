@@ -1,0 +1,103 @@
+"""How well words were tagged: chunks by conlleval's rules and strictly, tags by the word."""
+
+from collections import Counter
+
+import numpy as np
+
+from keras_bert.tasks.tagging.schemes import spans_of, strict_spans
+
+
+def chunk_metrics(expected, found, *, scheme):
+    """The official figures of tags that name chunks, as JSON can hold them.
+
+    Args:
+        expected, found: a list of the tags of a sentence each.
+        scheme: that of the tags, "bio" or "bioes", for the strict figures.
+
+    Returns:
+        `f1`, `precision` and `recall` of whole chunks by the rules of conlleval (Tjong Kim Sang and
+        Buchholz 2000), the micro average over kinds; `strict_f1`, `strict_precision` and
+        `strict_recall` of those that are written as the scheme asks for; `accuracy`, the share of
+        words with the right tag; `examples` (sentences), `words`, `chunks`; and under `labels`, for
+        each kind of chunk, its `precision`, `recall`, `f1` and `examples`. A ratio without cases
+        is 0.
+    """
+    pairs = list(zip(expected, found, strict=True))
+    lenient = [(spans_of(truth), spans_of(said)) for truth, said in pairs]
+    strict = [(strict_spans(truth, scheme), strict_spans(said, scheme)) for truth, said in pairs]
+    of_all, of_kinds = _counts(lenient)
+    f1, strict_f1 = _ratios(of_all), _ratios(_counts(strict)[0])
+    right = [tag == other for truth, said in pairs for tag, other in zip(truth, said, strict=True)]
+    return {
+        "f1": f1["f1"],
+        "precision": f1["precision"],
+        "recall": f1["recall"],
+        **{f"strict_{name}": strict_f1[name] for name in ("f1", "precision", "recall")},
+        "accuracy": float(np.mean(right)) if right else 0.0,
+        "examples": len(pairs),
+        "words": len(right),
+        "chunks": of_all[1],
+        "labels": {kind or "_": _ratios(of_kinds[kind]) for kind in sorted(of_kinds)},
+    }
+
+
+def word_metrics(expected, found, *, labels):
+    """The official figures of tags that name no chunks, as JSON can hold them.
+
+    Args:
+        expected, found: a list of the tags of a sentence each.
+        labels: the model's, in the order of the confusion matrix.
+
+    Returns:
+        `accuracy`, the share of words with the right tag; `macro_f1`, the mean over the tags that
+        occur on either side; `examples` (sentences), `words`; `labels` (for each tag `precision`,
+        `recall`, `f1`, `examples`) and `confusion`, whose row is the expected and whose column the
+        found one. A tag that the model does not have is in `labels` but not in the matrix.
+    """
+    pairs = Counter(
+        pair
+        for truth, said in zip(expected, found, strict=True)
+        for pair in zip(truth, said, strict=True)
+    )
+    words = sum(pairs.values())
+    counts = {}
+    for label in [*labels, *sorted({truth for truth, _ in pairs} - set(labels))]:
+        counts[label] = [
+            pairs[label, label],
+            sum(count for (truth, _), count in pairs.items() if truth == label),
+            sum(count for (_, said), count in pairs.items() if said == label),
+        ]
+    ratios = {label: _ratios(count) for label, count in counts.items()}
+    occurring = [ratios[label]["f1"] for label, (_, truth, said) in counts.items() if truth or said]
+    return {
+        "accuracy": sum(count[0] for count in counts.values()) / max(1, words),
+        "macro_f1": float(np.mean(occurring)) if occurring else 0.0,
+        "examples": len(expected),
+        "words": words,
+        "labels": ratios,
+        "confusion": [[pairs[truth, said] for said in labels] for truth in labels],
+    }
+
+
+def _counts(spans):
+    """[right, expected, found] over all chunks, and the same by kind.
+
+    Args:
+        spans: a list of (expected, found) spans of a sentence each.
+    """
+    kinds = {}
+    for truth, said in spans:
+        for place, some in enumerate((set(truth) & set(said), truth, said)):
+            for span in some:
+                kinds.setdefault(span.kind, [0, 0, 0])[place] += 1
+    return [sum(count[place] for count in kinds.values()) for place in range(3)], kinds
+
+
+def _ratios(counts):
+    right, expected, found = counts
+    return {
+        "precision": right / found if found else 0.0,
+        "recall": right / expected if expected else 0.0,
+        "f1": 2 * right / (expected + found) if expected + found else 0.0,
+        "examples": expected,
+    }
