@@ -64,6 +64,8 @@ LATE_IMPORTS = {
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.serving"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.serving"),
+    ("tasks.tagging.tagger", "tasks.tagging.features"),
+    ("tasks.tagging.tagger", "tasks.tagging.serving"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 

@@ -90,7 +90,8 @@ def own_tensors(task, architecture):
                 if id(variable) in shared:
                     continue
                 _, _, inside = variable.path.rpartition(f"{layer.name}/")
-                tensors[f"{hugging_face.KEPT}{head}.{inside.replace('/', '.')}"] = variable
+                name = f"{layer.name}/{inside}".replace("/", ".")
+                tensors[f"{hugging_face.KEPT}{name}"] = variable
     return tensors
 
 

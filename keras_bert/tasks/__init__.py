@@ -45,7 +45,10 @@ KINDS = {
         f"{_FAMILIES}.multiple_choice.multiple_choice:MultipleChoice",
         settings=f"{_FAMILIES}.multiple_choice.settings:MultipleChoiceSettings",
     ),
-    "tagger": Kind(f"{_FAMILIES}.tagging.tagger:Tagger"),
+    "tagger": Kind(
+        f"{_FAMILIES}.tagging.tagger:Tagger",
+        settings=f"{_FAMILIES}.tagging.settings:TaggerSettings",
+    ),
     "question-answering": Kind(
         f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer",
         settings=f"{_FAMILIES}.question_answering.settings:QuestionSettings",

@@ -38,6 +38,11 @@ def join_tag(letter, kind):
     return f"{letter}-{kind}" if kind else letter
 
 
+def name_chunks(tags):
+    """Whether all tags are such as name chunks."""
+    return all(map(_TAG.fullmatch, tags))
+
+
 def scheme_of(sequences):
     """The scheme of a file's tags, by what is in it; None where they name no chunks.
 
@@ -49,10 +54,10 @@ def scheme_of(sequences):
     """
     letters, first_b = set(), False
     for tags in sequences:
+        if not name_chunks(tags):
+            return None
         before = (OUTSIDE, "")
         for tag in tags:
-            if not _TAG.fullmatch(tag):
-                return None
             letter, kind = split_tag(tag)
             letters.add(letter)
             first_b |= letter == "B" and (before[0] == OUTSIDE or before[1] != kind)
@@ -66,7 +71,7 @@ def scheme_of(sequences):
 
 def scheme_of_labels(labels):
     """The scheme that a model's labels are of, None where they name no chunks."""
-    if OUTSIDE not in labels or len(labels) < 2 or not all(map(_TAG.fullmatch, labels)):
+    if OUTSIDE not in labels or len(labels) < 2 or not name_chunks(labels):
         return None
     return BIOES if {split_tag(label)[0] for label in labels} & {"E", "S"} else BIO
 

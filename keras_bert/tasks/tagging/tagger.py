@@ -1,9 +1,28 @@
-"""One label for each token (Devlin et al. 2018, section 5.3)."""
+"""One label for each word (Devlin et al. 2018, section 5.3)."""
+
+from collections import Counter
 
 import keras
 
+from keras_bert.errors import InputError
 from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.tasks.settings import MAX_LENGTH
+from keras_bert.tasks.tagging.bilstm import BiLstm
+from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
+from keras_bert.tasks.tagging.crf_loss import CrfLoss
+from keras_bert.tasks.tagging.decode import tagger_answers
+from keras_bert.tasks.tagging.mistakes import tagging_mistakes
+from keras_bert.tasks.tagging.reading import CheckedSentences
+from keras_bert.tasks.tagging.schemes import (
+    labels_of,
+    scheme_of,
+    scheme_of_labels,
+    spans_of,
+    transitions,
+)
+from keras_bert.tasks.tagging.settings import FIRST, REFUSE, REPAIR, TaggerSettings
 from keras_bert.tasks.task import Task
+from keras_bert.wording import counted, listed, percent
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -16,45 +35,237 @@ class Tagger(Task):
     that count and 0 at padding and at pieces without a label. A pooler is not used; a model folder
     keeps it for us alone, because that class has none.
 
+    Labels such as O, B-PER and I-PER name chunks; then `scheme` is "bio" or "bioes", answers have
+    entities, and the figure is F1 by conlleval's rules. Otherwise it is None, and the figure is the
+    accuracy of words.
+
     Args:
         encoder: a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         dropout: the share of the outputs that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer sentence is split into
+            windows. None is 128, or all positions of an encoder that has fewer.
+        label_pieces, combine_pieces, document_context, crf, bilstm: see `TaggerSettings`. With
+            `crf` the tokens whose weight is not 0 are the words, whose labels the loss is of.
 
-    Attributes: `labels` (a tuple), `classifier` (the `Dense`), `dropout` (the `Dropout`).
+    Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
+    `crf_layer` and `bilstm_layer` (or None), and the arguments.
 
     Raises:
-        ValueError: the labels are fewer than two or not unique.
+        ValueError: the labels are fewer than two or not unique, or `crf` is to go with several
+            pieces of a word.
     """
 
     KIND = "tagger"
     ARCHITECTURE = "BertForTokenClassification"
     HEADS = ("classifier",)
     LEAST_LABELS = 2
+    SETTINGS = TaggerSettings
+    FIGURE = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
-    def __init__(self, encoder, tokenizer=None, *, labels, dropout=None, name="tagger"):
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        labels,
+        dropout=None,
+        max_length=None,
+        label_pieces=FIRST,
+        combine_pieces=FIRST,
+        document_context=False,
+        crf=False,
+        bilstm=None,
+        name="tagger",
+    ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.scheme = scheme_of_labels(self.labels)
+        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        if crf and (label_pieces, combine_pieces) != (FIRST, FIRST):
+            raise ValueError(
+                "`crf` is over the first pieces of words. Received: "
+                f"label_pieces={label_pieces!r}, combine_pieces={combine_pieces!r}"
+            )
+        self.label_pieces = label_pieces
+        self.combine_pieces = combine_pieces
+        self.document_context = document_context
+        self.crf = crf
+        self.bilstm = bilstm
+        if self.scheme is not None:
+            self.FIGURE = "f1"
+        self.bilstm_layer = None
+        if bilstm is not None:
+            self.bilstm_layer = BiLstm(units=bilstm, dtype=encoder.layer_policy, name="bilstm")
+            # No class of `transformers` has it, so that the whole head is kept under our names.
+            self.ARCHITECTURE = "BertModel"
+            self.READS = ("sequence_output", "input_mask")
+            self.HEADS = ("bilstm_layer", *self.HEADS)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
+        self.crf_layer = None
+        if crf:
+            allowed = transitions(self.labels, self.scheme)
+            self.crf_layer = LinearChainCrf(transitions=allowed, name="crf")
+            self.HEADS = (*self.HEADS, "crf_layer")
         super().__init__(tokenizer, name=name)
 
     def connect(self, encoded, inputs):
-        return {"logits": self.classifier(self.dropout(encoded["sequence_output"]))}  # (B, S, C)
+        hidden = encoded["sequence_output"]
+        if self.bilstm_layer is not None:
+            hidden = self.bilstm_layer(hidden, inputs["input_mask"])
+        logits = self.classifier(self.dropout(hidden))  # (B, S, C)
+        return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
 
     def default_losses(self):
-        """Cross-entropy in nats, the mean over the tokens that count."""
+        """Nats a word that counts: cross-entropy, or of whole sequences with `crf`."""
+        if self.crf_layer is not None:
+            return {"logits": CrfLoss(self.crf_layer)}
         return {
             "logits": keras.losses.SparseCategoricalCrossentropy(
                 from_logits=True, reduction="mean_with_sample_weight"
             )
         }
 
+    def compile_from_config(self, config):
+        if self.crf_layer is None:
+            super().compile_from_config(config)
+            return
+        # A loss out of a file would know nothing of this task's layer.
+        config = keras.saving.deserialize_keras_object({**config, "loss": None})
+        self.compile(**{**config, "loss": self.default_losses()})
+        self.optimizer.build(self.trainable_variables)
+
     def default_metrics(self):
-        """`accuracy`, the share of tokens that count whose label has the highest logit."""
+        """`accuracy`, the share of tokens that count whose label has the highest logit.
+
+        With `crf` there is none: it is sequences that are chosen.
+        """
+        if self.crf_layer is not None:
+            return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+
+    @classmethod
+    def read(
+        cls,
+        data,
+        *,
+        made_with=None,
+        like=None,
+        labelled=True,
+        scheme=None,
+        broken_tags=REPAIR,
+        unseen_tags=REFUSE,
+        **columns,
+    ):
+        """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
+
+        See `keras_bert.examples.tagged_files.open_tagged_words`, and `CheckedSentences` for what
+        is done with tags.
+        """
+        from keras_bert.examples.tagged_files import open_tagged_words
+
+        labels = (made_with or {}).get("labels")
+        source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
+        return CheckedSentences(
+            source,
+            labels=labels,
+            scheme=scheme,
+            broken_tags=broken_tags,
+            unseen_tags=unseen_tags,
+        )
+
+    @classmethod
+    def made_from(cls, examples):
+        """The tags that occur; of chunks, all that their scheme has for the kinds that occur."""
+        labels = sorted({tag for example in examples for tag in example.tags})
+        scheme = scheme_of(example.tags for example in examples)
+        if scheme is not None:
+            kinds = {span.kind for example in examples for span in spans_of(example.tags)}
+            labels = labels_of(kinds, scheme)
+        if len(labels) < cls.LEAST_LABELS:
+            raise InputError(
+                f'{examples[0].source.name} has one tag only ("{labels[0]}"); a tagger needs two '
+                "or more."
+            )
+        return {"labels": labels}
+
+    @classmethod
+    def summary(cls, train, dev, made_with):
+        words = sum(len(example.words) for example in train)
+        scheme = scheme_of_labels(made_with["labels"])
+        if scheme is None:
+            what = f"{len(made_with['labels'])} tags ({listed(made_with['labels'])})"
+        else:
+            spans = Counter(span.kind for e in train for span in spans_of(e.tags))
+            what = f"chunks of the scheme {scheme} (" + (
+                listed(f"{kind or 'of no kind'}: {spans[kind]:,}" for kind in sorted(spans)) + ")"
+            )
+        return (
+            f"{counted(len(train), 'training sentence')} of {counted(words, 'word')} and "
+            f"{counted(len(dev), 'dev sentence')}; {what}."
+        )
+
+    @classmethod
+    def notes(cls, examples):
+        return examples[0].source.notes()
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.tasks.tagging.features import tagged_rows
+
+        return tagged_rows(
+            examples,
+            tokenizer=self.tokenizer,
+            labels=self.labels,
+            max_length=max_length or self.max_length,
+            label_pieces=self.label_pieces,
+            document_context=self.document_context,
+            labelled=labelled,
+            transitions=transitions(self.labels, self.scheme) if self.crf else None,
+        )
+
+    def decode(self, outputs, rows):
+        """See `tagger_answers`."""
+        return tagger_answers(
+            outputs["logits"],
+            rows,
+            labels=self.labels,
+            scheme=self.scheme,
+            combine_pieces=self.combine_pieces,
+            crf=self.crf_layer,
+        )
+
+    def measure(self, answers, examples):
+        """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
+        from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
+
+        expected = [example.tags for example in examples]
+        found = [answer["tags"] for answer in answers]
+        if self.scheme is None:
+            return word_metrics(expected, found, labels=self.labels)
+        return chunk_metrics(expected, found, scheme=self.scheme)
+
+    def mistakes(self, answers, examples):
+        """See `tagging_mistakes`."""
+        return tagging_mistakes(answers, examples, scheme=self.scheme)
+
+    @staticmethod
+    def describe_measures(measures):
+        if "f1" not in measures:
+            macro = percent(measures["macro_f1"])
+            return f"accuracy {percent(measures['accuracy'])} of words, macro F1 {macro}"
+        return (
+            f"F1 {percent(measures['f1'])} by conlleval's rules (precision "
+            f"{percent(measures['precision'])}, recall {percent(measures['recall'])}), strictly "
+            f"{percent(measures['strict_f1'])}; accuracy {percent(measures['accuracy'])} of words"
+        )
+
+    def signatures(self, *, max_length=None):
+        from keras_bert.tasks.tagging.serving import tagger_signatures
+
+        return tagger_signatures(self, max_length=max_length or self.max_length)
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout.rate}

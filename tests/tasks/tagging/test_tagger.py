@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from keras_bert import Tagger
-from keras_bert.errors import InputError
 from keras_bert.mixed_encoder import MixedEncoder
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -84,12 +83,14 @@ def test_needs_two_labels_that_differ(tokenizer):
             Tagger(make_encoder(tokenizer), labels=labels)
 
 
-def test_says_plainly_what_it_has_no_reader_and_no_export_for(tokenizer, tmp_path):
-    task = make(tokenizer)
-    with pytest.raises(
-        InputError, match=r"^A Tagger reads no files; give `fit` batches of [^.]*\.$"
-    ):
-        task.dataset("train.conll")
-    with pytest.raises(InputError, match="There is no export of the task tagger yet."):
-        task.export(tmp_path / "served")
-    assert not (tmp_path / "served").exists()
+def test_transitions_are_between_first_pieces(tokenizer):
+    for options in ({"label_pieces": "all"}, {"combine_pieces": "mean"}):
+        with pytest.raises(ValueError, match="over the first pieces of words"):
+            make(tokenizer, crf=True, **options)
+
+
+def test_the_figure_is_that_of_the_labels(tokenizer):
+    tagger = make(tokenizer)
+    assert (tagger.scheme, tagger.FIGURE) == ("bio", "f1")
+    words = Tagger(make_encoder(tokenizer), labels=["NOUN", "VERB"])
+    assert (words.scheme, words.FIGURE) == (None, "accuracy")

@@ -1,0 +1,119 @@
+"""From a tagger's logits to answers."""
+
+import numpy as np
+from keras import ops
+
+from keras_bert.tasks.tagging.schemes import spans_of
+from keras_bert.tasks.tagging.settings import FIRST, MEAN
+
+# Sentences that the transitions between words are looked at together.
+_DECODED_TOGETHER = 256
+
+
+def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
+    """The answers to the examples of `TaggedRows`, as `keras-bert predict` prints them.
+
+    Args:
+        logits: a list of float32 (S, C), one a row.
+        rows: the `TaggedRows`.
+        labels: the C tags.
+        scheme: that of the tags, or None.
+        combine_pieces: see `TaggerSettings`.
+        crf: the `LinearChainCrf`, or None.
+
+    Returns:
+        A dictionary an example: `text`; of each word `words`, `tags`, `scores`, `starts`, `ends`
+        (characters of `text`, the end not included); `expected` where the tags are known; and where
+        there is a scheme `entities`, a dictionary each of `text`, `label`, `start`, `end`, and
+        `score`, the lowest of its words'.
+    """
+    sizes = np.concatenate([np.zeros(0, np.int64), *(s.sizes for s in rows.sentences)])
+    cores = zip(logits, rows.cores, strict=True)
+    pieces = [row[start:end] for row, (start, end) in cores]  # all pieces of all sentences
+    pieces = np.concatenate([np.zeros((0, len(labels)), np.float32), *pieces]).astype(np.float64)
+    counts = np.array([len(sentence.words) for sentence in rows.sentences])
+    if crf is not None:
+        firsts = pieces[np.cumsum(sizes) - sizes]
+        numbers, scores = _by_transitions(firsts.astype(np.float32), counts, crf)
+    else:
+        chances = word_distributions(pieces, sizes, combine_pieces=combine_pieces)
+        numbers = chances.argmax(axis=-1)
+        scores = np.take_along_axis(chances, numbers[:, None], axis=1)[:, 0]
+    ends = np.cumsum(counts)
+    answers = []
+    for example, sentence, start, end in zip(
+        rows.examples, rows.sentences, ends - counts, ends, strict=True
+    ):
+        tags = [labels[number] for number in numbers[start:end]]
+        answer = {
+            "text": sentence.text,
+            "words": sentence.words,
+            "tags": tags,
+            "scores": [float(score) for score in scores[start:end]],
+            "starts": sentence.starts,
+            "ends": sentence.ends,
+        }
+        if example.tags is not None:
+            answer["expected"] = list(example.tags)
+        if scheme is not None:
+            answer["entities"] = _entities(answer)
+        answers.append(answer)
+    return answers
+
+
+def word_distributions(logits, sizes, *, combine_pieces):
+    """The distribution over labels of each word: (T, C) of all pieces, (W,) -> float64 (W, C).
+
+    That of its first piece; or the mean of its pieces'; or their product, normalised.
+    """
+    starts = np.cumsum(sizes) - sizes
+    if combine_pieces == FIRST:
+        return _softmax(logits[starts])
+    if not len(sizes):
+        return logits
+    if combine_pieces == MEAN:
+        return np.add.reduceat(_softmax(logits), starts, axis=0) / sizes[:, None]
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return _softmax(np.add.reduceat(logarithms, starts, axis=0))
+
+
+def _by_transitions(emissions, counts, crf):
+    """Emissions (W, C) of all words, (N,) words of each sentence -> labels, probabilities (W,)."""
+    numbers, scores = np.zeros(len(emissions), np.int64), np.zeros(len(emissions))
+    starts = np.cumsum(counts) - counts
+    order = np.argsort(counts, kind="stable")
+    for first in range(0, len(order), _DECODED_TOGETHER):
+        chosen = order[first : first + _DECODED_TOGETHER]
+        width = counts[chosen].max()
+        if not width:
+            continue
+        is_word = np.arange(width) < counts[chosen][:, None]  # (B, W)
+        places = (starts[chosen][:, None] + np.arange(width))[is_word]
+        padded = np.zeros((*is_word.shape, emissions.shape[1]), np.float32)
+        padded[is_word] = emissions[places]
+        found = crf.decode(ops.convert_to_tensor(padded), ops.convert_to_tensor(is_word))
+        labels, chances = (np.asarray(ops.convert_to_numpy(part)) for part in found)
+        numbers[places], scores[places] = labels[is_word], chances[is_word]
+    return numbers, scores
+
+
+def _entities(answer):
+    found = []
+    for span in spans_of(answer["tags"]):
+        start, end = answer["starts"][span.start], answer["ends"][span.end - 1]
+        found.append(
+            {
+                "text": answer["text"][start:end],
+                "label": span.kind,
+                "start": start,
+                "end": end,
+                "score": min(answer["scores"][span.start : span.end]),
+            }
+        )
+    return found
+
+
+def _softmax(logits):
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)

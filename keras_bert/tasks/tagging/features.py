@@ -1,0 +1,285 @@
+"""Sentences as rows: words into pieces, long sentences into windows, tags onto pieces."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+from keras_bert.tasks.tagging.settings import ALL
+
+# Texts or words that are tokenized at once: the graph's cost a call is spread over them.
+_TOKENIZED_TOGETHER = 1000
+_SPECIAL = 2  # [CLS] and [SEP] of a row
+
+
+class Sentence(NamedTuple):
+    """The words of an example, where they stand in its text, and their pieces.
+
+    `starts` and `ends` count characters of `text`. `sizes` is how many of `ids` each word has, at
+    least one.
+    """
+
+    text: str
+    words: list
+    starts: list
+    ends: list
+    sizes: np.ndarray  # int (W,)
+    ids: np.ndarray  # int32 (T,)
+
+
+class Windows(NamedTuple):
+    """R windows over sequences of any length. All are int32 (R,).
+
+    Every place of a sequence is in the core of one window: the one in which it has most context.
+    """
+
+    sequence: tf.Tensor  # the number of the sequence; rising
+    starts: tf.Tensor  # the first place in the window
+    sizes: tf.Tensor
+    core_starts: tf.Tensor  # the first place of the sequence that is answered here
+    core_ends: tf.Tensor
+
+
+def windows(lengths, size):
+    """`Windows` of at most `size` places over sequences of these lengths, int32 (B,).
+
+    Each begins half a window after the one before it; the last is as full as the others. An empty
+    sequence has one empty window. Works eagerly and in a graph.
+    """
+    stride = max(1, size // 2)
+    counts = tf.maximum(0, -(-(lengths - size) // stride)) + 1
+    sequence = tf.repeat(tf.range(tf.size(lengths)), counts)
+    number = tf.cast(tf.ragged.range(counts).flat_values, tf.int32)
+    length = tf.gather(lengths, sequence)
+    last_start = tf.maximum(0, length - size)
+    starts = tf.minimum(number * stride, last_start)
+    # Two windows part in the middle of what they share.
+    before = tf.minimum((number - 1) * stride, last_start)
+    edges = tf.where(number == 0, 0, (before + size + starts) // 2)
+    is_last = number == tf.gather(counts, sequence) - 1
+    next_edges = tf.concat([edges[1:], [0]], axis=0)
+    return Windows(
+        sequence, starts, tf.minimum(size, length), edges, tf.where(is_last, length, next_edges)
+    )
+
+
+class TaggedRows(TokenizedExamples):
+    """Rows of sentences, with what is needed to bring what is said of them back to words.
+
+    Attributes beside those of `TokenizedExamples`:
+        sentences: the `Sentence` of each example.
+        cores: int (N, 2), the positions of each row, from and to, that the answers are read at; in
+            order they are all pieces of all sentences.
+    """
+
+    def __init__(self, sentences, cores, examples, segments, **options):
+        super().__init__(examples, segments, **options)
+        self.sentences = sentences
+        self.cores = cores
+
+
+def tagged_rows(
+    examples,
+    *,
+    tokenizer,
+    labels,
+    max_length,
+    label_pieces,
+    document_context,
+    labelled,
+    transitions=None,
+):
+    """The `TaggedRows` of some examples.
+
+    A sentence that does not fit into a row is split into windows that overlap. With
+    `document_context`, every row is filled with the sentences before and after its own in the same
+    document, as far as they are among the examples.
+
+    Args:
+        examples: `TaggedWords`, those of a document in order.
+        labels: the tags in the order of the logits.
+        label_pieces: "first" or "all", see `TaggerSettings`.
+        labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
+            piece counts in one row alone; a tag that is none of `labels` does not count.
+        transitions: the `Transitions` of a conditional random field, or None. In a part of a split
+            sentence, words that cannot begin or end a sequence by them do not count.
+    """
+    room = max_length - _SPECIAL
+    sentences = split_sentences(examples, tokenizer)
+    ids = np.concatenate([np.zeros(0, np.int32), *(sentence.ids for sentence in sentences)])
+    lengths = np.array([len(sentence.ids) for sentence in sentences], np.int32)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    first, last = starts, ends
+    if document_context:
+        documents = [example.document for example in examples]
+        first, last = with_context(starts, ends, documents, room=room)
+    found = windows(tf.constant(last - first, tf.int32), room)
+    found = Windows(*(part.numpy() for part in found))
+    base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
+    row_starts = base + found.starts
+    core_starts = np.maximum(base + found.core_starts, own[0]) - row_starts
+    core_ends = np.minimum(base + found.core_ends, own[1]) - row_starts
+    places = tf.ragged.range(row_starts, row_starts + found.sizes)
+    segment = tf.gather(tf.constant(ids), places)
+    targets = {"labels": {}}
+    if labelled:
+        tags, counts = _targets(examples, sentences, labels, label_pieces)
+        tags, counts = tags[places.values], counts[places.values]
+        splits = places.row_splits.numpy()
+        number = np.arange(len(counts)) - np.repeat(splits[:-1], found.sizes)
+        counts &= number >= np.repeat(core_starts, found.sizes)
+        counts &= number < np.repeat(core_ends, found.sizes)
+        if transitions is not None:
+            begins = row_starts + core_starts == own[0]
+            ends = row_starts + core_ends == own[1]
+            _leave_broken_ends(tags, counts, splits, begins, ends, transitions)
+        targets = {
+            "labels": {"logits": _with_special(places.with_values(tf.constant(tags)))},
+            "weights": {
+                "logits": _with_special(places.with_values(tf.constant(counts, tf.float32)))
+            },
+        }
+    return TaggedRows(
+        sentences,
+        1 + np.stack([core_starts, core_ends], axis=1),  # after [CLS]
+        examples,
+        [segment],
+        **targets,
+        example_of_row=found.sequence,
+        vocabulary=tokenizer.vocabulary,
+        max_length=max_length,
+    )
+
+
+def split_sentences(examples, tokenizer):
+    """The `Sentence` of each example: given words, or a text at the tokenizer's words."""
+    of_texts = iter(_of_texts([e.text for e in examples if e.words is None], tokenizer))
+    words = {word for example in examples for word in example.words or ()}
+    pieces = _pieces(sorted(words), tokenizer)
+    return [
+        next(of_texts) if example.words is None else _of_words(example, pieces)
+        for example in examples
+    ]
+
+
+def with_context(starts, ends, documents, *, room):
+    """Widens sentences into their documents: as far as a row has room, alike on both sides.
+
+    A sentence that needs several rows gets a quarter of a row on each side.
+
+    Args:
+        starts, ends: int (N,), the pieces of each sentence, counted over all of them.
+        documents: the number of the document of each sentence.
+        room: pieces in a row.
+
+    Returns: the first piece and the end of the pieces of each, int (N,).
+    """
+    documents = np.asarray(documents)
+    begins = np.flatnonzero(np.r_[True, documents[1:] != documents[:-1]])
+    of = np.cumsum(np.r_[True, documents[1:] != documents[:-1]]) - 1
+    before = starts - starts[begins][of]
+    after = ends[np.r_[begins[1:], len(starts)] - 1][of] - ends
+    lengths = ends - starts
+    free = room - lengths
+    left, right = np.minimum(before, room // 4), np.minimum(after, room // 4)
+    fits = free >= 0
+    some = np.minimum(before, free // 2)
+    right = np.where(fits, np.minimum(after, free - some), right)
+    left = np.where(fits, np.minimum(before, free - right), left)
+    return (starts - left).astype(np.int32), (ends + right).astype(np.int32)
+
+
+def _pieces(words, tokenizer):
+    """word -> its ids, int32; a word that gives no piece is [UNK]."""
+    unknown = np.array([tokenizer.vocabulary.unk_id], np.int32)
+    pieces = {}
+    for start in range(0, len(words), _TOKENIZED_TOGETHER):
+        chunk = words[start : start + _TOKENIZED_TOGETHER]
+        ids = tokenizer.tokenize(chunk)
+        splits = np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
+        pieces |= {
+            word: part if len(part) else unknown for word, part in zip(chunk, splits, strict=True)
+        }
+    return pieces
+
+
+def _of_words(example, pieces):
+    parts = [pieces[word] for word in example.words]
+    text, starts = example.text, example.starts
+    if starts is None:
+        text = " ".join(example.words)
+        starts = np.cumsum([0, *(len(word) + 1 for word in example.words)])[:-1].tolist()
+    return Sentence(
+        text=text,
+        words=list(example.words),
+        starts=list(starts),
+        ends=[start + len(word) for start, word in zip(starts, example.words, strict=True)],
+        sizes=np.array([len(part) for part in parts], np.int64),
+        ids=np.concatenate([np.zeros(0, np.int32), *parts]),
+    )
+
+
+def _of_texts(texts, tokenizer):
+    """Yields the `Sentence` of each text."""
+    for start in range(0, len(texts), _TOKENIZED_TOGETHER):
+        chunk = texts[start : start + _TOKENIZED_TOGETHER]
+        tokens = tokenizer.tokenize_with_offsets(chunk)
+        splits = tokens.ids.row_splits.numpy()
+        parts = [
+            np.split(values.values.numpy(), splits[1:-1])
+            for values in (tokens.ids, tokens.starts, tokens.ends, tokens.word_starts)
+        ]
+        for text, ids, starts, ends, begins in zip(chunk, *parts, strict=True):
+            firsts = np.flatnonzero(begins)
+            lasts = np.r_[firsts[1:], len(ids)][: len(firsts)] - 1
+            starts, ends = starts[firsts].tolist(), ends[lasts].tolist()
+            yield Sentence(
+                text=text,
+                words=[text[start:end] for start, end in zip(starts, ends, strict=True)],
+                starts=starts,
+                ends=ends,
+                sizes=lasts + 1 - firsts,
+                ids=ids,
+            )
+
+
+def _targets(examples, sentences, labels, label_pieces):
+    """The number of each piece's tag, int32 (T,), and whether it counts, bool (T,)."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    sizes = np.concatenate([np.zeros(0, np.int64), *(sentence.sizes for sentence in sentences)])
+    tags = np.array([numbers.get(tag, -1) for e in examples for tag in e.tags], np.int32)
+    tags = np.repeat(tags, sizes)
+    counts = tags >= 0
+    if label_pieces != ALL:
+        is_first = np.zeros(len(tags), np.bool_)
+        is_first[np.cumsum(sizes) - sizes] = True
+        counts &= is_first
+    return np.maximum(tags, 0), counts
+
+
+def _leave_broken_ends(tags, counts, splits, begins, ends, transitions):
+    """Takes words out of `counts` until each part of a sentence begins and ends as one may.
+
+    Args:
+        tags, counts: int and bool (T,), of the pieces of all rows.
+        splits: int (N + 1,), where each row begins and ends in them.
+        begins, ends: bool (N,), whether the row holds the beginning, or the end, of its sentence.
+        transitions: the `Transitions`.
+    """
+    for row in np.flatnonzero(~(begins & ends)):
+        words = np.flatnonzero(counts[splits[row] : splits[row + 1]]) + splits[row]
+        if not begins[row]:
+            legal = np.r_[transitions.start[tags[words]], True]
+            counts[words[: legal.argmax()]] = False
+            words = words[legal.argmax() :]
+        if not ends[row]:
+            legal = np.r_[transitions.end[tags[words]][::-1], True]
+            counts[words[len(words) - legal.argmax() :]] = False
+
+
+def _with_special(values):
+    """Ragged (N, None) of a row's pieces -> with 0 at [CLS] and [SEP]."""
+    none = tf.zeros([values.nrows(), 1], values.dtype)
+    return tf.concat([none, values, none], axis=1)

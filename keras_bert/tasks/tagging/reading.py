@@ -1,0 +1,117 @@
+"""Sentences as a tagger takes them: their tags checked and in one scheme."""
+
+import dataclasses
+
+from keras_bert.errors import InputError
+from keras_bert.tasks.tagging.schemes import (
+    BIO,
+    IOB1,
+    broken_places,
+    converted,
+    name_chunks,
+    scheme_of,
+    scheme_of_labels,
+)
+from keras_bert.tasks.tagging.settings import COUNT, REFUSE
+from keras_bert.wording import counted, quoted
+
+
+class CheckedSentences:
+    """The sentences of a source, their tags in the scheme that the model has.
+
+    A training file (no `labels`) is read to its end before the first sentence is given: its scheme
+    is told by all of its tags. Tags that break their scheme become those of the chunks that
+    conlleval reads.
+
+    Args:
+        source: what `open_tagged_words` gave.
+        labels: those of the model, or None.
+        scheme: that of the tags to give, or None for that of the model or the file.
+        broken_tags, unseen_tags: see `TaggerSettings`.
+
+    Attributes: those of the source.
+
+    Raises:
+        InputError: a tag is refused, or there is another scheme than `scheme`.
+    """
+
+    def __init__(self, source, *, labels, scheme, broken_tags, unseen_tags):
+        self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
+        self.columns, self.description = source.columns, source.description
+        self._broken, self._first_broken = 0, None
+        self._source = source
+        self._labels = None if labels is None else frozenset(labels)
+        self._scheme = None if labels is None else scheme_of_labels(labels)
+        self._refuse_broken = broken_tags == REFUSE
+        self._count_unseen = unseen_tags == COUNT
+        if labels is None:
+            self._wanted = scheme
+        elif scheme is not None and scheme != self._scheme:
+            its = "no scheme" if self._scheme is None else f"the scheme {self._scheme}"
+            raise InputError(f"The model's tags have {its}; `scheme` is a setting of training.")
+        else:
+            self._wanted = self._scheme
+
+    def __iter__(self):
+        sentences = self._source
+        if self._labels is None:
+            sentences = list(sentences)
+            self._scheme = scheme_of(sentence.tags or () for sentence in sentences)
+            if self._scheme is None and self._wanted is not None:
+                raise InputError(
+                    f"{self.name}: the tags name no chunks, as B-PER and O do, so that they have "
+                    "no `scheme`."
+                )
+            self._wanted = self._wanted or (BIO if self._scheme == IOB1 else self._scheme)
+        return (self._checked(sentence) for sentence in sentences)
+
+    def error(self, line, message):
+        """The InputError that names a place in the source."""
+        return self._source.error(line, message)
+
+    def notes(self):
+        """Lines for the user on the tags so far that broke their scheme."""
+        if not self._broken:
+            return []
+        sentence, word = self._first_broken
+        return [
+            f"{self.name}: {counted(self._broken, 'tag')} that the scheme {self._scheme} does not "
+            f"have there, the first one in line {sentence.line_of(word)} ({sentence.tags[word]} at "
+            f'"{sentence.words[word]}"); the chunks are read as conlleval reads them.'
+        ]
+
+    def _checked(self, sentence):
+        if sentence.tags is None:
+            return dataclasses.replace(sentence, source=self)
+        tags = sentence.tags
+        if self._scheme is not None and name_chunks(tags):
+            self._look_for_broken(sentence)
+            tags = tuple(converted(tags, self._wanted))
+        if self._labels is not None:
+            self._look_for_unseen(sentence, tags)
+        return dataclasses.replace(sentence, tags=tags, source=self)
+
+    def _look_for_broken(self, sentence):
+        places = broken_places(sentence.tags, self._scheme)
+        if places and self._refuse_broken:
+            word = places[0]
+            raise sentence.error(
+                f'the tag {sentence.tags[word]} of "{sentence.words[word]}" cannot stand there in '
+                f"the scheme {self._scheme}.",
+                word=word,
+            )
+        if places and self._first_broken is None:
+            self._first_broken = sentence, places[0]
+        self._broken += len(places)
+
+    def _look_for_unseen(self, sentence, tags):
+        if self._count_unseen and (self._scheme is None or name_chunks(tags)):
+            return
+        for word, tag in enumerate(tags):
+            if tag not in self._labels:
+                raise sentence.error(
+                    f'the tag "{tag}" is none of those that the model is trained with '
+                    f'({quoted(sorted(self._labels))}); `unseen_tags="{COUNT}"` would count it as '
+                    "a mistake.",
+                    word=word,
+                )

@@ -1,0 +1,143 @@
+"""The entry points of an exported tagger: strings in, words with their tags out."""
+
+import tensorflow as tf
+
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.tasks.serving_inputs import examples_signature, ids_signature
+from keras_bert.tasks.signature import Signature
+from keras_bert.tasks.tagging.features import windows
+from keras_bert.tasks.tagging.settings import FIRST, MEAN
+
+
+def tagger_signatures(task, *, max_length):
+    """`serving_default`, `ids` and `examples` of a `Tagger`, which must have a tokenizer.
+
+    * `serving_default`: `text`, string (B,).
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize.
+
+    The first two split texts into the tokenizer's words and give, for up to W words a text, `words`
+    and `tags`, string (B, W); `scores`, float32 (B, W), their probabilities; `starts` and `ends`,
+    int32 (B, W), characters of the text; and `lengths`, int32 (B,), how many words there are. What
+    is behind them is empty, and 0. A text of any length is split into windows, as in `predict`.
+
+    `ids` gives `tags` and `scores` (B, S) at those tokens at which the vocabulary has a word begin,
+    and the same elsewhere.
+    """
+    labels = tf.constant(task.labels)  # (C,)
+    vocabulary = task.tokenizer.vocabulary
+    room = max_length - 2
+
+    def from_text(text):
+        tokens = task.tokenizer.tokenize_with_offsets(text)
+        lengths = tf.cast(tokens.ids.row_lengths(), tf.int32)
+        found = windows(lengths, room)
+        first = tf.gather(tf.cast(tokens.ids.row_starts(), tf.int32), found.sequence) + found.starts
+        rows = tf.gather(tokens.ids.values, tf.ragged.range(first, first + found.sizes))
+        batch = frame([rows], vocabulary=vocabulary, max_length=max_length)
+        logits = task(batch, training=False)["logits"]  # (R, S, C)
+        place = tf.range(tf.shape(logits)[1])[None] - 1 + found.starts[:, None]  # behind [CLS]
+        in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
+        pieces = tf.boolean_mask(tf.cast(logits, tf.float32), in_core)  # (T, C)
+        numbers, scores = _of_words(task, pieces, tokens.word_starts)
+        firsts = tf.ragged.boolean_mask(tokens.starts, tokens.word_starts)
+        lasts = tf.ragged.boolean_mask(tokens.ends, _ends_of_words(tokens.word_starts))
+        return {
+            "words": _cut(text, firsts, lasts).to_tensor(""),
+            "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
+            "scores": scores.to_tensor(),
+            "starts": firsts.to_tensor(),
+            "ends": lasts.to_tensor(),
+            "lengths": tf.cast(firsts.row_lengths(), tf.int32),
+        }
+
+    marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
+    alone = tf.constant(vocabulary.stands_alone)
+
+    def from_ids(input_ids, input_mask, segment_ids):
+        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (B, S, C)
+        is_text = (input_mask > 0) & ~tf.gather(alone, tf.minimum(input_ids, len(vocabulary) - 1))
+        rows = tf.ragged.boolean_mask(input_ids, is_text)
+        # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
+        starts = rows.with_values(tf.gather(marks[0], rows.values))
+        before = tf.concat([[True], tf.gather(marks[1], rows.values)[:-1]], axis=0)
+        place = tf.ragged.range(rows.row_lengths()).values
+        starts = rows.with_values(starts.values | before[: tf.size(rows.values)] | (place == 0))
+        numbers, scores = _of_words(task, tf.boolean_mask(logits, is_text), starts)
+        at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
+        shape = tf.shape(input_ids, out_type=tf.int64)
+        tags = tf.tensor_scatter_nd_update(
+            tf.fill(shape, ""), at, tf.gather(labels, numbers.values)
+        )
+        return {"tags": tags, "scores": tf.scatter_nd(at, scores.values, shape)}
+
+    strings = tf.TensorSpec([None], tf.string, name="text")
+    return {
+        "serving_default": Signature(
+            from_text,
+            [strings],
+            # A single short text and a full batch of long ones: the two ends of what will come.
+            warmup=[{"text": ["a text"]}, {"text": ["a text of many words " * max_length] * 8}],
+        ),
+        "ids": ids_signature(from_ids, config=task.config),
+        "examples": examples_signature(from_text, keys=["text"]),
+    }
+
+
+def _of_words(task, logits, starts):
+    """The best label of each word and its probability; the same as `decode` has it.
+
+    Args:
+        task: the `Tagger`.
+        logits: float32 (T, C), of all pieces.
+        starts: ragged bool (B, None), whether a piece is the first of its word.
+
+    Returns: ragged int32 and float32 (B, None), a value a word.
+    """
+    is_first = starts.values
+    lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
+    firsts = tf.boolean_mask(logits, is_first)  # (W, C)
+    if task.crf_layer is not None:
+        emissions = tf.RaggedTensor.from_row_lengths(firsts, lengths)
+        # At least one place, so that there is a first word to begin with.
+        width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
+        shape = tf.stack([tf.size(lengths), width, len(task.labels)])
+        emissions = tf.ensure_shape(
+            emissions.to_tensor(shape=shape), [None, None, len(task.labels)]
+        )
+        is_word = tf.sequence_mask(lengths, width)
+        numbers, scores = task.crf_layer.decode(emissions, is_word)
+        numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
+    else:
+        chances = _distributions(task.combine_pieces, logits, is_first, firsts)
+        numbers = tf.argmax(chances, axis=-1, output_type=tf.int32)
+        scores = tf.gather(chances, numbers, batch_dims=1)
+    return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))
+
+
+def _distributions(combine_pieces, logits, is_first, firsts):
+    """See `word_distributions`: float32 (W, C)."""
+    if combine_pieces == FIRST:
+        return tf.nn.softmax(firsts)
+    word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)
+    if combine_pieces == MEAN:
+        return tf.math.segment_mean(tf.nn.softmax(logits), word)
+    return tf.nn.softmax(tf.math.segment_sum(tf.nn.log_softmax(logits), word))
+
+
+def _ends_of_words(starts):
+    """Whether a piece is the last of its word, of whether it is the first: ragged bool."""
+    last_of_row = tf.ragged.range(starts.row_lengths()) == starts.row_lengths()[:, None] - 1
+    next_starts = tf.concat([starts.values[1:], [True]], axis=0)[: tf.size(starts.values)]
+    return starts.with_values(next_starts | last_of_row.values)
+
+
+def _cut(texts, starts, ends):
+    """The characters `starts` to `ends`, ragged (B, None), of texts (B,): ragged string."""
+    # All characters once: `tf.strings.substr` would copy a text for each of its words.
+    points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
+    places = tf.ragged.range(base + starts.values, base + ends.values)
+    words = tf.strings.unicode_encode(tf.gather(points.values, places), "UTF-8")
+    return starts.with_values(words)

@@ -1,0 +1,87 @@
+"""What a tagger is made with, and how its files are read."""
+
+import dataclasses
+
+from keras_bert.errors import InputError
+from keras_bert.examples.settings import column_setting
+from keras_bert.settings import setting
+from keras_bert.tasks.settings import TaskSettings
+
+REPAIR, REFUSE, COUNT = "repair", "refuse", "count"
+FIRST, ALL, MEAN, PRODUCT = "first", "all", "mean", "product"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggerSettings(TaskSettings):
+    word_column: str | None = column_setting("word")
+    tag_column: str | None = column_setting("tag")
+    pretokenized: bool = setting(
+        False,
+        help="the words of plain lines and of given texts are parted by spaces; else the tokenizer "
+        "splits them at spaces, punctuation and CJK characters",
+        reads=True,
+    )
+    scheme: str | None = setting(
+        None,
+        help="train on tags of this scheme, whichever the file's is",
+        choices=("bio", "bioes"),
+        default_help="the file's; bio for IOB1",
+        reads=True,
+    )
+    broken_tags: str = setting(
+        REPAIR,
+        help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
+        "refuse the file",
+        choices=(REPAIR, REFUSE),
+        reads=True,
+    )
+    unseen_tags: str = setting(
+        REFUSE,
+        help="what to do with a tag that the model is not trained with: refuse the file, or count "
+        "its words as mistakes",
+        choices=(REFUSE, COUNT),
+        reads=True,
+    )
+    label_pieces: str = setting(
+        FIRST,
+        help="which pieces of a word are trained to have its tag",
+        choices=(FIRST, ALL),
+        stored=True,
+    )
+    combine_pieces: str = setting(
+        FIRST,
+        help="what a word's tag is told by: its first piece, or the mean or product of the "
+        "distributions of all its pieces",
+        choices=(FIRST, MEAN, PRODUCT),
+        stored=True,
+    )
+    document_context: bool = setting(
+        False,
+        help="fill each row with the sentences before and after it in the document; their tags do "
+        "not count there",
+        stored=True,
+    )
+    crf: bool = setting(
+        False,
+        help="a conditional random field over the words learns which tag follows which and keeps "
+        "to the scheme",
+        stored=True,
+    )
+    bilstm: int | None = setting(
+        None,
+        help="a bidirectional LSTM of two layers over the encoder, of so many units each way",
+        unit="UNITS",
+        default_help="none",
+        at_least=1,
+        stored=True,
+    )
+
+    def check(self):
+        super().check()
+        if self.crf:
+            for name in ("label_pieces", "combine_pieces"):
+                if getattr(self, name) != FIRST:
+                    raise InputError(
+                        f"`{name}` must be {FIRST} with `crf`: transitions are from the first "
+                        "piece of a word to that of the next."
+                    )

@@ -1,0 +1,240 @@
+"""From sentences to rows and back: words and pieces, windows, document context, combining."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.examples.tagged_words import TaggedWords
+from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
+from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, windows, with_context
+from keras_bert.tasks.tagging.reading import CheckedSentences
+from keras_bert.tasks.tagging.schemes import labels_of, transitions
+from keras_bert.tasks.tagging.tagger import Tagger
+from tests.small_model import make_tokenizer
+
+LABELS = labels_of(["X"], "bio")  # O, B-X, I-X
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return make_tokenizer(["the"])
+
+
+def sentences(*texts, documents=None):
+    """A letter is a word of one piece; a capital begins a chunk and ~ after it goes on."""
+    found = []
+    for number, text in enumerate(texts):
+        tags = tuple(
+            "B-X" if w[0].isupper() else "I-X" if w[0] == "i" else "O" for w in text.split()
+        )
+        document = documents[number] if documents else 0
+        found.append(TaggedWords(number, tuple(text.split()), tags, document=document))
+    return found
+
+
+def rows_of(examples, tokenizer, **options):
+    defaults = {"max_length": 12, "label_pieces": "first", "document_context": False}
+    given = {**defaults, "labelled": True, "labels": LABELS, **options}
+    return tagged_rows(examples, tokenizer=tokenizer, **given)
+
+
+def test_every_place_is_answered_once_and_where_it_has_most_context():
+    lengths = np.arange(60, dtype=np.int32)
+    for size in (1, 2, 3, 7, 8, 20):
+        found = [part.numpy() for part in windows(tf.constant(lengths), size)]
+        for length in lengths:
+            sequence, starts, sizes, firsts, lasts = (x[found[0] == length] for x in found)
+            cores = np.concatenate([np.arange(a, b) for a, b in zip(firsts, lasts, strict=True)])
+            assert cores.tolist() == list(range(length))
+            assert set(sizes) == {min(size, length)}
+            assert starts[0] == 0 and starts[-1] + sizes[-1] == length
+            for place in range(length):
+                context = np.minimum(place - starts, starts + sizes - 1 - place)
+                (answered,) = np.flatnonzero((firsts <= place) & (place < lasts))
+                # Where there is no more text, there is no more context to be had.
+                best = context.max()
+                assert context[answered] == best or (answered in (0, len(starts) - 1))
+                assert context[answered] >= min(best, place, length - 1 - place, size // 4 - 1)
+
+
+def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
+    examples = [
+        TaggedWords(1, ("the", "abc", "\u200b", "a-b"), None),
+        TaggedWords(2, None, None, text="Thé  a-bc!"),
+        TaggedWords(3, ("q", "r"), None, text=" q  r", starts=(1, 4)),
+        TaggedWords(4, None, None, text=""),
+    ]
+    first, second, third, fourth = split_sentences(examples, tokenizer)
+    pieces = tokenizer.vocabulary.pieces
+    assert [pieces[i] for i in first.ids] == [
+        *("the", "a", "##b", "##c", "[UNK]", "a", "-", "b"),
+    ]
+    assert first.sizes.tolist() == [1, 3, 1, 3] and first.text == "the abc \u200b a-b"
+    for sentence in (first, second, third):
+        found = [sentence.text[a:b] for a, b in zip(sentence.starts, sentence.ends, strict=True)]
+        assert found == sentence.words
+    assert second.words == ["Thé", "a", "-", "bc", "!"] and second.sizes.tolist() == [1, 1, 1, 2, 1]
+    assert third.words == ["q", "r"] and third.starts == [1, 4]
+    assert fourth.words == [] and fourth.ids.shape == (0,)
+
+
+@pytest.mark.parametrize("label_pieces", ["first", "all"])
+@pytest.mark.parametrize("document_context", [False, True])
+def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_context, tokenizer):
+    long = " ".join(["Abc", "i", "o", "the"] * 6)
+    examples = sentences("a B i c", long, "d", "E f", documents=[0, 0, 0, 1])
+    rows = rows_of(
+        examples, tokenizer, label_pieces=label_pieces, document_context=document_context
+    )
+    inputs, labels, weights = rows.batch(tf.range(len(rows)))
+    ids, tags, counts = (
+        np.asarray(x) for x in (inputs["input_ids"], labels["logits"], weights["logits"])
+    )
+    assert ids.shape == tags.shape == counts.shape and len(rows) > 6
+    answered = []
+    for row, (start, end) in enumerate(rows.cores):
+        core = np.zeros(ids.shape[1], np.bool_)
+        core[start:end] = True
+        assert not counts[row][~core].any()
+        answered.append((ids[row][core], tags[row][core], counts[row][core]))
+    found_ids, found_tags, found_counts = (
+        np.concatenate(part) for part in zip(*answered, strict=True)
+    )
+    expected = split_sentences(examples, tokenizer)
+    np.testing.assert_array_equal(found_ids, np.concatenate([s.ids for s in expected]))
+    sizes = np.concatenate([s.sizes for s in expected])
+    first = np.zeros(len(found_ids))
+    first[np.cumsum(sizes) - sizes] = 1
+    np.testing.assert_array_equal(found_counts, 1 if label_pieces == "all" else first)
+    numbers = np.repeat([LABELS.index(tag) for e in examples for tag in e.tags], sizes)
+    np.testing.assert_array_equal(found_tags, numbers)
+    assert rows.example_of_row.tolist() == sorted(rows.example_of_row)
+
+
+def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides():
+    starts, ends = np.array([0, 4, 6, 30]), np.array([4, 6, 30, 33])
+    first, last = with_context(starts, ends, [0, 0, 0, 1], room=10)
+    assert first.tolist() == [0, 0, 4, 30] and last.tolist() == [10, 10, 30, 33]
+    first, last = with_context(starts, ends, [0, 0, 0, 0], room=8)
+    assert first.tolist() == [0, 1, 4, 25] and last.tolist() == [8, 9, 32, 33]
+
+
+def test_a_row_of_a_split_sentence_begins_and_ends_as_transitions_allow(tokenizer):
+    (example,) = sentences("A " + "i " * 30 + "o o")
+    allowed = transitions(LABELS, "bio")
+    free = rows_of([example], tokenizer)
+    kept = rows_of([example], tokenizer, transitions=allowed)
+    assert len(free) > 3
+    assert sum(free.weights["logits"].values.numpy()) == len(example.words)
+    for tags, counts in zip(
+        kept.labels["logits"].numpy(), kept.weights["logits"].numpy(), strict=True
+    ):
+        words = tags[counts > 0]
+        assert not len(words) or allowed.start[words[0]]
+    assert sum(kept.weights["logits"].values.numpy()) == 33 - sum(
+        # All words of the rows that begin inside of the chunk, as far as it goes.
+        int((tags[counts > 0] == 2).sum())
+        for tags, counts in list(
+            zip(free.labels["logits"].numpy(), free.weights["logits"].numpy(), strict=True)
+        )[1:]
+    )
+
+
+def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
+    examples = sentences("abc B i", "", " ".join("d" * 25))
+    rows = rows_of(examples, tokenizer, labelled=False)
+    rng = np.random.default_rng(0)
+    said = rng.normal(size=(len(tokenizer), 3)).astype(np.float32)  # a logit by the piece's id
+    ids = rows.inputs(*rows.take(tf.range(len(rows))))["input_ids"].numpy()
+    logits = list(said[ids])
+    given = {"labels": LABELS, "scheme": "bio"}
+    for combine in ("first", "mean", "product"):
+        answers = tagger_answers(logits, rows, combine_pieces=combine, **given)
+        for answer, sentence in zip(answers, rows.sentences, strict=True):
+            expected = word_distributions(
+                said[sentence.ids], sentence.sizes, combine_pieces=combine
+            )
+            assert answer["tags"] == [LABELS[n] for n in expected.argmax(-1)]
+            np.testing.assert_allclose(answer["scores"], expected.max(-1, initial=0), rtol=1e-6)
+            assert answer["words"] == sentence.words
+    pieces = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
+    pieces /= pieces.sum(-1, keepdims=True)
+    one = {
+        c: word_distributions(np.log(pieces), np.array([3]), combine_pieces=c)[0]
+        for c in ("first", "mean", "product")
+    }
+    np.testing.assert_allclose(one["first"], pieces[0])
+    np.testing.assert_allclose(one["mean"], pieces.mean(0))
+    np.testing.assert_allclose(one["product"], pieces.prod(0) / pieces.prod(0).sum())
+
+
+def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
+    text = "Jöhn,  Thé Ab"
+    rows = rows_of([TaggedWords(1, None, None, text=text)], tokenizer, labelled=False)
+    logits = np.full((1, 12, 3), -5.0, np.float32)
+    for position, label in ((1, 1), (5, 0), (6, 1), (7, 2)):  # [CLS] j o h n , the a b
+        logits[0, position, label] = 5
+    (answer,) = tagger_answers(logits, rows, labels=LABELS, scheme="bio", combine_pieces="first")
+    assert answer["tags"] == ["B-X", "O", "B-X", "I-X"] and "expected" not in answer
+    assert [(e["text"], e["start"], e["end"]) for e in answer["entities"]] == [
+        ("Jöhn", 0, 4),
+        ("Thé Ab", 7, 13),
+    ]
+    assert answer["entities"][1]["score"] == min(answer["scores"][2:])
+
+
+def given(*pairs):
+    return [(words.split(), tags.split()) for words, tags in pairs]
+
+
+def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
+    data = given(("a b c", "B-X I-X O"), ("d e", "O I-X"), ("f", "I-X"))
+    source = Tagger.read(data)
+    assert [e.tags for e in source] == [("B-X", "I-X", "O"), ("O", "B-X"), ("B-X",)]
+    (note,) = Tagger.notes(list(Tagger.read(data)))
+    assert note.startswith("the given sentences: 2 tags that the scheme bio does not have there")
+    assert 'line 2 (I-X at "e")' in note
+    with pytest.raises(InputError, match='Sentence 2 .* I-X of "e" cannot stand there'):
+        iter(Tagger.read(data, broken_tags="refuse"))
+        list(Tagger.read(data, broken_tags="refuse"))
+    assert Tagger.notes(list(Tagger.read(data[:1]))) == []
+
+
+def test_tags_become_those_of_the_scheme_that_is_asked_for():
+    iob1 = given(("a b c", "I-X B-X O"))
+    assert list(Tagger.read(iob1))[0].tags == ("B-X", "B-X", "O")
+    assert Tagger.notes(list(Tagger.read(iob1))) == []
+    assert list(Tagger.read(iob1, scheme="bioes"))[0].tags == ("S-X", "S-X", "O")
+    made = Tagger.made_from(list(Tagger.read(iob1, scheme="bioes")))
+    assert made["labels"] == ["O", "B-X", "I-X", "E-X", "S-X"]
+    dev = Tagger.read(given(("d", "B-X")), made_with=made)
+    assert list(dev)[0].tags == ("S-X",)
+    with pytest.raises(InputError, match="name no chunks"):
+        list(Tagger.read(given(("a", "NOUN")), scheme="bio"))
+    with pytest.raises(InputError, match="The model's tags have the scheme bioes; `scheme`"):
+        Tagger.read(iob1, made_with=made, scheme="bio")
+    assert Tagger.made_from(list(Tagger.read(given(("a b", "VERB NOUN")))))["labels"] == [
+        "NOUN",
+        "VERB",
+    ]
+    with pytest.raises(InputError, match="has one tag only"):
+        Tagger.made_from(list(Tagger.read(given(("a b", "VERB VERB")))))
+
+
+def test_a_tag_that_was_never_seen_is_refused_or_counted():
+    made = {"labels": LABELS}
+    data = given(("a b", "O B-X"), ("c", "B-NEW"))
+    with pytest.raises(InputError, match='Sentence 2 .*: the tag "B-NEW" is none of those'):
+        list(Tagger.read(data, made_with=made))
+    kept = list(Tagger.read(data, made_with=made, unseen_tags="count"))
+    assert kept[1].tags == ("B-NEW",)
+    with pytest.raises(InputError, match='the tag "NOUN" is none of those'):
+        list(Tagger.read(given(("a", "NOUN")), made_with=made, unseen_tags="count"))
+    assert isinstance(Tagger.read(data), CheckedSentences)
+
+
+def test_a_tag_that_was_never_seen_does_not_count_in_the_loss(tokenizer):
+    example = TaggedWords(1, ("a", "b"), ("O", "B-NEW"))
+    rows = rows_of([example], tokenizer)
+    assert rows.weights["logits"].numpy()[0].tolist() == [0, 1, 0, 0]
