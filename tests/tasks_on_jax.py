@@ -21,7 +21,7 @@ LENGTHS = np.array([7, 4, 6])
 IS_TOKEN = np.arange(7) < LENGTHS[:, None]
 
 
-def make(kind):
+def make(kind, labels="abc", **options):
     keras.utils.set_random_seed(2)
     config = BertConfig(
         vocab_size=30,
@@ -31,8 +31,9 @@ def make(kind):
         intermediate_size=16,
         max_position_embeddings=8,
     )
-    labels = ["a", "b", "c"][: kind.LEAST_LABELS and 3]
-    return kind(BertEncoder(config), **({"labels": labels} if labels else {}))
+    if kind.LEAST_LABELS:
+        options["labels"] = list(labels)
+    return kind(BertEncoder(config), **options)
 
 
 def batch(task):
@@ -84,6 +85,21 @@ def test_a_step_trains_what_the_task_uses(name):
         same.discard("classifier/bias")  # and so is that over choices
     reads_pooler = "pooled_output" in task.READS
     assert same == (set() if reads_pooler else {"pooler/dense/kernel", "pooler/dense/bias"})
+
+
+def test_transitions_between_words_are_trained_over_an_lstm():
+    task = make(task_class("tagger"), labels=["O", "B-X", "I-X"], crf=True, bilstm=4)
+    inputs, labels = batch(task)
+    labels = {"logits": np.tile([1, 2, 0, 1, 1, 2, 0], (3, 1))}
+    weights = {"logits": IS_TOKEN * np.array([0, 1, 1, 0, 1, 0, 1], "float32")}
+    before = [np.array(w.value) for w in task.crf_layer.weights]
+    task.compile_defaults(keras.optimizers.Adam(0.01))
+    history = task.fit(inputs, labels, sample_weight=weights, epochs=3, verbose=0).history
+    assert history["loss"][-1] < history["loss"][0]
+    for weight, old in zip(task.crf_layer.weights, before, strict=True):
+        assert not np.array_equal(np.asarray(weight.value), old), weight.path
+    said, _ = task.crf_layer.decode(task(inputs)["logits"], weights["logits"] > 0)
+    assert said.shape == (3, 7)
 
 
 def test_no_tensorflow_was_there():

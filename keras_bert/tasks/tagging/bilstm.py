@@ -21,7 +21,9 @@ class BiLstm(keras.layers.Layer):
         self.units = units
         self.layers = [
             keras.layers.Bidirectional(
-                keras.layers.LSTM(units, return_sequences=True, dtype=self.dtype_policy),
+                keras.layers.LSTM(
+                    units, return_sequences=True, dtype=self.dtype_policy, name="lstm"
+                ),
                 name=f"layer_{number}",
                 dtype=self.dtype_policy,
             )

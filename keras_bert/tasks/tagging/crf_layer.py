@@ -7,6 +7,9 @@ from keras_bert.tasks.tagging import crf
 
 # The score of what a scheme forbids: exp of it is 0 in float32, and sums of it stay finite.
 _FORBIDDEN = -1e4
+# A variable holds a hundredth of a score. Adam moves every variable by about its rate, 5e-5 for an
+# encoder that is fine-tuned, and in its few thousand steps a score should get as far as some nats.
+_SCALE = 100.0
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -23,7 +26,7 @@ class LinearChainCrf(keras.layers.Layer):
     Args:
         transitions: `Transitions`, or the three lists of its fields: what the scheme allows.
 
-    Attributes: `between` (C, C), `start` (C,), `end` (C,), the variables.
+    Attributes: `between` (C, C), `start` (C,), `end` (C,), the variables: scores in hundreds.
     """
 
     def __init__(self, *, transitions, **kwargs):
@@ -58,7 +61,7 @@ class LinearChainCrf(keras.layers.Layer):
     def potentials(self):
         """`Potentials`: what was learned, and very low scores for what is forbidden."""
         between, start, end = (
-            ops.where(ops.convert_to_tensor(allowed, "bool"), learned, _FORBIDDEN)
+            ops.where(ops.convert_to_tensor(allowed, "bool"), _SCALE * learned, _FORBIDDEN)
             for allowed, learned in zip(
                 self.allowed, (self.between, self.start, self.end), strict=True
             )

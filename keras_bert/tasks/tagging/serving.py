@@ -97,8 +97,8 @@ def _of_words(task, logits, starts):
     """
     is_first = starts.values
     lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
-    firsts = tf.boolean_mask(logits, is_first)  # (W, C)
     if task.crf_layer is not None:
+        firsts = tf.boolean_mask(logits, is_first)  # (W, C)
         emissions = tf.RaggedTensor.from_row_lengths(firsts, lengths)
         # At least one place, so that there is a first word to begin with.
         width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
@@ -110,16 +110,16 @@ def _of_words(task, logits, starts):
         numbers, scores = task.crf_layer.decode(emissions, is_word)
         numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
     else:
-        chances = _distributions(task.combine_pieces, logits, is_first, firsts)
+        chances = distributions(task.combine_pieces, logits, is_first)
         numbers = tf.argmax(chances, axis=-1, output_type=tf.int32)
         scores = tf.gather(chances, numbers, batch_dims=1)
     return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))
 
 
-def _distributions(combine_pieces, logits, is_first, firsts):
-    """See `word_distributions`: float32 (W, C)."""
+def distributions(combine_pieces, logits, is_first):
+    """As `word_distributions`: float32 (T, C), bool (T,) at the first piece of a word -> (W, C)."""
     if combine_pieces == FIRST:
-        return tf.nn.softmax(firsts)
+        return tf.nn.softmax(tf.boolean_mask(logits, is_first))
     word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)
     if combine_pieces == MEAN:
         return tf.math.segment_mean(tf.nn.softmax(logits), word)

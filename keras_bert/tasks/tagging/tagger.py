@@ -97,6 +97,7 @@ class Tagger(Task):
         self.bilstm = bilstm
         if self.scheme is not None:
             self.FIGURE = "f1"
+            self.SHOWN = {**self.SHOWN, "f1": "F1"}
         self.bilstm_layer = None
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=encoder.layer_policy, name="bilstm")

@@ -27,7 +27,7 @@ def make(scheme, seed=2):
     crf.build((None, None, COUNT))
     rng = np.random.default_rng(seed)
     for variable in crf.variables:
-        variable.assign(rng.normal(0, 1, variable.shape))
+        variable.assign(rng.normal(0, 0.01, variable.shape))
     return crf
 
 
@@ -103,14 +103,16 @@ def test_gradients_by_finite_differences():
     for variable, gradient in zip(variables, gradients, strict=True):
         value = np.asarray(variable.value)
         direction = rng.normal(size=value.shape).astype("float32")
-        step = 1e-2
+        step = 1e-2 if variable is emissions else 1e-4
         ends = []
         for sign in (1, -1):
             variable.assign(value + sign * step * direction)
             ends.append(float(loss(labels, ops.convert_to_tensor(emissions), weights)))
         variable.assign(value)
         slope = (ends[0] - ends[1]) / (2 * step)
-        assert slope == pytest.approx(float((gradient * direction).sum()), rel=2e-2, abs=2e-4)
+        assert slope == pytest.approx(
+            float((gradient * direction).sum()), rel=2e-2, abs=2e-6 / step
+        )
         if variable is emissions:
             assert not gradient[~IS_WORD].any() and gradient[IS_WORD].any()
         else:

@@ -6,6 +6,7 @@ import pytest
 
 from keras_bert import Tagger
 from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.train.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["O", "B", "I"]
@@ -81,6 +82,29 @@ def test_needs_two_labels_that_differ(tokenizer):
     for labels in (["O"], ["O", "B", "O"]):
         with pytest.raises(ValueError, match="two or more different ones"):
             Tagger(make_encoder(tokenizer), labels=labels)
+
+
+def test_a_frozen_encoder_feeds_the_lstm_and_the_transitions(tokenizer):
+    encoder = MixedEncoder(make_encoder(tokenizer))
+    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], bilstm=3, crf=True)
+    features, head = freeze(task)
+    found = head({**features(BATCH), "input_mask": MASK})["logits"]
+    np.testing.assert_allclose(found, task(BATCH)["logits"], atol=1e-6)
+    trained = {weight.path.split("/")[0] for weight in head.trainable_weights}
+    assert trained == {"bilstm", "classifier", "crf", "scalar_mix"}
+    # What follows a row is nothing to the tokens in it.
+    padding = {**BATCH, "input_ids": np.where(MASK, IDS, 7)}
+    again = np.asarray(task(padding)["logits"])
+    np.testing.assert_allclose(again[MASK > 0], np.asarray(found)[MASK > 0], atol=1e-6)
+
+
+def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp_path):
+    task = Tagger(make_encoder(tokenizer), labels=["O", "B-X", "I-X"], crf=True)
+    task.compile_defaults("sgd")
+    task.save(tmp_path / "task.keras")
+    loaded = keras.saving.load_model(tmp_path / "task.keras")
+    assert loaded.get_config() == task.get_config()
+    assert loaded.loss["logits"].crf is loaded.crf_layer
 
 
 def test_transitions_are_between_first_pieces(tokenizer):

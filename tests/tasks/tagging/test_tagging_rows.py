@@ -22,14 +22,13 @@ def tokenizer():
 
 
 def sentences(*texts, documents=None):
-    """A letter is a word of one piece; a capital begins a chunk and ~ after it goes on."""
+    """A capital begins a chunk, an i goes on with it."""
     found = []
     for number, text in enumerate(texts):
-        tags = tuple(
-            "B-X" if w[0].isupper() else "I-X" if w[0] == "i" else "O" for w in text.split()
-        )
+        words = tuple(text.split())
+        tags = tuple("B-X" if w[0].isupper() else {"i": "I-X"}.get(w, "O") for w in words)
         document = documents[number] if documents else 0
-        found.append(TaggedWords(number, tuple(text.split()), tags, document=document))
+        found.append(TaggedWords(number, words, tags, document=document))
     return found
 
 
@@ -88,9 +87,8 @@ def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_
         examples, tokenizer, label_pieces=label_pieces, document_context=document_context
     )
     inputs, labels, weights = rows.batch(tf.range(len(rows)))
-    ids, tags, counts = (
-        np.asarray(x) for x in (inputs["input_ids"], labels["logits"], weights["logits"])
-    )
+    batch = (inputs["input_ids"], labels["logits"], weights["logits"])
+    ids, tags, counts = map(np.asarray, batch)
     assert ids.shape == tags.shape == counts.shape and len(rows) > 6
     answered = []
     for row, (start, end) in enumerate(rows.cores):
@@ -98,9 +96,7 @@ def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_
         core[start:end] = True
         assert not counts[row][~core].any()
         answered.append((ids[row][core], tags[row][core], counts[row][core]))
-    found_ids, found_tags, found_counts = (
-        np.concatenate(part) for part in zip(*answered, strict=True)
-    )
+    found_ids, found_tags, found_counts = map(np.concatenate, zip(*answered, strict=True))
     expected = split_sentences(examples, tokenizer)
     np.testing.assert_array_equal(found_ids, np.concatenate([s.ids for s in expected]))
     sizes = np.concatenate([s.sizes for s in expected])
@@ -127,18 +123,17 @@ def test_a_row_of_a_split_sentence_begins_and_ends_as_transitions_allow(tokenize
     kept = rows_of([example], tokenizer, transitions=allowed)
     assert len(free) > 3
     assert sum(free.weights["logits"].values.numpy()) == len(example.words)
-    for tags, counts in zip(
-        kept.labels["logits"].numpy(), kept.weights["logits"].numpy(), strict=True
-    ):
-        words = tags[counts > 0]
-        assert not len(words) or allowed.start[words[0]]
-    assert sum(kept.weights["logits"].values.numpy()) == 33 - sum(
-        # All words of the rows that begin inside of the chunk, as far as it goes.
-        int((tags[counts > 0] == 2).sum())
-        for tags, counts in list(
-            zip(free.labels["logits"].numpy(), free.weights["logits"].numpy(), strict=True)
-        )[1:]
-    )
+    first, *later = targets(kept)
+    assert first == targets(free)[0]
+    # What begins inside of the chunk counts from its end on.
+    assert later == [[tag for tag in words if tag != 2] for words in targets(free)[1:]]
+    assert all(not words or allowed.start[words[0]] for words in later) and later[-1]
+
+
+def targets(rows):
+    """The numbers of the tags that count, a list a row."""
+    pairs = zip(rows.labels["logits"].numpy(), rows.weights["logits"].numpy(), strict=True)
+    return [tags[counts > 0].tolist() for tags, counts in pairs]
 
 
 def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
@@ -152,21 +147,17 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
     for combine in ("first", "mean", "product"):
         answers = tagger_answers(logits, rows, combine_pieces=combine, **given)
         for answer, sentence in zip(answers, rows.sentences, strict=True):
-            expected = word_distributions(
-                said[sentence.ids], sentence.sizes, combine_pieces=combine
-            )
+            pieces = said[sentence.ids]
+            expected = word_distributions(pieces, sentence.sizes, combine_pieces=combine)
             assert answer["tags"] == [LABELS[n] for n in expected.argmax(-1)]
             np.testing.assert_allclose(answer["scores"], expected.max(-1, initial=0), rtol=1e-6)
             assert answer["words"] == sentence.words
     pieces = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
     pieces /= pieces.sum(-1, keepdims=True)
-    one = {
-        c: word_distributions(np.log(pieces), np.array([3]), combine_pieces=c)[0]
-        for c in ("first", "mean", "product")
-    }
-    np.testing.assert_allclose(one["first"], pieces[0])
-    np.testing.assert_allclose(one["mean"], pieces.mean(0))
-    np.testing.assert_allclose(one["product"], pieces.prod(0) / pieces.prod(0).sum())
+    product = pieces.prod(0) / pieces.prod(0).sum()
+    for combine, expected in (("first", pieces[0]), ("mean", pieces.mean(0)), ("product", product)):
+        found = word_distributions(np.log(pieces), np.array([3]), combine_pieces=combine)
+        np.testing.assert_allclose(found, [expected])
 
 
 def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
@@ -196,7 +187,6 @@ def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
     assert note.startswith("the given sentences: 2 tags that the scheme bio does not have there")
     assert 'line 2 (I-X at "e")' in note
     with pytest.raises(InputError, match='Sentence 2 .* I-X of "e" cannot stand there'):
-        iter(Tagger.read(data, broken_tags="refuse"))
         list(Tagger.read(data, broken_tags="refuse"))
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
 

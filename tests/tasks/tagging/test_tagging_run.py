@@ -1,0 +1,201 @@
+"""A tagger from the command line to the server: trained, measured, asked and exported."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.cli.main import main
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.tasks.tagging.decode import word_distributions
+from keras_bert.tasks.tagging.serving import distributions
+from keras_bert.tasks.tagging.tagger import Tagger
+from tests.small_model import make_encoder, make_tokenizer
+
+PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
+LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+TEXTS = [
+    "",
+    "Ánna wént to (Bönn)!",
+    "\u200b\ufeff  ",
+    "東京 and 漢字ab",
+    "ＡＢ\u3000ﬁ e\u0301\u0327x \U0001f469\u200d\U0001f467 \U0001f600ok",
+    "one " * 60,
+]
+
+
+def sentences(count, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        person, place, other = rng.choice(PEOPLE), rng.choice(PLACES), rng.choice(PLACES)
+        yield (
+            ["then", person, "saw", "new", place, "and", other, "."],
+            [
+                *("O", "B-PER", "O", "B-LOC", "I-LOC", "O", "B-LOC", "O"),
+            ],
+        )
+
+
+def write(path, count, seed):
+    lines = []
+    for words, tags in sentences(count, seed):
+        lines += [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)] + ["\t"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tagging")
+    words = ["then", "saw", "new", "and", *PEOPLE, *PLACES]
+    tokenizer = make_tokenizer(words)
+    save_folder(make_encoder(tokenizer), tokenizer, folder / "encoder")
+    return {
+        "encoder": folder / "encoder",
+        "train": write(folder / "train.conll", 48, 1),
+        "dev": write(folder / "dev.conll", 12, 2),
+        "folder": folder,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(files):
+    """A finished run with transitions between words."""
+    output = files["folder"] / "run"
+    status = main(
+        [
+            *("finetune", "--task", "tagger", "--model", str(files["encoder"]), "--crf"),
+            *("--train", str(files["train"]), "--dev", str(files["dev"]), "--output", str(output)),
+            *("--epochs", "4", "--batch-size", "8", "--learning-rate", "0.01"),
+            *("--max-length", "24", "--dropout", "0"),
+        ]
+    )
+    assert status == 0
+    return output
+
+
+def test_a_run_keeps_the_best_f1_and_learns(run):
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["labels"] == LABELS
+    assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["examples"] == 12
+    best = max(entry["eval"]["f1"] for entry in metrics["curve"] if "eval" in entry)
+    assert metrics["dev"]["f1"] == pytest.approx(best, abs=1e-6)
+    config = json.loads((run / "model" / "config.json").read_text())
+    assert config["architectures"] == ["BertForTokenClassification"]
+    assert config["keras_bert"]["crf"] is True and config["keras_bert"]["max_length"] == 24
+
+
+def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path, capsys):
+    assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
+    measures = json.loads(capsys.readouterr().out)
+    assert measures == json.loads((run / "metrics.json").read_text())["dev"]
+    wrong = tmp_path / "wrong.conll"
+    words = "then anna saw new york and rome .".split()
+    tags = "O B-PER O B-LOC I-LOC I-LOC B-LOC O".split()
+    right = ["O" if word == "and" else tag for word, tag in zip(words, tags, strict=True)]
+    pairs = [*zip(words, right, strict=True), ("", ""), *zip(words, tags, strict=True)]
+    wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
+    found = evaluate(model=run, data=wrong, errors=3)
+    assert found["recall"] == 5 / 6 and found["labels"]["LOC"]["examples"] == 4
+    (text,) = found["mistakes"]
+    assert text == (
+        f"{wrong}, line 10: {' '.join(words)}\n"
+        '  expected: PER "anna", LOC "new york and", LOC "rome"\n'
+        '  found: PER "anna", LOC "new york", LOC "rome"'
+    )
+
+
+def test_predict_gives_words_with_their_places(run, capsys):
+    assert main(["predict", "--model", str(run), "--text", "Then  ánna saw New York."]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["words"] == ["Then", "ánna", "saw", "New", "York", "."]
+    assert answer["tags"] == ["O", "B-PER", "O", "B-LOC", "I-LOC", "O"]
+    assert (answer["starts"], answer["ends"]) == ([0, 6, 11, 15, 19, 23], [4, 10, 14, 18, 23, 24])
+    assert [(e["label"], e["text"]) for e in answer["entities"]] == [
+        ("PER", "ánna"),
+        ("LOC", "New York"),
+    ]
+
+
+def test_a_file_of_another_task_is_refused_in_a_sentence(run, tmp_path, capsys):
+    other = tmp_path / "pos.conllu"
+    other.write_text("1\tanna" + "\tNOUN" * 8 + "\n")
+    assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert 'pos.conllu, line 1: the tag "NOUN" is none of those' in said
+    assert "--unseen-tags count" in said
+
+
+@pytest.fixture(scope="module", params=["crf", "bilstm"])
+def tagger(request, files):
+    """The tagger of the run; and one with an LSTM and random weights that asks all pieces."""
+    if request.param == "crf":
+        return load_task(request.getfixturevalue("run") / "model")
+    tokenizer = make_tokenizer()
+    task = Tagger(
+        make_encoder(tokenizer),
+        tokenizer,
+        labels=LABELS,
+        max_length=16,
+        bilstm=3,
+        label_pieces="all",
+        combine_pieces="product",
+        document_context=True,
+    )
+    rng = np.random.default_rng(1)
+    for variable in [w for head in task.HEADS for w in getattr(task, head).weights]:
+        variable.assign(rng.normal(0, 0.7, variable.shape))
+    task.save(files["folder"] / "bilstm")
+    loaded = load_task(files["folder"] / "bilstm")
+    assert loaded.get_config() == task.get_config() and loaded.FIGURE == "f1"
+    for ours, theirs in zip(task.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    return loaded
+
+
+@pytest.mark.parametrize("combine", ["first", "mean", "product"])
+def test_the_graph_combines_pieces_as_decoding_does(combine):
+    sizes = np.array([2, 1, 4, 1])
+    logits = np.random.default_rng(2).normal(0, 2, (8, 3)).astype("float32")
+    is_first = np.zeros(8, np.bool_)
+    is_first[np.cumsum(sizes) - sizes] = True
+    found = distributions(combine, logits, is_first)
+    expected = word_distributions(logits.astype("float64"), sizes, combine_pieces=combine)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_server_answers_as_predict_does(tagger):
+    signatures = tagger.signatures()
+    served = signatures["serving_default"]
+    answer = tf.function(served.function, input_signature=list(served.inputs), autograph=False)
+    found = {name: value.numpy() for name, value in answer(tf.constant(TEXTS)).items()}
+    expected = list(predict(model=tagger, text=TEXTS))
+    assert found["lengths"].tolist() == [len(answer["words"]) for answer in expected]
+    assert found["lengths"].tolist()[:3] == [0, 7, 0] and found["words"].shape[1] == 60
+    for row, answer in enumerate(expected):
+        count = len(answer["words"])
+        for name in ("words", "tags"):
+            assert [text.decode() for text in found[name][row, :count]] == answer[name]
+            assert not any(found[name][row, count:])
+        for name in ("starts", "ends"):
+            assert found[name][row, :count].tolist() == answer[name]
+        np.testing.assert_allclose(found["scores"][row, :count], answer["scores"], atol=3e-6)
+    alone = {name: value.numpy() for name, value in answer(tf.constant([""])).items()}
+    assert alone["lengths"] == [0] and alone["words"].shape == (1, 0)
+    one = expected[1]
+    ids = tagger.tokenizer.tokenize([TEXTS[1], "a"])
+    vocabulary = tagger.tokenizer.vocabulary
+    row = [vocabulary.cls_id, *ids[0].numpy(), vocabulary.sep_id]
+    by_ids = signatures["ids"].function(
+        input_ids=tf.constant([row]),
+        input_mask=tf.ones([1, len(row)], tf.int32),
+        segment_ids=tf.zeros([1, len(row)], tf.int32),
+    )
+    tags = [tag.decode() for tag in by_ids["tags"].numpy()[0]]
+    assert [tag for tag in tags if tag] == one["tags"]
+    np.testing.assert_allclose(
+        by_ids["scores"].numpy()[0][[bool(tag) for tag in tags]], one["scores"], atol=3e-6
+    )
