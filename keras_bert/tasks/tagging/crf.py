@@ -47,7 +47,6 @@ def log_partition(emissions, mask, potentials):
 def viterbi(emissions, mask, potentials):
     """The likeliest labels: (B, W, C), bool (B, W) -> int32 (B, W); 0 where no word is."""
     count = potentials.start.shape[0]
-    steps = _steps(emissions, mask)
     stay = ops.arange(count, dtype="int32")
 
     def forward(best, step):
@@ -59,7 +58,7 @@ def viterbi(emissions, mask, potentials):
         return best, ops.cast(back, "float32")
 
     best = potentials.start + emissions[:, 0]
-    best, back = ops.scan(forward, best, steps[1:])  # back (W - 1, B, C)
+    best, back = ops.scan(forward, best, _later_steps(emissions, mask))  # back (W, B, C)
     last = ops.argmax(best + potentials.end, axis=-1, keepdims=True)  # (B, 1)
 
     def backward(label, pointers):
@@ -67,9 +66,8 @@ def viterbi(emissions, mask, potentials):
         return before, before
 
     last = ops.cast(last, "float32")
-    _, labels = ops.scan(backward, last, back, reverse=True)  # (W - 1, B, 1)
-    labels = ops.transpose(ops.concatenate([labels, last[None]], axis=0)[..., 0])  # (B, W)
-    return ops.where(mask, ops.cast(labels, "int32"), 0)
+    _, labels = ops.scan(backward, last, back, reverse=True)  # (W, B, 1)
+    return ops.where(mask, ops.cast(ops.transpose(labels[..., 0]), "int32"), 0)
 
 
 def marginals(emissions, mask, potentials):
@@ -86,8 +84,7 @@ def marginals(emissions, mask, potentials):
         return before, before
 
     last = ops.zeros_like(emissions[:, 0]) + potentials.end
-    _, later = ops.scan(backward, last, _steps(emissions, mask)[1:], reverse=True)
-    later = ops.concatenate([later, last[None]], axis=0)
+    _, later = ops.scan(backward, last, _later_steps(emissions, mask), reverse=True)
     return ops.transpose(ops.softmax(forward + later, axis=-1), (1, 0, 2))
 
 
@@ -101,16 +98,18 @@ def _forward(emissions, mask, potentials):
         return reached, reached
 
     first = potentials.start + emissions[:, 0]
-    _, reached = ops.scan(forward, first, _steps(emissions, mask)[1:])
-    return ops.concatenate([first[None], reached], axis=0)
+    _, reached = ops.scan(forward, first, _later_steps(emissions, mask))
+    return ops.concatenate([first[None], reached[:-1]], axis=0)
 
 
-def _steps(emissions, mask):
-    """What a scan goes over: (W, B, C + 1), the mask as the last column.
+def _later_steps(emissions, mask):
+    """What a scan goes over: (W, B, C + 1), the places after the first, the mask as last column.
 
-    One tensor: Keras 3.15 cannot scan several of a length that is not known on TensorFlow.
+    The last step is a place without a word: TensorFlow cannot stack the results of no step. They
+    are one tensor because Keras 3.15 cannot scan several whose length it does not know.
     """
     steps = ops.concatenate([emissions, ops.cast(mask, "float32")[..., None]], axis=-1)
+    steps = ops.concatenate([steps[:, 1:], ops.zeros_like(steps[:, :1])], axis=1)
     return ops.transpose(steps, (1, 0, 2))
 
 

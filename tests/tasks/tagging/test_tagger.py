@@ -88,7 +88,8 @@ def test_a_frozen_encoder_feeds_the_lstm_and_the_transitions(tokenizer):
     encoder = MixedEncoder(make_encoder(tokenizer))
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], bilstm=3, crf=True)
     features, head = freeze(task)
-    found = head({**features(BATCH), "input_mask": MASK})["logits"]
+    read = {**features(BATCH), "input_mask": keras.ops.convert_to_tensor(MASK)}
+    found = head(read)["logits"]
     np.testing.assert_allclose(found, task(BATCH)["logits"], atol=1e-6)
     trained = {weight.path.split("/")[0] for weight in head.trainable_weights}
     assert trained == {"bilstm", "classifier", "crf", "scalar_mix"}

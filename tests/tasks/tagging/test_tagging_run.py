@@ -170,8 +170,8 @@ def test_the_graph_combines_pieces_as_decoding_does(combine):
 def test_a_server_answers_as_predict_does(tagger):
     signatures = tagger.signatures()
     served = signatures["serving_default"]
-    answer = tf.function(served.function, input_signature=list(served.inputs), autograph=False)
-    found = {name: value.numpy() for name, value in answer(tf.constant(TEXTS)).items()}
+    serve = tf.function(served.function, input_signature=list(served.inputs), autograph=False)
+    found = {name: value.numpy() for name, value in serve(tf.constant(TEXTS)).items()}
     expected = list(predict(model=tagger, text=TEXTS))
     assert found["lengths"].tolist() == [len(answer["words"]) for answer in expected]
     assert found["lengths"].tolist()[:3] == [0, 7, 0] and found["words"].shape[1] == 60
@@ -183,12 +183,14 @@ def test_a_server_answers_as_predict_does(tagger):
         for name in ("starts", "ends"):
             assert found[name][row, :count].tolist() == answer[name]
         np.testing.assert_allclose(found["scores"][row, :count], answer["scores"], atol=3e-6)
-    alone = {name: value.numpy() for name, value in answer(tf.constant([""])).items()}
-    assert alone["lengths"] == [0] and alone["words"].shape == (1, 0)
-    one = expected[1]
-    ids = tagger.tokenizer.tokenize([TEXTS[1], "a"])
+    for text, count in (("", 0), ("word", 1)):
+        alone = serve(tf.constant([text]))
+        assert alone["lengths"].numpy() == [count] and alone["words"].shape == (1, count)
+    text = "Ánna (bonn)"
+    (one,) = predict(model=tagger, text=[text])
     vocabulary = tagger.tokenizer.vocabulary
-    row = [vocabulary.cls_id, *ids[0].numpy(), vocabulary.sep_id]
+    ids = tagger.tokenizer.tokenize([text])[0].numpy()
+    row = [vocabulary.cls_id, *ids, vocabulary.sep_id]
     by_ids = signatures["ids"].function(
         input_ids=tf.constant([row]),
         input_mask=tf.ones([1, len(row)], tf.int32),
