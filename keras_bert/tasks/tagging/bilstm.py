@@ -41,7 +41,8 @@ class BiLstm(keras.layers.Layer):
         mask = ops.cast(input_mask, "bool")
         for layer in self.layers:
             hidden = layer(hidden, mask=mask)
-        return hidden
+        # A copy leaves behind the mask that Keras ties to a tensor, which losses would apply again.
+        return ops.copy(hidden)
 
     def compute_output_shape(self, hidden_shape, input_mask_shape=None):
         return (*hidden_shape[:2], 2 * self.units)
