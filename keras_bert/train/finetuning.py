@@ -1,6 +1,7 @@
 """Labelled examples and a starting point, opened once, to fine-tune on as often as is wanted."""
 
 import math
+from functools import partial
 
 import keras
 import tensorflow as tf
@@ -15,7 +16,7 @@ from keras_bert.tasks import settings_class, task_class
 from keras_bert.train.best_model import best_entry, restore_best
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
 from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
-from keras_bert.train.frozen import freeze
+from keras_bert.train.frozen import computed_once, freeze
 from keras_bert.train.labelled_rows import LabelledRows
 from keras_bert.train.loop import train
 from keras_bert.train.optimizer import make_optimizer
@@ -45,6 +46,7 @@ class Finetuning:
 
     def __init__(self, settings, report):
         self.kind = task_class(settings.task)
+        self._frozen_rows = {}
         names = ("model", "architecture", "vocab", "cased")
         self._start = StartingPoint(
             **{name: getattr(settings, name) for name in names}, dtype=settings.dtype
@@ -81,7 +83,10 @@ class Finetuning:
                 report(f"The run in {run.path} is finished already; these are its results.")
                 return run.read_metrics()
             task = self._new_task(settings, report)
-            features, model = freeze(task) if settings.frozen else (None, task)
+            model, computed = task, None
+            if settings.frozen:
+                features, model = freeze(task)
+                computed = partial(self._computed, features, model, settings, run.checkpoints)
             plan = plan_epochs(
                 settings.epochs,
                 examples=len(self.train_rows),
@@ -97,8 +102,7 @@ class Finetuning:
                 self.dev_rows,
                 plan=plan,
                 settings=settings,
-                features=features,
-                folder=run.checkpoints,
+                computed=computed,
             )
             return _trained(run, feed, report)
 
@@ -108,6 +112,22 @@ class Finetuning:
         if seed == settings.seed:
             return task
         return self._task(*self._draw(settings), settings, report)
+
+    def _computed(self, features, head, settings, folder):
+        """The `FrozenRows` of both files; for several runs once, where the encoder is the same.
+
+        In batches of another size the same sums come out a little differently.
+        """
+        drawn = settings.seed if settings.model is None else None
+        if (drawn, settings.batch_size) not in self._frozen_rows:
+            self._frozen_rows[drawn, settings.batch_size] = computed_once(
+                (self.train_rows, self.dev_rows),
+                features,
+                head,
+                batch_size=settings.batch_size,
+                folder=folder,
+            )
+        return self._frozen_rows[drawn, settings.batch_size]
 
     def _draw(self, settings):
         """-> (the encoder, its tokenizer); what is new in them is drawn with the seed."""

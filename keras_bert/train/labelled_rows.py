@@ -4,7 +4,6 @@ import math
 from functools import cached_property
 
 from keras_bert.train.evaluation import Evaluation
-from keras_bert.train.frozen import computed_once
 from keras_bert.train.loop import Feed
 
 
@@ -17,22 +16,20 @@ class LabelledRows(Feed):
         train_rows, dev_rows: `TokenizedExamples`.
         plan: the `Plan` of the run.
         settings: the `FinetuneSettings`.
-        features: None, or the features that `freeze` gives: a head alone is fed what they make of
-            rows.
-        folder: where those lie while the run is at work.
+        computed: None, or a function that gives the `FrozenRows` of both, which a head alone is
+            fed with; called where there is something to train.
     """
 
-    def __init__(self, model, task, train_rows, dev_rows, *, plan, settings, features, folder):
+    def __init__(self, model, task, train_rows, dev_rows, *, plan, settings, computed=None):
         self.model = model
         self.task = task
         self.train_rows = train_rows
         self.dev_rows = dev_rows
         self.plan = plan
         self.settings = settings
-        self.features = features
-        self.folder = folder
+        self.computed = computed
         self._kept = -math.inf, None, None  # figure, step, outputs
-        if features is None:  # a head alone reads no tokens
+        if computed is None:  # a head alone reads no tokens
             self.tokens_a_step = float(train_rows.lengths.sum() / plan.evaluate_every)
 
     def training(self, first_step):
@@ -70,13 +67,4 @@ class LabelledRows(Feed):
 
     @cached_property
     def _fed(self):
-        rows = (self.train_rows, self.dev_rows)
-        if self.features is None:
-            return rows
-        return computed_once(
-            rows,
-            self.features,
-            self.model,
-            batch_size=self.settings.batch_size,
-            folder=self.folder,
-        )
+        return (self.train_rows, self.dev_rows) if self.computed is None else self.computed()

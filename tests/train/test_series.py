@@ -12,6 +12,7 @@ from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
+from keras_bert.train import finetuning
 from keras_bert.train.finetune import finetune
 from keras_bert.train.finetuning import Finetuning
 from keras_bert.train.series import mean_and_deviation
@@ -48,8 +49,17 @@ def given(tmp_path_factory):
 @pytest.fixture(scope="module")
 def seeds(given, tmp_path_factory):
     output = tmp_path_factory.mktemp("seeds") / "run"
-    told = []
-    metrics = finetune(**given, seeds=2, output=output, report=told.append)
+    told, computed = [], []
+    compute = finetuning.computed_once
+
+    def note_and_compute(*args, **options):
+        computed.append(options)
+        return compute(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finetuning, "computed_once", note_and_compute)
+        metrics = finetune(**given, seeds=2, output=output, report=told.append)
+    assert len(computed) == 1  # a frozen encoder's outputs, for both
     return output, metrics, told
 
 
