@@ -132,7 +132,7 @@ class _Measures(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        if self.plan.evaluates(step) and all(math.isfinite(value) for value in logs.values()):
+        if self.plan.evaluates(step) and math.isfinite(logs["loss"]):
             logs.update({f"val_{name}": v for name, v in self.feed.measures(step).items()})
 
 
