@@ -9,6 +9,7 @@ stopped. The flags are those of --task classifier; --task KIND --help shows anot
 
 from keras_bert.cli import flags
 from keras_bert.cli.finetune import draw
+from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
 from keras_bert.wording import counted
@@ -19,31 +20,32 @@ SUMMARY = "fine-tune with every choice of rate, batch size and epochs"
 def add_arguments(parser, argv):
     from keras_bert.train.settings import sweep_settings
 
-    flags.add(parser, sweep_settings(kind_given(argv, flag="--task")), command="sweep")
+    kind = kind_of_glue(argv) or kind_given(argv, flag="--task")
+    flags.add(parser, sweep_settings(kind), command="sweep")
+    add_glue_data(parser)
 
 
 def run(arguments):
+    settle_glue(arguments)
     settings = flags.read(arguments)
     from rich.console import Console
 
     from keras_bert.train.sweep import sweep
 
     metrics = sweep(**settings, report=report)
-    Console(highlight=False).print(_table(metrics, settings.get("task", "classifier")))
+    Console(highlight=False).print(_table(metrics))
     output = arguments.output
     draw(output)
     print(f"Kept the model of {metrics['kept']['run']}; all: tensorboard --logdir {output}/logs")
     print(f"Next: keras-bert predict --model {output} --data FILE")
 
 
-def _table(metrics, task):
+def _table(metrics):
     from rich.table import Table
-
-    from keras_bert.tasks import task_class
 
     runs, best = metrics["runs"], metrics["kept"]["run"]
     table = Table(title=counted(len(runs), "run"), title_justify="left")
-    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {task_class(task).FIGURE}"):
+    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {metrics['kept_by']}"):
         table.add_column(column, justify="right")
     table.add_column("")
     for name, of_run in runs.items():

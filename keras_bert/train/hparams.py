@@ -10,21 +10,21 @@ from tensorboard.plugins.hparams import api
 from keras_bert.train.series import kept_figure
 
 
-def write_hparams(folder, runs, settings, *, names, figure):
+def write_hparams(folder, runs, settings, *, names):
     """Writes the runs of a sweep under `folder`, in place of what lay there.
 
     The experiment (which settings are tried, and what they are compared by) stands in the folder
     itself, and each run in a folder of its name: its settings, `dev/FIGURE` after every evaluation,
-    and `kept/FIGURE`, that of the model it keeps.
+    and `kept/FIGURE`, that of the model it keeps. FIGURE is what a model is kept by.
 
     Args:
         folder: OUTPUT/logs of the sweep.
         runs: the metrics of each finished run by its name.
         settings: the settings of each run, finished or not, by its name.
         names: the settings that are tried.
-        figure: the FIGURE of the task.
     """
     folder = Path(folder)
+    (figure,) = {metrics["kept_by"] for metrics in runs.values()}
     if folder.exists():
         shutil.rmtree(folder)
     tried = {
@@ -44,9 +44,7 @@ def write_hparams(folder, runs, settings, *, names, figure):
             for entry in metrics["curve"]:
                 if "eval" in entry:
                     tf.summary.scalar(f"dev/{figure}", entry["eval"][figure], step=entry["step"])
-            tf.summary.scalar(
-                f"kept/{figure}", kept_figure(metrics, figure), step=metrics["kept"]["step"]
-            )
+            tf.summary.scalar(f"kept/{figure}", kept_figure(metrics), step=metrics["kept"]["step"])
 
 
 @contextlib.contextmanager

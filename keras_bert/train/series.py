@@ -16,7 +16,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
 
     The runs lie in OUTPUT/runs/NAME and are what `keras_bert.finetune` makes of their settings by
     itself, but that only the best one's model stays, in OUTPUT/model. Best is the first with the
-    highest figure (the task's FIGURE) on the dev data, of the model that each run keeps.
+    highest figure (that of `kept_by`) on the dev data, of the model that each run keeps.
 
     Args:
         finetuning: the opened `Finetuning`.
@@ -42,12 +42,12 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
         if folder.finished:
             report(f"The runs in {folder.path} are finished already; these are their results.")
             return folder.read_metrics()
-        found, figure = {}, finetuning.kind.FIGURE
+        found = {}
         for name, of_run in runs.items():
             report(f"Run {len(found) + 1} of {len(runs)}: {name}.")
             of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
             found[name] = finished_run(of_run.output) or finetuning.run(of_run, report)
-            best = max(found, key=lambda name: kept_figure(found[name], figure))
+            best = max(found, key=lambda name: kept_figure(found[name]))
             _delete_models(folder, found, best)
             if on_run is not None:
                 on_run(folder.logs, found)
@@ -56,7 +56,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
         described = {
             name: {
                 **{key: getattr(runs[name], key) for key in varied},
-                **_described(metrics, figure),
+                **_described(metrics),
             }
             for name, metrics in found.items()
         }
@@ -74,10 +74,10 @@ def finished_run(output):
         return None
 
 
-def kept_figure(metrics, figure):
-    """What a run's metrics say of `figure` on the dev data after the step that was kept."""
+def kept_figure(metrics):
+    """The figure by which a run kept its model, on the dev data after the step that it kept."""
     (entry,) = (e for e in metrics["curve"] if e["step"] == metrics["kept"]["step"])
-    return entry["eval"][figure]
+    return entry["eval"][metrics["kept_by"]]
 
 
 def mean_and_deviation(dictionaries):
@@ -115,7 +115,7 @@ def _publish(folder, best):
             os.rename(model, folder.model)
 
 
-def _described(metrics, figure):
+def _described(metrics):
     """What the metrics of a series say of one run."""
     shown = {name: metrics[name] for name in ("kept", "dev", "steps", "seconds")}
-    return {"figure": kept_figure(metrics, figure), **shown}
+    return {"figure": kept_figure(metrics), **shown}

@@ -44,7 +44,7 @@ def sweep(*, report=None, **settings):
     finetuning = Finetuning(next(iter(runs.values())), report)
 
     def log(folder, found):
-        write_hparams(folder, found, runs, names=TRIED, figure=finetuning.kind.FIGURE)
+        write_hparams(folder, found, runs, names=TRIED)
 
     return run_series(
         finetuning, settings, runs, varied=TRIED, command="sweep", report=report, on_run=log

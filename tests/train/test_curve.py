@@ -5,6 +5,8 @@ import math
 import pytest
 
 from keras_bert.train.curve import exact_losses
+from keras_bert.train.loop import Feed, _Measures
+from keras_bert.train.plan import Plan
 from keras_bert.train.tensorboard import by_tag
 
 
@@ -55,3 +57,17 @@ def test_where_nothing_is_exact_keras_is_believed():
 )
 def test_figures_are_grouped_by_the_models_outputs_and_nothing_else(name, tag):
     assert by_tag({name: 1.0}, outputs=["masked_lm", "next_sentence"]) == {tag: 1.0}
+
+
+def test_a_figure_over_nothing_does_not_keep_a_run_from_its_evaluation():
+    """A mean over nothing is NaN, which is no news; a loss that is NaN ends the run elsewhere."""
+
+    class Measured(Feed):
+        def measures(self, step):
+            return {"f1": step / 8}
+
+    callback = _Measures(Measured(), Plan(steps=4, entry=1, evaluate_every=2, checkpoint_every=2))
+    for epoch, loss, expected in ((0, 1.0, {}), (1, 1.0, {"val_f1": 0.25}), (3, math.nan, {})):
+        logs = {"loss": loss, "recall": math.nan}
+        callback.on_epoch_end(epoch, logs)
+        assert {name: v for name, v in logs.items() if name.startswith("val_")} == expected
