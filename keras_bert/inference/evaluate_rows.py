@@ -140,8 +140,8 @@ def _with_perplexity(figures, counts):
     for name, value in sorted(figures.items()):
         result[name] = value
         output = name.removesuffix("_loss")
-        if output in counts:
-            predictions, characters = counts[output]
+        predictions, characters = counts.get(output, (0, 0))
+        if characters:
             bits = value / math.log(2) * predictions / characters
             result[f"{output}_perplexity"] = round(float(np.exp(value)), 6)
             result[f"{output}_bits_per_character"] = round(bits, 6)
