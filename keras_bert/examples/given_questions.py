@@ -1,5 +1,6 @@
 """Questions that come from Python instead of from a file."""
 
+from keras_bert.errors import InputError
 from keras_bert.examples.questions import Questions
 
 
@@ -15,6 +16,8 @@ class GivenQuestions(Questions):
 
     def __init__(self, questions, **options):
         super().__init__(**options)
+        if self._given_fields:
+            raise InputError("`fields` is for files; the given questions have SQuAD's names.")
         self._found = [
             self._question(_as_row(item), f"question {place}")
             for place, item in enumerate(questions, start=1)

@@ -3,9 +3,12 @@
 import re
 
 from keras_bert.errors import InputError
+from keras_bert.examples.fields import parse_fields
 from keras_bert.examples.question import GoldAnswer, Question
 
 WRONG_OFFSETS = ("move", "drop")
+# What a question consists of, by the names of SQuAD; `fields` may say others.
+PARTS = ("id", "question", "context", "answers")
 
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 _IS_TEXT = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
@@ -17,7 +20,8 @@ class Questions:
     Arguments: with `need_answers`, each must say its answers. An answer whose text does not stand
     at its `answer_start` is moved to the nearest place where it does, or with `wrong_offsets`
     "drop" to none, as is one that stands nowhere: nothing is learned from that one, but whatever is
-    predicted is compared with it.
+    predicted is compared with it. `fields` names what has not SQuAD's names:
+    "context=passage,question=query".
 
     Attributes: `name`; `kind`; `description`, a line for the user.
     """
@@ -25,9 +29,11 @@ class Questions:
     name = kind = None
     description = ""
 
-    def __init__(self, *, need_answers=True, wrong_offsets="move"):
+    def __init__(self, *, need_answers=True, wrong_offsets="move", fields=None):
         self._need_answers = need_answers
         self._moves = wrong_offsets == "move"
+        self._given_fields = parse_fields(fields, known=PARTS)
+        self._key = {part: self._given_fields.get(part, part) for part in PARTS}
 
     def error(self, place, message):
         """The InputError that names a place here; a number is a line."""
@@ -45,14 +51,15 @@ class Questions:
         return Question(place, question, context, answers, id=id, source=self)
 
     def _id(self, row, place):
-        id = row.get("id")
+        id = row.get(self._key["id"])
         if isinstance(id, int) and not isinstance(id, bool):
             id = str(id)
         if not isinstance(id, str | None) or not _IS_TEXT(id or ""):
-            raise self.error(place, '"id" should be a string or a number.')
+            raise self.error(place, f'"{self._key["id"]}" should be a string or a number.')
         return id
 
-    def _text(self, row, key, place):
+    def _text(self, row, part, place):
+        key = self._key[part]
         text = row.get(key)
         if not isinstance(text, str):
             raise self.error(place, f'no text under "{key}"; every question needs a string there.')
@@ -63,20 +70,23 @@ class Questions:
         return text
 
     def _answers(self, row, context, place):
-        given = row.get("answers")
+        key = self._key["answers"]
+        given = row.get(key)
         impossible = row.get("is_impossible")
         if given is None and not impossible:
             if self._need_answers:
                 raise self.error(
                     place,
-                    'no "answers"; a file to learn from or to measure on has a list of them for '
+                    f'no "{key}"; a file to learn from or to measure on has a list of them for '
                     "every question, which is empty where the context has no answer.",
                 )
             return None
         if isinstance(given, dict):  # a list a column, as other programs export it
             given = _rows_of_columns(given)
         if not isinstance(given, list | tuple | None):
-            raise self.error(place, '"answers" should be a list of {"text": …, "answer_start": …}.')
+            raise self.error(
+                place, f'"{key}" should be a list of {{"text": …, "answer_start": …}}.'
+            )
         answers = tuple(self._answer(answer, context, place) for answer in given or ())
         if impossible is not None and bool(impossible) == bool(answers) and self._need_answers:
             raise self.error(

@@ -1,4 +1,4 @@
-"""Questions about texts from SQuAD's JSON (1.1 and 2.0) and from JSON Lines.
+"""Questions about texts from SQuAD's JSON (1.1 and 2.0), JSON Lines and prepared tfds splits.
 
 The layout is that of Rajpurkar et al. 2016 and, with questions that have no answer, 2018.
 """
@@ -11,13 +11,19 @@ from keras_bert.examples.given_questions import GivenQuestions
 from keras_bert.examples.question import Question
 from keras_bert.examples.questions import Questions
 from keras_bert.examples.text_file import TextFile
+from keras_bert.examples.tfds import PREFIX
+from keras_bert.examples.tfds_questions import TfdsQuestions
 from keras_bert.files import NotJson, parse_json
 
 
 def open_questions(data, **options):
-    """`QuestionFile` of a path (or `-`), `GivenQuestions` of a sequence; `options` are theirs."""
-    is_path = isinstance(data, str) or hasattr(data, "__fspath__")
-    return (QuestionFile if is_path else GivenQuestions)(data, **options)
+    """`QuestionFile` of a path (or `-`), `TfdsQuestions` of `tfds:…`, `GivenQuestions` of others.
+
+    `options` are those of `Questions`.
+    """
+    if not isinstance(data, str) and not hasattr(data, "__fspath__"):
+        return GivenQuestions(data, **options)
+    return (TfdsQuestions if str(data).startswith(PREFIX) else QuestionFile)(data, **options)
 
 
 class QuestionFile(Questions, TextFile):
@@ -50,6 +56,10 @@ class QuestionFile(Questions, TextFile):
             self.description = f"{self.name}: JSON Lines, a question and its context a line"
             self._found = self._of_lines(chain([first], lines))
             return
+        if self._given_fields:
+            raise InputError(
+                f"{self.name} is SQuAD's JSON, which has its names; `fields` is for other files."
+            )
         whole = self._whole([first, *lines])
         self.kind = "squad"
         version = whole.get("version")

@@ -9,6 +9,7 @@ from keras_bert.errors import InputError
 from keras_bert.examples.question_oddities import question_oddities
 from keras_bert.examples.questions import nearest
 from keras_bert.examples.squad import QuestionFile, open_questions
+from tests.examples.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
 DOG = {"text": "dog", "answer_start": 16}
@@ -207,3 +208,38 @@ def test_xquad_is_read_whole_and_its_offsets_are_right(shared_data):
         answer = example.located
         assert example.context.startswith(answer.text, answer.start)
     assert question_oddities(examples) == []
+
+
+def test_other_names_are_said_by_fields(write):
+    row = {"key": "q1", "query": "Who ran?", "passage": CONTEXT, "gold": [DOG]}
+    fields = "id=key,question=query,context=passage,answers=gold"
+    assert as_tuples(read(write(row), fields=fields)) == EXPECTED
+    with pytest.raises(InputError, match='line 1: no text under "query"'):
+        read(write({"passage": "a"}), fields="question=query,context=passage")
+    with pytest.raises(InputError, match="is SQuAD's JSON, which has its names"):
+        read(write(squad(qa())), fields=fields)
+    with pytest.raises(InputError, match="the given questions have SQuAD's names"):
+        open_questions([("a", "b")], fields=fields)
+
+
+def test_a_prepared_tfds_split(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    answers = {"text": TEXT, "answer_start": NUMBER}
+    features = {
+        "id": TEXT,
+        "question": TEXT,
+        "context": TEXT,
+        "answers": several({"featuresDict": {"features": answers}}),
+    }
+    row = {"id": "q1", "question": "Who ran?", "context": CONTEXT}
+    rows = [
+        {**row, "answers/text": ["dog", "dog"], "answers/answer_start": [16, 25]},
+        {**row, "id": "q2", "answers/text": [], "answers/answer_start": []},
+    ]
+    prepare(tmp_path, "squad", features, rows)
+    source = open_questions("tfds:squad:train")
+    assert "a prepared tfds split" in source.description
+    examples = list(source)
+    assert [answer.start for answer in examples[0].answers] == [16, 25]
+    assert (examples[1].id, examples[1].answers) == ("q2", ())
+    assert "tfds:squad:train, row 2, id q2: bad" in str(examples[1].error("bad"))

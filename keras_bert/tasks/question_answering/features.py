@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples, tokenized
 from keras_bert.tasks.question_answering.windows import (
     SPECIAL_TOKENS,
     places_in,
@@ -119,13 +119,7 @@ def question_rows(examples, *, tokenizer, max_length, stride, max_question_lengt
             f"{SPECIAL_TOKENS + 2} or more."
         )
     limit = question_limit(max_length, max_question_length)
-    questions = tf.concat(
-        [
-            tokenizer.tokenize(chunk)[:, :limit]
-            for chunk in _chunks([example.question for example in examples])
-        ],
-        axis=0,
-    )
+    questions = tokenized([example.question for example in examples], tokenizer, limit)
     numbers = {}
     context_of = np.array(
         [numbers.setdefault(example.context, len(numbers)) for example in examples], np.int64

@@ -127,9 +127,9 @@ class QuestionAnswerer(Task):
     # Files, answers and figures.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, wrong_offsets="move"):
-        """`Question`s of SQuAD's JSON or JSON Lines, or of a sequence (see `open_questions`)."""
-        return open_questions(data, need_answers=labelled, wrong_offsets=wrong_offsets)
+    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+        """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `open_questions`)."""
+        return open_questions(data, need_answers=labelled, **columns)
 
     @classmethod
     def made_from(cls, examples):

@@ -4,6 +4,7 @@ import dataclasses
 import typing
 
 from keras_bert.examples.questions import WRONG_OFFSETS
+from keras_bert.examples.settings import fields_setting
 from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
@@ -62,6 +63,7 @@ class QuestionSettings(TaskSettings):
         "always given",
         stored=True,
     )
+    fields: str | None = fields_setting("question=query,context=passage,answers=answers,id=id")
     wrong_offsets: str = setting(
         "move",
         help="an answer that does not stand at its offset: move it to the nearest place that reads "
