@@ -81,7 +81,10 @@ def head_table(task, architecture, config):
 
 
 def own_tensors(task, architecture):
-    """The variables of a task's other heads, by names of ours; not what the encoder has, too."""
+    """The variables of a task's other heads, by names of ours; not what the encoder has, too.
+
+    A head `crf_layer`, beside a setting `crf`, is kept under `crf`.
+    """
     tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
     for head in task.HEADS:
         if head not in architecture.heads:
@@ -90,7 +93,7 @@ def own_tensors(task, architecture):
                 if id(variable) in shared:
                     continue
                 _, _, inside = variable.path.rpartition(f"{layer.name}/")
-                name = f"{layer.name}/{inside}".replace("/", ".")
+                name = f"{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
                 tensors[f"{hugging_face.KEPT}{name}"] = variable
     return tensors
 

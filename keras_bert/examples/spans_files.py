@@ -4,7 +4,8 @@ from keras_bert.errors import InputError
 from keras_bert.examples.spans import SpannedWords, joined
 from keras_bert.examples.spans_json import spanned_words
 from keras_bert.examples.spans_tags import spans_of_tags
-from keras_bert.examples.tagged_files import TAG_KEYS, TaggedFile
+from keras_bert.examples.tagged_files import TaggedFile
+from keras_bert.examples.tagged_objects import TAG_KEYS
 
 
 def open_spanned_words(data, *, need_spans=True, **options):

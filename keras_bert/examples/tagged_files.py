@@ -17,22 +17,24 @@ from keras_bert.examples.conllu import (
 )
 from keras_bert.examples.given_sentences import GivenSentences
 from keras_bert.examples.tables import SAMPLE_LINES
-from keras_bert.examples.tagged_words import TaggedWords, is_text, sentence_of_text
+from keras_bert.examples.tagged_objects import TaggedObjects
+from keras_bert.examples.tagged_tfds import TaggedTfds
+from keras_bert.examples.tagged_words import TaggedWords, sentence_of_text
 from keras_bert.examples.text_file import TextFile
+from keras_bert.examples.tfds import PREFIX
 from keras_bert.files import NotJson, parse_json
-from keras_bert.wording import counted, listed
-
-WORD_KEYS = ("words", "tokens")
-TAG_KEYS = ("tags", "ner_tags", "pos_tags", "labels")
 
 
 def open_tagged_words(data, **options):
-    """`TaggedFile` of a path (or `-`), `GivenSentences` of a sequence.
+    """`TaggedFile` of a path (or `-`), `TaggedTfds` of `tfds:…`, `GivenSentences` of a sequence.
 
     `options` are those of `TaggedFile`; columns can be said of a file only.
 
     Raises InputError: see there.
     """
+    if isinstance(data, str) and data.startswith(PREFIX):
+        names = ("word_column", "tag_column", "need_tags", "pretokenized")
+        return TaggedTfds(data, **{name: options[name] for name in names if name in options})
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         return TaggedFile(data, **options)
     for name in ("word_column", "tag_column"):
@@ -164,56 +166,18 @@ class TaggedFile(TextFile):
 
     def _json_lines(self, first, *, word, tag):
         number, line = first
-        keys = self._object(number, line)
-        word = word or next((key for key in WORD_KEYS if key in keys), WORD_KEYS[0])
-        tag = tag or next((key for key in TAG_KEYS if key in keys), TAG_KEYS[0])
-        for what, key in (("word", word), ("tag", tag)):
-            if self._need_tags and key not in keys:
-                raise self.error(
-                    number,
-                    f'no "{key}" among the keys ({listed(keys)}); say which key holds the {what}s '
-                    f"with `{what}_column`.",
-                )
-        if word not in keys and "text" not in keys:
-            raise self.error(
-                number, f'no "{word}" and no "text" among the keys ({listed(keys)}); give either.'
-            )
-        self.labelled = tag in keys
-        words = f'words in "{word}"' if word in keys else 'text in "text"'
-        tags = f'tags in "{tag}"' if self.labelled else "no tags"
-        self.description = f"{self.name}: JSON Lines, {words}, {tags}"
-        return self._of_objects(word, tag)
-
-    def _of_objects(self, word, tag):
-        documents = {}
-        for number, line in self._rest:
-            if not line.strip():
-                continue
-            row = self._object(number, line)
-            # A sentence that names no document is one of its own.
-            name = row.get("document")
-            key = (number,) if name is None else str(name)
-            document = documents.setdefault(key, len(documents))
-            if word in row or self._need_tags:
-                yield self._words_of(row, number, document, word=word, tag=tag)
-            else:
-                text = self._text(number, row.get("text"))
-                pretokenized = self._pretokenized
-                yield sentence_of_text(text, number, document, self, pretokenized=pretokenized)
-
-    def _words_of(self, row, number, document, *, word, tag):
-        words, tags = self._strings(number, row.get(word), key=word), None
-        if tag in row or self._need_tags:
-            tags = self._strings(number, row.get(tag), key=tag)
-            if len(tags) != len(words):
-                raise self.error(
-                    number,
-                    f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word "
-                    "needs one tag.",
-                )
-        if self._need_tags and not words:
-            raise self.error(number, "a sentence without a word.")
-        return TaggedWords(number, words, tags, document=document, source=self)
+        objects = TaggedObjects(
+            ((n, self._object(n, text)) for n, text in self._rest if text.strip()),
+            (number, self._object(number, line)),
+            self,
+            word=word,
+            tag=tag,
+            need_tags=self._need_tags,
+            pretokenized=self._pretokenized,
+        )
+        self.labelled = objects.labelled
+        self.description = f"{self.name}: JSON Lines, {objects.description}"
+        return objects
 
     def _object(self, number, line):
         try:
@@ -225,27 +189,6 @@ class TaggedFile(TextFile):
         if not isinstance(row, dict):
             raise self.error(number, "not a JSON object; write it as {…} on one line.")
         return row
-
-    def _text(self, number, text):
-        if not isinstance(text, str):
-            raise self.error(number, 'no text under "text"; every object needs a string there.')
-        if not is_text(text):
-            raise self.error(
-                number, 'a NUL or half a surrogate pair under "text"; this is not text.'
-            )
-        return text
-
-    def _strings(self, number, values, *, key):
-        """A JSON list of words or tags; numbers are taken as they are written."""
-        if isinstance(values, list) and all(type(value) in (str, int) for value in values):
-            values = tuple(map(str, values))
-            if all(value and is_text(value) for value in values):
-                return values
-        raise self.error(
-            number,
-            f'"{key}" should be a list of strings, none of them empty, without a NUL or half a '
-            "surrogate pair.",
-        )
 
 
 def _is_json_object(line):

@@ -4,6 +4,7 @@ import pytest
 
 from keras_bert.errors import InputError
 from keras_bert.examples.tagged_files import open_tagged_words
+from tests.examples.test_tfds import LABEL, TEXT, prepare, several
 
 CONLL_2003 = """\
 -DOCSTART- -X- -X- O
@@ -247,3 +248,21 @@ def test_real_files(shared_data):
         assert (len(examples), sum(len(e.words) for e in examples)) == (sentences, words)
     examples = list(open_tagged_words(shared_data / "ud_english_ewt" / "dev.conllu"))
     assert (len(examples), examples[-1].document) == (2001, 317)
+
+
+def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
+    features = {"tokens": several(TEXT), "ner": several(LABEL), "pos": several(LABEL)}
+    rows = [
+        {"tokens": ["EU", "rejects"], "ner": [1, 0], "pos": [0, 1]},
+        {"tokens": ["Peter"], "ner": [2], "pos": [0]},
+    ]
+    labels = {"ner": ["O", "B-ORG", "B-PER"], "pos": ["NNP", "VBZ"]}
+    prepare(tmp_path, "conll2003", features, rows, labels=labels)
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    source = open_tagged_words("tfds:conll2003:train")
+    assert pairs(source) == [(("EU", "rejects"), ("B-ORG", "O")), (("Peter",), ("B-PER",))]
+    assert source.description.endswith('words in "tokens", tags in "ner"')
+    other = open_tagged_words("tfds:conll2003:train", tag_column="pos")
+    assert pairs(other)[1] == (("Peter",), ("NNP",))
+    with pytest.raises(InputError, match='row 1: no "chunks" among the keys'):
+        open_tagged_words("tfds:conll2003:train", tag_column="chunks")

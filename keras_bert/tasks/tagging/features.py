@@ -6,10 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+from keras_bert.input_pipeline.words import words_given, words_of_texts
 from keras_bert.tasks.tagging.settings import ALL
 
-# Texts or words that are tokenized at once: the graph's cost a call is spread over them.
-_TOKENIZED_TOGETHER = 1000
 _SPECIAL = 2  # [CLS] and [SEP] of a row
 
 
@@ -155,11 +154,17 @@ def tagged_rows(
 
 def split_sentences(examples, tokenizer):
     """The `Sentence` of each example: given words, or a text at the tokenizer's words."""
-    of_texts = iter(_of_texts([e.text for e in examples if e.words is None], tokenizer))
-    words = {word for example in examples for word in example.words or ()}
-    pieces = _pieces(sorted(words), tokenizer)
+    given = [example for example in examples if example.words is not None]
+    texts = [example.text for example in examples if example.words is None]
+    of_words = of_texts = iter(())
+    if given:
+        tokenized = words_given([example.words for example in given], tokenizer)
+        of_words = zip(given, *_parts(tokenized), strict=True)
+    if texts:
+        tokenized, starts, ends = words_of_texts(texts, tokenizer)
+        of_texts = zip(texts, *_parts(tokenized), _rows(starts), _rows(ends), strict=True)
     return [
-        next(of_texts) if example.words is None else _of_words(example, pieces)
+        _of_text(*next(of_texts)) if example.words is None else _of_words(*next(of_words))
         for example in examples
     ]
 
@@ -191,58 +196,32 @@ def with_context(starts, ends, documents, *, room):
     return (starts - left).astype(np.int32), (ends + right).astype(np.int32)
 
 
-def _pieces(words, tokenizer):
-    """word -> its ids, int32; a word that gives no piece is [UNK]."""
-    unknown = np.array([tokenizer.vocabulary.unk_id], np.int32)
-    pieces = {}
-    for start in range(0, len(words), _TOKENIZED_TOGETHER):
-        chunk = words[start : start + _TOKENIZED_TOGETHER]
-        ids = tokenizer.tokenize(chunk)
-        splits = np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
-        pieces |= {
-            word: part if len(part) else unknown for word, part in zip(chunk, splits, strict=True)
-        }
-    return pieces
+def _parts(tokenized):
+    """`TokenizedWords` -> the ids of each text, and how many each of its words has: two lists."""
+    ids, firsts = _rows(tokenized.ids), _rows(tokenized.firsts)
+    sizes = [np.diff([*first, len(row)]) for first, row in zip(firsts, ids, strict=True)]
+    return ids, sizes
 
 
-def _of_words(example, pieces):
-    parts = [pieces[word] for word in example.words]
+def _rows(ragged):
+    """A ragged tensor (N, None) as a list of arrays."""
+    values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
+    return np.split(values, splits[1:-1])
+
+
+def _of_words(example, ids, sizes):
     text, starts = example.text, example.starts
     if starts is None:
         text = " ".join(example.words)
         starts = np.cumsum([0, *(len(word) + 1 for word in example.words)])[:-1].tolist()
-    return Sentence(
-        text=text,
-        words=list(example.words),
-        starts=list(starts),
-        ends=[start + len(word) for start, word in zip(starts, example.words, strict=True)],
-        sizes=np.array([len(part) for part in parts], np.int64),
-        ids=np.concatenate([np.zeros(0, np.int32), *parts]),
-    )
+    ends = [start + len(word) for start, word in zip(starts, example.words, strict=True)]
+    return Sentence(text, list(example.words), list(starts), ends, sizes.astype(np.int64), ids)
 
 
-def _of_texts(texts, tokenizer):
-    """Yields the `Sentence` of each text."""
-    for start in range(0, len(texts), _TOKENIZED_TOGETHER):
-        chunk = texts[start : start + _TOKENIZED_TOGETHER]
-        tokens = tokenizer.tokenize_with_offsets(chunk)
-        splits = tokens.ids.row_splits.numpy()
-        parts = [
-            np.split(values.values.numpy(), splits[1:-1])
-            for values in (tokens.ids, tokens.starts, tokens.ends, tokens.word_starts)
-        ]
-        for text, ids, starts, ends, begins in zip(chunk, *parts, strict=True):
-            firsts = np.flatnonzero(begins)
-            lasts = np.r_[firsts[1:], len(ids)][: len(firsts)] - 1
-            starts, ends = starts[firsts].tolist(), ends[lasts].tolist()
-            yield Sentence(
-                text=text,
-                words=[text[start:end] for start, end in zip(starts, ends, strict=True)],
-                starts=starts,
-                ends=ends,
-                sizes=lasts + 1 - firsts,
-                ids=ids,
-            )
+def _of_text(text, ids, sizes, starts, ends):
+    starts, ends = starts.tolist(), ends.tolist()
+    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    return Sentence(text, words, starts, ends, sizes.astype(np.int64), ids)
 
 
 def _targets(examples, sentences, labels, label_pieces):

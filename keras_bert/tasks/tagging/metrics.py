@@ -1,17 +1,20 @@
 """How well words were tagged: chunks by conlleval's rules and strictly, tags by the word."""
 
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 
+from keras_bert.tasks.classification.metrics import calibration
 from keras_bert.tasks.tagging.schemes import spans_of, strict_spans
 
 
-def chunk_metrics(expected, found, *, scheme):
+def chunk_metrics(expected, found, scores, *, scheme):
     """The official figures of tags that name chunks, as JSON can hold them.
 
     Args:
         expected, found: a list of the tags of a sentence each.
+        scores: the same of the probabilities of those found.
         scheme: that of the tags, "bio" or "bioes", for the strict figures.
 
     Returns:
@@ -19,40 +22,43 @@ def chunk_metrics(expected, found, *, scheme):
         Buchholz 2000), the micro average over kinds; `strict_f1`, `strict_precision` and
         `strict_recall` of those that are written as the scheme asks for; `accuracy`, the share of
         words with the right tag; `examples` (sentences), `words`, `chunks`; and under `labels`, for
-        each kind of chunk, its `precision`, `recall`, `f1` and `examples`. A ratio without cases
-        is 0.
+        each kind of chunk, its `precision`, `recall`, `f1` and `examples`; and the `calibration`
+        of words (see there). A ratio without cases is 0.
     """
     pairs = list(zip(expected, found, strict=True))
     lenient = [(spans_of(truth), spans_of(said)) for truth, said in pairs]
     strict = [(strict_spans(truth, scheme), strict_spans(said, scheme)) for truth, said in pairs]
     of_all, of_kinds = _counts(lenient)
     f1, strict_f1 = _ratios(of_all), _ratios(_counts(strict)[0])
-    right = [tag == other for truth, said in pairs for tag, other in zip(truth, said, strict=True)]
+    right = _right(expected, found)
     return {
         "f1": f1["f1"],
         "precision": f1["precision"],
         "recall": f1["recall"],
         **{f"strict_{name}": strict_f1[name] for name in ("f1", "precision", "recall")},
-        "accuracy": float(np.mean(right)) if right else 0.0,
+        "accuracy": float(np.mean(right)) if len(right) else 0.0,
         "examples": len(pairs),
         "words": len(right),
         "chunks": of_all[1],
         "labels": {kind or "_": _ratios(of_kinds[kind]) for kind in sorted(of_kinds)},
+        "calibration": _calibration(expected, found, scores),
     }
 
 
-def word_metrics(expected, found, *, labels):
+def word_metrics(expected, found, scores, *, labels):
     """The official figures of tags that name no chunks, as JSON can hold them.
 
     Args:
         expected, found: a list of the tags of a sentence each.
-        labels: the model's, in the order of the confusion matrix.
+        scores: the same of the probabilities of those found.
+        labels: the model's.
 
     Returns:
         `accuracy`, the share of words with the right tag; `macro_f1`, the mean over the tags that
         occur on either side; `examples` (sentences), `words`; `labels` (for each tag `precision`,
-        `recall`, `f1`, `examples`) and `confusion`, whose row is the expected and whose column the
-        found one. A tag that the model does not have is in `labels` but not in the matrix.
+        `recall`, `f1`, `examples`), those that the model does not have at their end; `confusion`,
+        whose row is the expected and whose column the found one, in the order of `labels`; and
+        `calibration` (see there).
     """
     pairs = Counter(
         pair
@@ -75,8 +81,20 @@ def word_metrics(expected, found, *, labels):
         "examples": len(expected),
         "words": words,
         "labels": ratios,
-        "confusion": [[pairs[truth, said] for said in labels] for truth in labels],
+        "confusion": [[pairs[truth, said] for said in counts] for truth in counts],
+        "calibration": _calibration(expected, found, scores),
     }
+
+
+def _right(expected, found):
+    """Whether each word's tag is the expected one, bool (W,) over all sentences."""
+    flat = zip(chain.from_iterable(expected), chain.from_iterable(found), strict=True)
+    return np.array([truth == said for truth, said in flat], np.bool_)
+
+
+def _calibration(expected, found, scores):
+    confidence = np.array(list(chain.from_iterable(scores)), np.float64)
+    return calibration(confidence, _right(expected, found))
 
 
 def _counts(spans):

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
+from keras_bert.input_pipeline.words import words_of_texts
 from keras_bert.tasks.serving_inputs import examples_signature, ids_signature
 from keras_bert.tasks.signature import Signature
 from keras_bert.tasks.tagging.features import windows
@@ -29,26 +30,27 @@ def tagger_signatures(task, *, max_length):
     room = max_length - 2
 
     def from_text(text):
-        tokens = task.tokenizer.tokenize_with_offsets(text)
-        lengths = tf.cast(tokens.ids.row_lengths(), tf.int32)
-        found = windows(lengths, room)
-        first = tf.gather(tf.cast(tokens.ids.row_starts(), tf.int32), found.sequence) + found.starts
-        rows = tf.gather(tokens.ids.values, tf.ragged.range(first, first + found.sizes))
+        words, starts, ends = words_of_texts(text, task.tokenizer)
+        row_starts = tf.cast(words.ids.row_starts(), tf.int32)
+        found = windows(tf.cast(words.ids.row_lengths(), tf.int32), room)
+        first = tf.gather(row_starts, found.sequence) + found.starts
+        rows = tf.gather(words.ids.values, tf.ragged.range(first, first + found.sizes))
         batch = frame([rows], vocabulary=vocabulary, max_length=max_length)
         logits = task(batch, training=False)["logits"]  # (R, S, C)
         place = tf.range(tf.shape(logits)[1])[None] - 1 + found.starts[:, None]  # behind [CLS]
         in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
         pieces = tf.boolean_mask(tf.cast(logits, tf.float32), in_core)  # (T, C)
-        numbers, scores = _of_words(task, pieces, tokens.word_starts)
-        firsts = tf.ragged.boolean_mask(tokens.starts, tokens.word_starts)
-        lasts = tf.ragged.boolean_mask(tokens.ends, _ends_of_words(tokens.word_starts))
+        lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
+        places = (words.firsts + row_starts[:, None]).values[:, None]  # (W, 1)
+        is_first = tf.scatter_nd(places, tf.fill(tf.shape(places)[:1], True), tf.shape(pieces)[:1])
+        numbers, scores = _of_words(task, pieces, is_first, lengths)
         return {
-            "words": _cut(text, firsts, lasts).to_tensor(""),
+            "words": _cut(text, starts, ends).to_tensor(""),
             "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
             "scores": scores.to_tensor(),
-            "starts": firsts.to_tensor(),
-            "ends": lasts.to_tensor(),
-            "lengths": tf.cast(firsts.row_lengths(), tf.int32),
+            "starts": starts.to_tensor(),
+            "ends": ends.to_tensor(),
+            "lengths": lengths,
         }
 
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
@@ -64,7 +66,9 @@ def tagger_signatures(task, *, max_length):
         before = tf.concat([[True], tf.gather(marks[1], rows.values)[:-1]], axis=0)
         place = tf.ragged.range(rows.row_lengths()).values
         starts = rows.with_values(starts.values | before[: tf.size(rows.values)] | (place == 0))
-        numbers, scores = _of_words(task, tf.boolean_mask(logits, is_text), starts)
+        lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
+        pieces = tf.boolean_mask(logits, is_text)
+        numbers, scores = _of_words(task, pieces, starts.values, lengths)
         at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
         shape = tf.shape(input_ids, out_type=tf.int64)
         tags = tf.tensor_scatter_nd_update(
@@ -85,18 +89,17 @@ def tagger_signatures(task, *, max_length):
     }
 
 
-def _of_words(task, logits, starts):
+def _of_words(task, logits, is_first, lengths):
     """The best label of each word and its probability; the same as `decode` has it.
 
     Args:
         task: the `Tagger`.
         logits: float32 (T, C), of all pieces.
-        starts: ragged bool (B, None), whether a piece is the first of its word.
+        is_first: bool (T,), whether a piece is the first of its word.
+        lengths: int32 (B,), the words of each text.
 
     Returns: ragged int32 and float32 (B, None), a value a word.
     """
-    is_first = starts.values
-    lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
     if task.crf_layer is not None:
         firsts = tf.boolean_mask(logits, is_first)  # (W, C)
         emissions = tf.RaggedTensor.from_row_lengths(firsts, lengths)
@@ -124,13 +127,6 @@ def distributions(combine_pieces, logits, is_first):
     if combine_pieces == MEAN:
         return tf.math.segment_mean(tf.nn.softmax(logits), word)
     return tf.nn.softmax(tf.math.segment_sum(tf.nn.log_softmax(logits), word))
-
-
-def _ends_of_words(starts):
-    """Whether a piece is the last of its word, of whether it is the first: ragged bool."""
-    last_of_row = tf.ragged.range(starts.row_lengths()) == starts.row_lengths()[:, None] - 1
-    next_starts = tf.concat([starts.values[1:], [True]], axis=0)[: tf.size(starts.values)]
-    return starts.with_values(next_starts | last_of_row.values)
 
 
 def _cut(texts, starts, ends):

@@ -101,8 +101,7 @@ class Tagger(Task):
         self.bilstm_layer = None
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=encoder.layer_policy, name="bilstm")
-            # No class of `transformers` has it, so that the whole head is kept under our names.
-            self.ARCHITECTURE = "BertModel"
+            self.ARCHITECTURE = self.architecture(bilstm=bilstm)
             self.READS = ("sequence_output", "input_mask")
             self.HEADS = ("bilstm_layer", *self.HEADS)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
@@ -119,6 +118,10 @@ class Tagger(Task):
             hidden = self.bilstm_layer(hidden, inputs["input_mask"])
         logits = self.classifier(self.dropout(hidden))  # (B, S, C)
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
+
+    @classmethod
+    def architecture(cls, *, bilstm=None, **settings):
+        return cls.ARCHITECTURE if bilstm is None else "BertModel"
 
     def default_losses(self):
         """Nats a word that counts: cross-entropy, or of whole sequences with `crf`."""
@@ -243,10 +246,10 @@ class Tagger(Task):
         from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
 
         expected = [example.tags for example in examples]
-        found = [answer["tags"] for answer in answers]
+        found, scores = ([answer[name] for answer in answers] for name in ("tags", "scores"))
         if self.scheme is None:
-            return word_metrics(expected, found, labels=self.labels)
-        return chunk_metrics(expected, found, scheme=self.scheme)
+            return word_metrics(expected, found, scores, labels=self.labels)
+        return chunk_metrics(expected, found, scores, scheme=self.scheme)
 
     def mistakes(self, answers, examples):
         """See `tagging_mistakes`."""

@@ -40,6 +40,10 @@ def corpora(scheme):
     ]
 
 
+def scores(found):
+    return [[0.75] * len(tags) for tags in found]
+
+
 def figures(report):
     names = {"precision": "precision", "recall": "recall", "f1-score": "f1", "support": "examples"}
     return {ours: pytest.approx(report[theirs], abs=1e-12) for theirs, ours in names.items()}
@@ -48,7 +52,7 @@ def figures(report):
 @pytest.mark.parametrize(("scheme", "reference"), [("bio", IOB2), ("bioes", IOBES)])
 def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
     for expected, found in corpora(scheme):
-        measures = chunk_metrics(expected, found, scheme=scheme)
+        measures = chunk_metrics(expected, found, scores(found), scheme=scheme)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for prefix, options in (("", {}), ("strict_", {"mode": "strict", "scheme": reference})):
@@ -70,10 +74,12 @@ def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
 def test_a_case_by_hand():
     expected = [["B-A", "I-A", "O", "B-B"], ["O"]]
     found = [["B-A", "I-A", "O", "I-B"], ["B"]]
-    measures = chunk_metrics(expected, found, scheme="bio")
+    measures = chunk_metrics(expected, found, scores(found), scheme="bio")
     assert measures["precision"] == 2 / 3 and measures["recall"] == 1
     assert (measures["strict_precision"], measures["strict_recall"]) == (1 / 2, 1 / 2)
     assert measures["labels"]["_"]["examples"] == 0 and measures["chunks"] == 2
+    filled = [part for part in measures["calibration"] if part["examples"]]
+    assert filled == [{"confidence": 0.75, "accuracy": 3 / 5, "examples": 5}]
 
 
 def test_tags_without_a_scheme_are_counted_as_scikit_learn_counts_them():
@@ -82,7 +88,7 @@ def test_tags_without_a_scheme_are_counted_as_scikit_learn_counts_them():
     expected = [[rng.choice([*labels, "NEW"]) for _ in range(rng.randint(1, 9))] for _ in range(50)]
     found = [[tag if rng.random() < 0.6 else "NOUN" for tag in tags] for tags in expected]
     found = [["VERB" if tag == "NEW" else tag for tag in tags] for tags in found]
-    measures = word_metrics(expected, found, labels=[*labels, "NEVER"])
+    measures = word_metrics(expected, found, scores(found), labels=[*labels, "NEVER"])
     flat, said = sum(expected, []), sum(found, [])
     assert measures["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(flat, said))
     macro = sklearn.metrics.f1_score(flat, said, average="macro", zero_division=0)
@@ -91,5 +97,5 @@ def test_tags_without_a_scheme_are_counted_as_scikit_learn_counts_them():
     for label in [*labels, "NEW"]:
         assert measures["labels"][label] == figures(report[label])
     assert measures["labels"]["NEVER"]["examples"] == 0
-    matrix = sklearn.metrics.confusion_matrix(flat, said, labels=[*labels, "NEVER"])
+    matrix = sklearn.metrics.confusion_matrix(flat, said, labels=[*labels, "NEVER", "NEW"])
     assert measures["confusion"] == matrix.tolist()
