@@ -12,9 +12,9 @@ class GivenTexts:
     is the place in the sequence, from 1.
 
     Args:
-        texts: the sequence.
+        data: the sequence.
         need_labels: whether each must have a label.
-        names: the names of an example's texts, one or two.
+        texts: the names of an example's texts, one or two.
         form: what a label is: a function of `label_forms`.
 
     Raises:
@@ -52,19 +52,18 @@ class GivenTexts:
 
     def _example(self, place, item, names, form):
         parts = (item,) if isinstance(item, str) else tuple(item)
-        texts, label = parts[: len(names)], parts[len(names) :]
-        if (
-            len(texts) < len(names)
-            or len(label) > 1
-            or not all(isinstance(text, str) for text in texts)
-            or not (form is not one_label or isinstance(label[0] if label else None, str | None))
+        texts, label = parts[: len(names)], (*parts[len(names) :], None)[0]
+        words = texts if form is not one_label or label is None else (*texts, label)
+        if not (
+            len(names) <= len(parts) <= len(names) + 1
+            and all(isinstance(word, str) for word in words)
         ):
             what = "strings or pairs of a text and its label"
             if len(names) > 1:
-                what = "pairs of strings, or two strings and a label"
+                what = "pairs of strings, or two strings and their label"
             raise ValueError(f"Texts must be {what}. Received: {item!r}")
         try:
-            value = form(label[0]) if label and form is not one_label else (label or (None,))[0]
+            value = label if form is one_label else form(label)
         except ValueError as error:
             raise self.error(place, f"{error}.") from None
         return LabelledText(place, texts[0], value, *texts[1:], source=self)

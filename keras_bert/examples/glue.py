@@ -31,7 +31,7 @@ class GlueTask:
         figure: what a run keeps the best epoch by: the figure, or the mean of the two.
         folders: where the files lie under GLUE's folder, the usual place first.
         train, dev, test: the files; None where there is none.
-        without_header: the (1-based) columns of a file that has no header: {"text": 4, …}.
+        without_header: of a file that has none, the columns of the text and the label, from 0.
         hands_in: the name of the file to hand in.
     """
 
@@ -46,7 +46,7 @@ class GlueTask:
     train: str | None = "train.tsv"
     dev: str | None = "dev.tsv"
     test: str = "test.tsv"
-    without_header: tuple[int, int] | None = None  # of the text and of the label, from 0
+    without_header: tuple[int, int] | None = None
     hands_in: str
 
     def file(self, path, *, labelled):

@@ -4,6 +4,7 @@ A prepared dataset is a folder of TFRecord shards beside `dataset_info.json`. It
 is, from disk: nothing is downloaded, and tensorflow-datasets need not be installed.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -77,9 +78,7 @@ class TfdsTable:
 
     def closed_on_error(self):
         """A context with nothing to close."""
-        from contextlib import nullcontext
-
-        return nullcontext()
+        return contextlib.nullcontext()
 
     def _read_rows(self):
         import tensorflow as tf

@@ -52,6 +52,9 @@ class Task(keras.Model):
             is one of `default_metrics`, or else of `measure`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
+    ARCHITECTURE, READS, FIGURE and SHOWN are set by a constructor, before it calls ours, where they
+    depend on its arguments.
+
     Raises:
         ValueError: the head reads a pooler that the encoder does not have.
     """
