@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.dense import initializer
 from keras_bert.layers.fast.rows import at_positions
 
 MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
@@ -27,6 +26,9 @@ class SpanRepresentation(keras.layers.Layer):
     firsts, lasts (B, N) int -> (B, N, R), of the N spans from the one to the other, both counted
     in. What stands for spans beyond the last word means nothing.
 
+    New weights are those of Glorot and Bengio 2010, Keras's own: with the encoder's small ones, two
+    layers on each other learn too slowly at the rates that suit the encoder.
+
     The hidden layer over a concatenation is a sum of layers, each of which is computed once a word
     and not once a span: no more than (B, W, L, R) is held.
 
@@ -35,14 +37,11 @@ class SpanRepresentation(keras.layers.Layer):
         units: width of the hidden layers; R is that, and three times that for "biaffine".
         max_words: L; given spans may be longer.
         num_widths: how many widths have an embedding of their own; wider spans share the last one.
-        initializer_range: standard deviation of new weights.
 
     Raises ValueError for another representation.
     """
 
-    def __init__(
-        self, *, representation, units, max_words, num_widths, initializer_range, **kwargs
-    ):
+    def __init__(self, *, representation, units, max_words, num_widths, **kwargs):
         super().__init__(**kwargs)
         if representation not in REPRESENTATIONS:
             raise ValueError(
@@ -52,7 +51,6 @@ class SpanRepresentation(keras.layers.Layer):
         self.units = units
         self.max_words = max_words
         self.num_widths = num_widths
-        self.initializer_range = initializer_range
         self.first = self._layer(units, "first", use_bias=True)
         self.last = self._layer(units, "last", use_bias=representation == BIAFFINE)
         if representation != BIAFFINE:
@@ -64,7 +62,6 @@ class SpanRepresentation(keras.layers.Layer):
         return keras.layers.Dense(
             units,
             use_bias=use_bias,
-            kernel_initializer=initializer(self.initializer_range),
             name=name,
             dtype=self.dtype_policy,
         )
@@ -72,11 +69,7 @@ class SpanRepresentation(keras.layers.Layer):
     def build(self, words_shape, firsts_shape=None, lasts_shape=None):
         for layer in self._layers:
             layer.build((None, None, words_shape[-1]))
-        self.width = self.add_weight(
-            shape=(self.num_widths, self.units),
-            initializer=initializer(self.initializer_range),
-            name="width",
-        )
+        self.width = self.add_weight(shape=(self.num_widths, self.units), name="width")
         self.built = True
 
     def call(self, words, firsts=None, lasts=None):
@@ -130,7 +123,6 @@ class SpanRepresentation(keras.layers.Layer):
             "units": self.units,
             "max_words": self.max_words,
             "num_widths": self.num_widths,
-            "initializer_range": self.initializer_range,
         }
 
 

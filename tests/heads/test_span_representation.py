@@ -19,7 +19,6 @@ def make(representation="mean", **options):
         units=UNITS,
         max_words=L,
         num_widths=WIDTHS,
-        initializer_range=0.5,
         **options,
     )
 

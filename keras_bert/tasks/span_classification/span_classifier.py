@@ -1,5 +1,6 @@
 """A label for each span of words, or none: named entities that may lie in one another."""
 
+import math
 from collections import Counter
 
 import keras
@@ -22,6 +23,9 @@ from keras_bert.wording import counted, listed, percent, quoted
 UNITS = 150
 # What spans are called where their labels do not matter.
 ANY = "span"
+# How many spans are taken to be one before anything is learned (Lin et al. 2017, section 3.3): else
+# the first epoch is spent on learning that hardly any is.
+_RARE = 0.01
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -98,6 +102,7 @@ class SpanClassifier(Task):
         self.dropout, self.classifier = labelled_head(
             encoder, 1 + len(self.labels), dropout=dropout
         )
+        self.classifier.bias_initializer = _few_are_spans
         super().__init__(tokenizer, name=name)
 
     @property
@@ -253,6 +258,12 @@ class SpanClassifier(Task):
             )
 
 
+def _few_are_spans(shape, dtype=None):
+    """The bias of the logits in which a span is one with a probability of `_RARE`."""
+    odds = (1 - _RARE) / _RARE * (shape[0] - 1)
+    return keras.ops.convert_to_tensor([math.log(odds)] + [0.0] * (shape[0] - 1), dtype)
+
+
 def word_inputs():
     """The symbolic inputs (B, W) of a task on words: the places of their tokens."""
     names = ("word_starts", "word_ends")
@@ -266,7 +277,6 @@ def span_representation_of(encoder, *, representation, max_words):
         units=UNITS,
         max_words=max_words,
         num_widths=max_words,
-        initializer_range=encoder.config.initializer_range,
         dtype=encoder.layer_policy,
         name="spans",
     )

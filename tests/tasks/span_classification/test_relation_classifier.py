@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,7 +13,6 @@ from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
-from keras_bert.train.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import write
 
@@ -36,93 +36,77 @@ def pair(rng, padding=3):
     return {"words": words, "head": spans[0], "tail": spans[1], "label": label}
 
 
+def make(representation="mean", **options):
+    tokenizer = make_tokenizer(WORDS)
+    encoder = make_encoder(tokenizer, max_position_embeddings=16, initializer_range=0.2)
+    return RelationClassifier(
+        encoder,
+        tokenizer,
+        **{"labels": ["x", "NA"], "span_representation": representation, **options},
+    )
+
+
 @pytest.fixture(scope="module")
-def given(tmp_path_factory):
+def trained(tmp_path_factory):
+    """(the model folder, a file of examples that it has not seen)."""
     folder = tmp_path_factory.mktemp("relations")
     rng = np.random.default_rng(2)
-    tokenizer = make_tokenizer(WORDS)
-    tokenizer.vocabulary.save(folder / "vocab.txt")
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    sizes |= {"intermediate_size": 16, "max_position_embeddings": 32, "initializer_range": 0.2}
-    (folder / "config.json").write_text(json.dumps({"vocab_size": len(tokenizer), **sizes}))
-    return {
-        "task": "relation-classifier",
-        "train": write(folder / "train.jsonl", [pair(rng) for _ in range(300)]),
-        "dev": write(folder / "dev.jsonl", [pair(rng) for _ in range(40)]),
-        "architecture": str(folder / "config.json"),
-        "vocab": str(folder / "vocab.txt"),
-        "max_length": 14,
-        "batch_size": 16,
-        "epochs": 3,
-        "learning_rate": 0.01,
-    }
-
-
-@pytest.fixture(scope="module")
-def run(given, tmp_path_factory):
-    output = tmp_path_factory.mktemp("relations_run") / "run"
-    return output, finetune(**given, output=output)
+    train = [pair(rng) for _ in range(300)]
+    task = make(**RelationClassifier.made_from(list(RelationClassifier.read(train))), max_length=14)
+    task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
+    task.fit(task.dataset(train, batch_size=16, epochs=3), verbose=0)
+    task.save(folder / "model")
+    return folder / "model", write(folder / "dev.jsonl", [pair(rng) for _ in range(40)])
 
 
 TEXT = "we saw and saw the old Ada near we and in and in Old Bath and saw and saw in and."
 GIVEN = {"text": TEXT, "head": [15, 26], "tail": {"start": 49, "end": 57}}
 
 
-def test_learns_which_way_a_relation_goes(run):
-    output, metrics = run
-    dev = metrics["dev"]
-    assert dev["f1"] > 0.9 and dev["accuracy"] > 0.9 and np.sum(dev["confusion"]) == 40
-    task = load_task(output / "model")
+def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, capsys):
+    model, dev = trained
+    task = load_task(model)
     assert isinstance(task, RelationClassifier)
     assert task.labels == ("home_of", "lives_in", "no_relation")
     assert task.null_label == "no_relation"
+    assert main(["evaluate", "--model", str(model), "--data", dev]) == 0
+    measures = json.loads(capsys.readouterr().out)
+    assert measures["f1"] > 0.9 and measures["accuracy"] > 0.9
+    assert np.sum(measures["confusion"]) == measures["examples"] == 40
 
 
-def test_texts_and_words_by_call_and_command(run, given, capsys, tmp_path):
+def test_texts_and_words_are_answered_and_mistakes_shown(trained):
     words = {"words": ["old", "bath", "ada"], "head": [0, 2], "tail": [2, 3], "label": "lives_in"}
-    by_text, by_words = answers = list(predict(model=run[0], data=[GIVEN, words]))
+    task = load_task(trained[0])
+    by_text, by_words = answers = list(predict(model=task, data=[GIVEN, words]))
     assert (by_text["label"], by_words["label"]) == ("lives_in", "home_of")
     assert by_text["head"] == {"start": 15, "end": 26, "words": [4, 7], "text": "the old Ada"}
     assert by_text["tail"]["text"] == "Old Bath" and "expected" not in by_text
     assert by_words["expected"] == "lives_in"
     assert by_words["score"] == by_words["probabilities"]["home_of"] > 0.5
-    file = write(tmp_path / "pairs.jsonl", [{**GIVEN, "label": "lives_in"}, words])
-    model = ["--model", str(run[0])]
-    assert main(["predict", *model, "--data", file]) == 0
-    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["label"] for row in printed] == [answer["label"] for answer in answers]
-    assert main(["evaluate", *model, "--data", file, "--errors", "2"]) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["accuracy"] == 0.5
-    assert 'in place of lives_in, of "old bath" and "ada": old bath ada' in captured.err
+    examples = list(task.read([{**GIVEN, "label": "lives_in"}, words]))
+    ((badness, text),) = task.mistakes(answers, examples)
+    assert badness == by_words["score"]
+    assert text.startswith(f"line 2, home_of ({badness:.2f})")
+    assert text.endswith('in place of lives_in, of "old bath" and "ada": old bath ada')
 
 
-def test_the_exported_model_answers_as_predict_does(run, tmp_path):
+def test_what_is_served_is_what_predict_answers(trained):
+    task = load_task(trained[0])
     texts = [GIVEN, {"text": "Rome and max", "head": [9, 12], "tail": [0, 4]}]
-    answers = list(predict(model=run[0], data=texts))
-    load_task(run[0] / "model").export(tmp_path / "served")
-    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
-    places = {"head_start": [15, 9], "head_end": [26, 12], "tail_start": [49, 0]}
-    inputs = {name: tf.constant(values) for name, values in places.items()}
+    answers = list(predict(model=task, data=texts))
+    served = task.signatures()["serving_default"].function
     text = tf.constant([text["text"] for text in texts])
-    found = served(text=text, tail_end=tf.constant([57, 4]), **inputs)
+    places = {"head_start": [15, 9], "head_end": [26, 12], "tail_start": [49, 0]}
+    places = {name: tf.constant(values) for name, values in places.items()}
+    found = served(text, **places, tail_end=tf.constant([57, 4]))
     assert [label.decode() for label in found["label"].numpy()] == [a["label"] for a in answers]
     np.testing.assert_allclose(found["score"], [a["score"] for a in answers], atol=1e-5)
     probabilities = [list(answer["probabilities"].values()) for answer in answers]
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     for end, message in ((49, "must hold a word"), (80, "must be in 14 tokens")):
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            served(text=text, tail_end=tf.constant([end, 4]), **inputs)
-
-
-def make(representation="mean", **options):
-    tokenizer = make_tokenizer(WORDS)
-    encoder = make_encoder(tokenizer, max_position_embeddings=16)
-    return RelationClassifier(
-        encoder,
-        tokenizer,
-        **{"labels": ["x", "NA"], "span_representation": representation, **options},
-    )
+            served(text, **places, tail_end=tf.constant([end, 4]))
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
@@ -144,7 +128,7 @@ def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(represent
 def test_the_null_label_is_told_by_its_name_or_given():
     assert make().null_label == "NA"
     assert make(labels=["x", "y"]).null_label is None
-    assert make(labels=["x", "NA"], null_label="x").null_label == "x"
+    assert make(null_label="x").null_label == "x"
     with pytest.raises(InputError, match='`null_label` is "z", which is none of the labels'):
         make(null_label="z")
 

@@ -21,7 +21,7 @@ from tests.tasks.span_classification.conftest import WORDS
 # Nested spans; a text of several rows, with a span far behind; and texts without any.
 TEXTS = [
     "We saw the old Bank of Rome building, near oslo.",
-    "the old " * 30 + "bank of bath building and the bank of oslo in rome",
+    "the old " * 30 + "bank of bath building and the bank of oslo, near rome",
     "",
     "we saw the old and the old",
 ]
@@ -131,22 +131,12 @@ def check_served(found, answers):
         np.testing.assert_allclose(found["scores"][row], scores, atol=1e-5)
 
 
-def test_the_exported_model_finds_what_predict_finds(run, answers, tmp_path):
+def test_what_is_served_is_what_predict_finds(run, answers):
     task = load_task(run[0] / "model")
-    task.export(tmp_path / "served")
-    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures
-    check_served(served["serving_default"](text=tf.constant(TEXTS)), answers)
-    rows = []
-    for text in TEXTS[:1]:
-        row = tf.train.Example()
-        row.features.feature["text"].bytes_list.value.append(text.encode())
-        rows.append(row.SerializeToString())
-    check_served(served["examples"](examples=tf.constant(rows)), answers[:1])
-    nothing = served["serving_default"](text=tf.constant(["", "we"]))
-    assert nothing["labels"].shape == (2, 0) and nothing["lengths"].numpy().tolist() == [0, 0]
+    check_served(task.signatures()["serving_default"].function(tf.constant(TEXTS)), answers)
 
 
-def test_flat_spans_share_no_word_and_are_served_so(run):
+def test_an_exported_model_finds_flat_spans_which_share_no_word(run, tmp_path):
     task = load_task(run[0] / "model")
     task.flat = True
     answers = list(predict(model=task, text=TEXTS))
@@ -154,7 +144,15 @@ def test_flat_spans_share_no_word_and_are_served_so(run):
         inside = [word for span in answer["spans"] for word in range(*span["words"])]
         assert len(inside) == len(set(inside))
     assert [len(answer["spans"]) for answer in answers] == [2, 3, 0, 0]
-    check_served(task.signatures()["serving_default"].function(tf.constant(TEXTS)), answers)
+    task.export(tmp_path / "served")
+    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures
+    check_served(served["serving_default"](text=tf.constant(TEXTS)), answers)
+    row = tf.train.Example()
+    row.features.feature["text"].bytes_list.value.append(TEXTS[0].encode())
+    row = tf.constant([row.SerializeToString()])
+    check_served(served["examples"](examples=row), answers[:1])
+    nothing = served["serving_default"](text=tf.constant(["", "we"]))
+    assert nothing["labels"].shape == (2, 0) and nothing["lengths"].numpy().tolist() == [0, 0]
 
 
 def make(representation="mean", **options):
@@ -218,26 +216,21 @@ def test_identification_leaves_labels_out():
     assert {span["label"] for span in answer["expected"]} == {"span"}
 
 
-def test_a_given_threshold_stays_and_another_is_tuned():
+def test_a_given_threshold_stays_and_another_is_tuned(task):
     """Logits by hand: three spans, of which the second is wrong."""
     given = [{"words": ["rome", "we", "bank"], "spans": [[0, 1, "LOC"], [2, 3, "ORG"]]}]
     logits = np.full((1, 8, 3, 3), [9.0, 0, 0], "float32")
     for word, label, probability in ((0, 1, 0.9), (1, 1, 0.6), (2, 2, 0.3)):
         logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
         logits[0, word, 0, label] = np.log(probability)
-    chosen = {}
-    for name, options in {
-        "f1": {},
-        "precision": {"tune_for": "precision"},
-        "given": {"threshold": 0.7},
-    }.items():
-        task = make(**options)
-        rows = task.features(list(task.read(given)), labelled=True)
+    rows = task.features(list(task.read(given)), labelled=True)
+    chosen = []
+    for tune_for, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
+        task.tune_for, task.threshold = tune_for, threshold
         task.tune({"logits": logits}, rows)
-        chosen[name] = task.threshold
-    assert chosen["f1"] == pytest.approx(0.175)  # half way from 0.3 to the least
-    assert chosen["precision"] == pytest.approx(0.75)
-    assert chosen["given"] == 0.7
+        chosen.append(task.threshold)
+    # Half way from 0.3 to the least that is tried; between the first and the wrong one; as given.
+    assert chosen == pytest.approx([0.175, 0.75, 0.7])
 
 
 @pytest.mark.parametrize(
