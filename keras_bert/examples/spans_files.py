@@ -6,15 +6,20 @@ from keras_bert.examples.spans_json import spanned_words
 from keras_bert.examples.spans_tags import spans_of_tags
 from keras_bert.examples.tagged_files import TaggedFile
 from keras_bert.examples.tagged_objects import TAG_KEYS
+from keras_bert.examples.tagged_tfds import TaggedTfds
+from keras_bert.examples.tfds import PREFIX
 
 
 def open_spanned_words(data, *, need_spans=True, **options):
-    """`SpanFile` of a path (or `-`), `GivenSpans` of a sequence.
+    """`SpanFile` of a path (or `-`), `SpanTfds` of `tfds:…`, `GivenSpans` of a sequence.
 
     `options` are those of `SpanFile`; columns can be said of a file only.
 
     Raises InputError: see there.
     """
+    if isinstance(data, str) and data.startswith(PREFIX):
+        columns = {name: options.get(name) for name in ("word_column", "tag_column")}
+        return SpanTfds(data, need_tags=need_spans, **columns)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         return SpanFile(data, need_spans=need_spans, **options)
     for name in ("word_column", "tag_column"):
@@ -46,7 +51,7 @@ class SpanFile(TaggedFile):
     def __iter__(self):
         """Yields the examples; may be called once."""
         for example in super().__iter__():
-            yield example if isinstance(example, SpannedWords) else self._of_tagged(example)
+            yield example if isinstance(example, SpannedWords) else of_tagged(example, self)
 
     def _json_lines(self, first, *, word, tag):
         number, line = first
@@ -70,25 +75,34 @@ class SpanFile(TaggedFile):
                 row = self._object(number, line)
                 yield spanned_words(row, number, source=self, need_spans=self._need_tags)
 
-    def _of_tagged(self, example):
-        """The `SpannedWords` of a `TaggedWords`."""
-        spans = None
-        if example.tags is not None:
-            spans = spans_of_tags(
-                example.tags, error=lambda message, word: example.error(message, word=word)
-            )
-        text, starts = example.text, example.starts
-        if text is None:
-            text, starts = joined(example.words)
-        return SpannedWords(
-            example.line,
-            text,
-            example.words,
-            starts,
-            spans,
-            document=example.document,
-            source=self,
+
+class SpanTfds(TaggedTfds):
+    """The `SpannedWords` of `tfds:NAME/CONFIG:SPLIT`, whose words have tags; see `TaggedTfds`."""
+
+    def __iter__(self):
+        """Yields the examples; may be called once."""
+        return (of_tagged(example, self) for example in super().__iter__())
+
+
+def of_tagged(example, source):
+    """The `SpannedWords` of a `TaggedWords`."""
+    spans = None
+    if example.tags is not None:
+        spans = spans_of_tags(
+            example.tags, error=lambda message, word: example.error(message, word=word)
         )
+    text, starts = example.text, example.starts
+    if text is None:
+        text, starts = joined(example.words)
+    return SpannedWords(
+        example.line,
+        text,
+        example.words,
+        starts,
+        spans,
+        document=example.document,
+        source=source,
+    )
 
 
 class GivenSpans:

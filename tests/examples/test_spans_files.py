@@ -8,6 +8,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from keras_bert.errors import InputError
 from keras_bert.examples.spans_files import open_spanned_words
 from keras_bert.examples.spans_tags import spans_of_tags
+from tests.examples.test_tfds import LABEL, TEXT, prepare, several
 
 CONLL = "EU B-ORG\nand O\nNew B-LOC\nYork I-LOC\n\nRome B-LOC\n"
 
@@ -53,6 +54,17 @@ def test_conll_json_lines_and_plain_lines(tmp_path):
     assert [(e.text, e.words, e.spans) for e in texts] == [
         (line, None, None) for line in ("to Rome and back.", "", "Home.")
     ]
+
+
+def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
+    features = {"tokens": several(TEXT), "ner": several(LABEL)}
+    rows = [{"tokens": ["to", "New", "York"], "ner": [0, 1, 2]}]
+    prepare(tmp_path, "conll2003", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    source = open_spanned_words("tfds:conll2003:train", like=None)
+    assert source.description.endswith('words in "tokens", tags in "ner"')
+    (example,) = source
+    assert (example.text, example.spans) == ("to New York", ((1, 3, "LOC"),))
 
 
 def test_given_texts_are_strings_words_or_objects():

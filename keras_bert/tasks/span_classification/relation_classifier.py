@@ -153,14 +153,16 @@ class RelationClassifier(Task):
         return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
 
     def measure(self, answers, examples):
-        """See `relation_metrics`."""
+        """See `relation_metrics`; also `calibration`."""
+        from keras_bert.tasks.classification.metrics import calibration
+
         label_numbers(examples, self.labels)  # names one that the model does not have
-        return relation_metrics(
-            [example.label for example in examples],
-            [answer["label"] for answer in answers],
-            labels=self.labels,
-            null_label=self.null_label,
-        )
+        expected = [example.label for example in examples]
+        found = [answer["label"] for answer in answers]
+        measures = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
+        right = [a == b for a, b in zip(expected, found, strict=True)]
+        scores = [answer["score"] for answer in answers]
+        return {**measures, "calibration": calibration(scores, right)}
 
     @staticmethod
     def describe_measures(measures):

@@ -181,17 +181,24 @@ class SpanClassifier(Task):
     def decode(self, outputs, rows):
         """`text`, `words`, `spans` with their places, labels and scores, and `expected`.
 
-        See `span_answers`.
+        See `span_answers`. Where no threshold is set yet, rows that a run compares with labels are
+        answered with the one that `tune` would set, so that epochs are told apart by what the
+        folder will do.
         """
+        threshold = self.found_above
+        if self.threshold is None and rows.labels:
+            threshold = self._tuned_threshold(outputs, rows)
         found = decode.spans_of_examples(
-            outputs["logits"], rows, threshold=self.found_above, flat=self.flat
+            outputs["logits"], rows, threshold=threshold, flat=self.flat
         )
         return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
 
     def tune(self, outputs, rows):
         """Sets `threshold` to the best one for `tune_for`, where none was given."""
-        if self.threshold is not None:
-            return
+        if self.threshold is None:
+            self.threshold = self._tuned_threshold(outputs, rows)
+
+    def _tuned_threshold(self, outputs, rows):
         scores, correct, expected = [], [], 0
         found = decode.spans_of_examples(outputs["logits"], rows, flat=self.flat)
         for example, spans in enumerate(found):
@@ -200,7 +207,7 @@ class SpanClassifier(Task):
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in truth for s in spans]
         correct = np.array(correct, bool)
-        self.threshold = best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
+        return best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
 
     def measure(self, answers, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`."""

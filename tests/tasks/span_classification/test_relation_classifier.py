@@ -73,6 +73,7 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
     measures = json.loads(capsys.readouterr().out)
     assert measures["f1"] > 0.9 and measures["accuracy"] > 0.9
     assert np.sum(measures["confusion"]) == measures["examples"] == 40
+    assert sum(one["examples"] for one in measures["calibration"]) == 40
 
 
 def test_texts_and_words_are_answered_and_mistakes_shown(trained):

@@ -229,6 +229,10 @@ def test_a_given_threshold_stays_and_another_is_tuned(task):
         task.tune_for, task.threshold = tune_for, threshold
         task.tune({"logits": logits}, rows)
         chosen.append(task.threshold)
+    unlabelled = task.features(list(task.read(given)))
+    task.threshold = None
+    found = [task.decode({"logits": logits}, some)[0]["spans"] for some in (rows, unlabelled)]
+    assert [len(spans) for spans in found] == [3, 2]
     # Half way from 0.3 to the least that is tried; between the first and the wrong one; as given.
     assert chosen == pytest.approx([0.175, 0.75, 0.7])
 
