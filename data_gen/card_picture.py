@@ -7,6 +7,7 @@ import numpy as np
 
 from data_gen.new_file import new_file
 from data_gen.output_folder import PICTURE
+from keras_bert.wording import counted, percent
 
 _COLOUR = "#2a6f97"
 _FREQUENT = 30
@@ -52,19 +53,19 @@ def _facts(card):
     )
     for name, split in card.splits.items():
         yield (
-            f"{name}: {split.instances:,} rows, {split.tokens:,} tokens, "
-            f"{split.shards:,} shard{'' if split.shards == 1 else 's'}"
+            f"{name}: {counted(split.instances, 'row')}, {counted(split.tokens, 'token')}, "
+            f"{counted(split.shards, 'shard')}"
         )
-    facts = [f"rows are {fill:.1%} full"]
+    facts = [f"rows are {percent(fill)} full"]
     if "predictions" in train.counters:
         facts.append(f"{train.counters['predictions'] / rows:.1f} masked tokens a row")
     if "random_pairs" in train.counters:
-        facts.append(f"{train.counters['random_pairs'] / rows:.1%} random second segments")
+        facts.append(f"{percent(train.counters['random_pairs'] / rows)} random second segments")
     yield ", ".join(facts)
     unknown = train.counters["unknown_tokens"] / max(1, train.counters["tokens_of_text"])
     yield (
-        f"[UNK] {unknown:.3%} of the tokens, unigram entropy {card.unigram_entropy:.3f} nats a "
-        "token"
+        f"[UNK] {percent(unknown, decimals=3)} of the tokens, unigram entropy "
+        f"{card.unigram_entropy:.3f} nats a token"
     )
 
 

@@ -8,16 +8,17 @@
 - "jsonl": JSON Lines, each an object whose `text` is a document.
 
 Where documents are cut depends on the bytes alone. A document is at most 64 MiB; what is longer is
-cut at a line or a space.
+cut at a line or a space. A line of JSON may have 256 MiB.
 """
 
-import json
 import re
 
+from keras_bert import files
 from keras_bert.errors import InputError
 
 FORMS = ("book", "lines", "jsonl")
 MAX_DOCUMENT_BYTES = 64 << 20
+MAX_LINE_BYTES = 256 << 20  # of JSON, which is parsed whole
 HEAD_BYTES = 256 << 10  # what `detect` looks at
 
 _SECTION_MIN, _SECTION_MAX = 8 << 10, 32 << 10
@@ -68,11 +69,12 @@ def split(chunks, form):
     """Cuts a stream (iterable of bytes) into its documents.
 
     Yields (start, end, bytes): offsets from the start of the stream, and the document; for "jsonl"
-    its line, which `parse_json` reads. Documents of white space alone are left out.
+    its line, which `parse_json` reads, and of one that is too long its beginning, which is too long
+    itself. Documents of white space alone are left out.
     """
     if form == "jsonl":
-        return _units(chunks, _NEWLINE)
-    units = (piece for unit in _units(chunks, _BLANK) for piece in _cut(unit))
+        return _lines(chunks)
+    units = (piece for unit in _units(chunks) for piece in _cut(unit))
     return units if form == "lines" else _sections(units)
 
 
@@ -93,11 +95,9 @@ def text_of(content, form):
 def parse_json(line, field="text"):
     """The text of a line of JSON; `BadLine` says what is wrong with it, but not where."""
     try:
-        value = json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        value = files.parse_json(line)
+    except files.NotJson as error:
         raise BadLine(f"is not JSON: {error}", "not_json") from None
-    except RecursionError:
-        raise BadLine("is not JSON that can be read: nested too deeply", "not_json") from None
     if not isinstance(value, dict) or not isinstance(value.get(field), str):
         sentence = f'has no text: each line must be an object such as {{"{field}": "…"}}'
         raise BadLine(sentence, "without_text")
@@ -105,20 +105,39 @@ def parse_json(line, field="text"):
     return value[field].encode("utf-8", errors="replace").decode("utf-8")
 
 
-def _units(chunks, separator):
+def _lines(chunks):
+    start, parts, size = 0, [], 0  # of the line that is being read
+    for chunk in chunks:
+        for number, part in enumerate(chunk.split(b"\n")):
+            if number:
+                yield from _line(start, size, parts)
+                start, parts, size = start + size + 1, [], 0
+            if size <= MAX_LINE_BYTES:
+                parts.append(part)
+            size += len(part)
+    yield from _line(start, size, parts)
+
+
+def _line(start, size, parts):
+    line = b"".join(parts)
+    if not line.isspace() and line:
+        yield start, start + size, line
+
+
+def _units(chunks):
     offset, rest = 0, b""
     for chunk in chunks:
         data = rest + chunk
         start = 0
-        for match in separator.finditer(data):
-            if match.end() == len(data) and separator is _BLANK:
+        for match in _BLANK.finditer(data):
+            if match.end() == len(data):
                 break  # the white space may go on in the next chunk
             unit = data[start : match.start()]
             if unit and not unit.isspace():
                 yield offset + start, offset + match.start(), unit
             start = match.end()
         offset, rest = offset + start, data[start:]
-        if len(rest) > 2 * MAX_DOCUMENT_BYTES and separator is _BLANK:
+        if len(rest) > 2 * MAX_DOCUMENT_BYTES:
             end = place_to_cut(rest)
             yield offset, offset + end, rest[:end]
             offset, rest = offset + end, rest[end:]
@@ -173,8 +192,8 @@ def _is_heading(paragraph):
 
 def _is_json(line):
     try:
-        return isinstance(json.loads(line), dict)
-    except (json.JSONDecodeError, RecursionError):
+        return isinstance(files.parse_json(line), dict)
+    except files.NotJson:
         return False
 
 

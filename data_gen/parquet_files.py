@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from data_gen import files
 from data_gen.blocks import Block
 from keras_bert.errors import InputError
+from keras_bert.wording import listed
 
 _ROWS_AT_ONCE = 1024
 
@@ -51,7 +52,7 @@ def _opened(path, reading):
             if reading.text_field not in names:
                 raise InputError(
                     f"{path} has no column {reading.text_field}: name the one that holds the text "
-                    f"with `text_field`, one of {', '.join(names)}"
+                    f"with `text_field`, one of {listed(names)}"
                 )
             kind = file.schema_arrow.field(reading.text_field).type
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):

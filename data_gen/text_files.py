@@ -13,6 +13,7 @@ _IN_WORDS = {
     "with_nul": "with a NUL",
     "not_json": "not JSON",
     "without_text": "without a text field",
+    "too_long": f"of more than {forms.MAX_LINE_BYTES >> 20} MiB",
 }
 
 _BOM = b"\xef\xbb\xbf"
@@ -53,6 +54,9 @@ def contents(block, reading, counts):
         start, end = block.start + start, block.start + end
         data = data.removeprefix(_BOM) if start == 0 else data
         try:
+            if len(data) > forms.MAX_LINE_BYTES:
+                long = f"has more than {forms.MAX_LINE_BYTES >> 20} MiB, too many for one document"
+                raise forms.BadLine(long, "too_long")
             content = _decode(data)
             if block.form == "jsonl":
                 content = forms.parse_json(content, reading.text_field)
@@ -81,12 +85,14 @@ def _begin(path, form, offset):
     place, and whether a document was cut there.
     """
     data, before = b"", offset - 1
+    if form == "jsonl":
+        return _next_line(path, before), False
     for chunk in files.chunks(path, start=before):
         data += chunk
         match = forms.SEPARATORS[form].search(data)
-        if match and (match.end() < len(data) or form == "jsonl"):
+        if match and match.end() < len(data):
             return before + match.end(), False
-        if len(data) >= WINDOW_BYTES and form != "jsonl":
+        if len(data) >= WINDOW_BYTES:
             break
     else:
         return before + len(data), False
@@ -97,6 +103,16 @@ def _begin(path, form, offset):
     while data[inside] & 0xC0 == 0x80 and inside < 4:  # not the first byte of a character
         inside += 1
     return before + inside, True
+
+
+def _next_line(path, offset):
+    """Where a line begins after a byte of a file, which may be far from it; or the file's end."""
+    for chunk in files.chunks(path, start=offset):
+        place = chunk.find(b"\n")
+        if place >= 0:
+            return offset + place + 1
+        offset += len(chunk)
+    return offset
 
 
 def _decode(data):
@@ -132,16 +148,20 @@ def _bad_byte(error):
 
 def _located(error, block, start):
     """The error as a sentence with the line, which is looked for from the file's beginning."""
-    number, offset, rest = 0, 0, b""
+    number, offset, rest = 1, 0, b""
     for chunk in files.chunks(block.path, compressed=block.stream):
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()
+        *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            number += 1
             offset += len(line) + 1
             if offset > start and _is_bad(line, error):
                 return _sentence(error, block, number)
-    return _sentence(error, block, number + 1)
+            number += 1
+        if len(rest) > forms.MAX_DOCUMENT_BYTES:  # it may have no end: piece by piece
+            end = forms.place_to_cut(rest)
+            if offset + end > start and _is_bad(rest[:end], error):
+                break
+            offset, rest = offset + end, rest[end:]
+    return _sentence(error, block, number)
 
 
 def _is_bad(line, error):

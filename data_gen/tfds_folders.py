@@ -4,13 +4,12 @@ A prepared dataset is a folder of TFRecord shards beside `dataset_info.json`. It
 is, from disk: nothing is downloaded, and tensorflow-datasets need not be installed.
 """
 
-import json
-
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from data_gen.blocks import Block, Window
 from keras_bert.errors import InputError
+from keras_bert.files import NotJson, parse_json
 from keras_bert.records.tfds_folders import (
     INFO,
     PREFIX,
@@ -83,8 +82,8 @@ def _latest(folder, name):
 def _read_info(folder, name):
     try:
         with FileSystems.open(f"{folder}/{INFO}") as file:
-            return json.loads(file.read())
+            return parse_json(file.read())
     except (BeamIOError, OSError):
         raise InputError(f"{name} is not prepared: there is no {folder}/{INFO}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except NotJson as error:
         raise InputError(f"{folder}/{INFO} is not JSON: {error}") from None

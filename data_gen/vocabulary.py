@@ -8,7 +8,6 @@ import contextlib
 import math
 import os
 from collections import Counter
-from pathlib import Path
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -16,7 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
-from data_gen import documents, runner
+from data_gen import documents, files, runner
 from data_gen.new_file import is_local, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
@@ -24,10 +23,12 @@ from keras_bert.errors import InputError
 from keras_bert.files import aside_name, system_errors
 from keras_bert.settings import takes
 from keras_bert.stopping import says
+from keras_bert.text import wordpiece_vocabulary
 from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.piece_counts import counts_path
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_files import output_texts, read_vocabulary, write_vocabulary
+from keras_bert.text.vocabulary_files import output_texts, parse_vocabulary, write_vocabulary
 from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
@@ -131,20 +132,29 @@ def _is_there(output, settings):
     found = [path for path in (output, beside) if FileSystems.exists(path)]
     if settings.force or not found:
         return False
+    paths = {name: f"{output}/{name}" for name in BpeVocabulary.FILES}
+    if not is_bpe:
+        paths = {wordpiece_vocabulary.FILE: output}
     with contextlib.suppress(InputError):
-        if is_local(output) and len(read_vocabulary(output)) <= settings.size:
+        contents = {name: _bytes_of(path) for name, path in paths.items()}
+        contents = {name: content for name, content in contents.items() if content is not None}
+        if len(parse_vocabulary(contents, folder=output)) <= settings.size:
             return True
     raise _refusal(found[0])
+
+
+def _bytes_of(path):
+    """What a file holds; None where there is none."""
+    if not FileSystems.exists(path):
+        return None
+    with files.reading(path) as file:
+        return file.read()
 
 
 def _refuse_another(output, vocabulary, *, lowercase):
     """Raises `InputError` unless what lies at `output` is what would be written."""
     for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
-        try:
-            is_same = Path(path).read_bytes() == text.encode()
-        except OSError:
-            is_same = False
-        if not is_same:
+        if _bytes_of(path) != text.encode():
             raise _refusal(output, ", and is not what was learned now")
 
 

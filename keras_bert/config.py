@@ -2,10 +2,9 @@
 
 import dataclasses
 import sys
-from pathlib import Path
 
 from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
+from keras_bert.files import NotJson, parse_json, read_small
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 MODEL_TYPES = ("bert", "roberta")
@@ -280,7 +279,7 @@ def read_json(path):
             line).
     """
     try:
-        return parse_json(Path(path).read_text(encoding="utf-8"))
+        return parse_json(read_small(path).decode("utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except IsADirectoryError as error:

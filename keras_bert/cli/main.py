@@ -83,7 +83,8 @@ def parse(argv=None):
             takes_beam_options.add(command)
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.command not in takes_beam_options:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        what = "argument" if len(rest) == 1 else "arguments"
+        subparsers.choices[arguments.command].error(f"unknown {what} {' '.join(rest)}")
     arguments.beam_options = rest
     return arguments
 

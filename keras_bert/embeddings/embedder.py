@@ -55,7 +55,8 @@ class Embedder:
 
         # As a graph: on small models the many small operations of it cost more than the model.
         @tf.function(
-            input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)]
+            input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)],
+            autograph=False,  # it writes Python files outside the output
         )
         def inputs_of(ids, lengths):
             rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
@@ -167,7 +168,9 @@ def _traced_once(model):
     # Without a compiler, which would work longer on each shape than it saves. What Keras traces for
     # `predict` would be traced twice, first for one shape.
     signature = {name: tf.TensorSpec([None, None], tf.int32) for name in model.input}
-    return tf.function(lambda inputs: model(inputs, training=False), input_signature=[signature])
+    return tf.function(
+        lambda inputs: model(inputs, training=False), input_signature=[signature], autograph=False
+    )
 
 
 def _sentences(vectors, splits, ends_of_rows, text_of_row):

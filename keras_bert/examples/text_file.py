@@ -11,6 +11,8 @@ from pathlib import Path
 from keras_bert.errors import InputError
 
 STANDARD_INPUT = "-"
+# One text is seldom a megabyte; a file without line ends must not fill the memory.
+_LONGEST_LINE = 64 << 20
 
 
 class TextFile:
@@ -55,7 +57,12 @@ class TextFile:
 
     def _lines(self):
         """Yields (line number from 1, text without line end); InputError at one that is no text."""
-        for number, line in enumerate(self._stream, start=1):
+        lines = iter(lambda: self._stream.readline(_LONGEST_LINE + 1), b"")
+        for number, line in enumerate(lines, start=1):
+            if len(line) > _LONGEST_LINE:
+                raise self.error(
+                    number, f"more than {_LONGEST_LINE >> 20} MiB without a line end are too many."
+                )
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if b"\0" in line:

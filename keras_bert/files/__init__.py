@@ -22,6 +22,7 @@ from keras_bert.files.publishing import (
     write_text,
     write_texts,
 )
+from keras_bert.files.reading import read_small
 from keras_bert.files.system_errors import system_errors
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "new_folder",
     "owned",
     "parse_json",
+    "read_small",
     "refuse_input_as_output",
     "system_errors",
     "write_json",

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from keras_bert.errors import InputError
+from keras_bert.files import NotJson, parse_json
 from keras_bert.masking import Masker
 from keras_bert.records.specs import PAIRED, compact, padded
+from keras_bert.wording import listed
 
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")
@@ -119,8 +121,8 @@ class DatasetCard:
         Raises `InputError` where it is none, of a later format, or not whole.
         """
         try:
-            said = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            said = parse_json(text)
+        except NotJson as error:
             raise InputError(f"{path} is not a readable dataset card: {error}") from None
         if not isinstance(said, dict) or "format_version" not in said:
             raise InputError(f"{path} is not a dataset card: it has no format_version")
@@ -131,7 +133,7 @@ class DatasetCard:
             )
         missing = [name for name in _REQUIRED if name not in said]
         if missing:
-            raise InputError(f"{path} is not a whole dataset card: it has no {', '.join(missing)}")
+            raise InputError(f"{path} is not a whole dataset card: it has no {listed(missing)}")
         try:
             return cls(**_known(cls, said) | _typed(said))
         except (KeyError, TypeError, ValueError, AttributeError) as error:

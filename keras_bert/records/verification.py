@@ -8,6 +8,7 @@ from keras_bert.errors import InputError
 from keras_bert.masking import SPAN_WORDS
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.rows import read_rows
+from keras_bert.wording import percent
 
 # How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
 _DEVIATIONS = 4.5
@@ -212,6 +213,6 @@ def _check_shares(counts, folder, split, vocabulary):
         bound = _DEVIATIONS * np.sqrt(high * (1 - high) / draws) + 1 / counts["predictions"]
         if not low - bound <= share <= high + bound:
             raise InputError(
-                f"of the predicted tokens of the {split} split of {folder.path}, {share:.2%} are "
-                f"{name}: {low:.0%} are due"
+                f"of the predicted tokens of the {split} split of {folder.path}, "
+                f"{percent(share, decimals=2)} are {name}: {percent(low, decimals=0)} are due"
             )

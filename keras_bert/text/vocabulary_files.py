@@ -239,7 +239,7 @@ def _read_json(path):
 def _read_bytes(path):
     """The content of a vocabulary's file."""
     try:
-        return Path(path).read_bytes()
+        return files.read_small(path)
     except OSError as error:
         raise InputError(
             f"The vocabulary {path} could not be read: {error.strerror}; give a "

@@ -6,6 +6,9 @@ import os
 from keras_bert.config import BertConfig
 from keras_bert.errors import InputError
 
+# A block of any width is some hundred objects of Keras: 50 ms and 1 MB, whatever its weights take.
+_MOST_BLOCKS = 1000
+
 
 def is_path(architecture):
     """Whether an architecture is the path of a config.json, not a preset's name."""
@@ -17,7 +20,8 @@ def read_architecture(architecture, vocabulary):
     """Returns the `BertConfig` of new weights for a vocabulary; it has a pooler in any case.
 
     Raises `InputError` where there is no such architecture, its file is not a config, it has fewer
-    rows than the vocabulary has pieces, or its weights are more than this machine's memory.
+    rows than the vocabulary has pieces, more than a thousand blocks, or weights that are more than
+    this machine's memory.
     """
     if not is_path(architecture):
         return BertConfig.preset(str(architecture), vocab_size=len(vocabulary))
@@ -28,6 +32,11 @@ def read_architecture(architecture, vocabulary):
             f"{len(vocabulary)} pieces."
         )
     _check_memory(config, source=architecture)
+    if config.num_hidden_layers > _MOST_BLOCKS:
+        raise InputError(
+            f"{architecture} describes a model of {config.num_hidden_layers:,} blocks; at most "
+            f"{_MOST_BLOCKS:,} can be built."
+        )
     return config
 
 

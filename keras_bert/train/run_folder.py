@@ -20,11 +20,13 @@ from keras_bert.files import (
     delete,
     held_names,
     owned,
+    parse_json,
+    read_small,
     system_errors,
     write_json,
 )
 from keras_bert.stopping import says
-from keras_bert.wording import counted
+from keras_bert.wording import counted, listed
 
 _ENTRIES = (
     "checkpoints",
@@ -153,8 +155,8 @@ class RunFolder:
             )
         if in_the_way:
             raise InputError(
-                f"The output folder {self.path} holds something else ({', '.join(held[:3])}"
-                f"{', …' if len(held) > 3 else ''}); give a new or an empty folder."
+                f"The output folder {self.path} holds something else "
+                f"({listed(held, most=3)}); give a new or an empty folder."
             )
 
     def _refuse_other_settings(self, found, wanted):
@@ -190,8 +192,8 @@ def read_settings(path, *, command):
 
 def _parse_run(path):
     try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        run = parse_json(read_small(path))
+    except ValueError as error:
         raise InputError(f"{path} is not a settings file of a run: {error}.") from error
     shape = {"command": str, "settings": dict, "inputs": dict}
     if not isinstance(run, dict) or any(

@@ -6,6 +6,7 @@ import pytest
 
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from tests.data_gen.other_file_system import OtherFileSystem
 
 
 class NumberedCorpus:
@@ -60,3 +61,11 @@ def corpus():
 @pytest.fixture(scope="session")
 def corpus_files(corpus, tmp_path_factory):
     return corpus.write(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def other(tmp_path, monkeypatch):
+    """The folder that `other://a` is."""
+    monkeypatch.setattr(OtherFileSystem, "root", tmp_path)
+    (tmp_path / "a").mkdir()
+    return tmp_path / "a"

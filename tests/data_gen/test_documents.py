@@ -254,7 +254,13 @@ BAD = [
     ),
     ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 holds a NUL", "with_nul"),
     ("x.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON", "not_json"),
-    ("deep.jsonl", b'{"text": "a"}\n' + b"[" * 99999, "line 2 is not JSON that can", "not_json"),
+    (
+        "deep.jsonl",
+        b'{"text": "a"}\n' + b"[" * 99999,
+        "line 2 is not JSON: it is n",
+        "not_json",
+    ),
+    ("long.jsonl", b'{"text": "a"}\n{"a": %b}' % (b"1" * 5000), "line 2 is not JSON", "not_json"),
     ("y.jsonl", b'{"text": "a"}\n\n{"txt": "b"}\n', "line 3 has no text", "without_text"),
     ("z.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2 is not UTF-8", "not_utf8"),
 ]
@@ -275,6 +281,33 @@ def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message,
     assert [block.counts for block in found if block.counts] == [((f"skipped_lines_{reason}", 1),)]
     text = " ".join(d.text for b in found for d in read(b, reading=SKIP))
     assert text and "caf" not in text and "\0" not in text
+
+
+def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
+    """Only its beginning is: five gigabytes would take as much memory."""
+    monkeypatch.setattr(forms, "MAX_LINE_BYTES", 5000)
+    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    held = []
+    split = forms.split
+    monkeypatch.setattr(
+        text_files.forms, "split", lambda *given: (held.append(u) or u for u in split(*given))
+    )
+    long = b'{"text": "' + b"x" * (12 << 20) + b'"}\n'
+    path = write(tmp_path, "a.jsonl", b'{"text": "a"}\n' + long + b'{"text": "b"}\n')
+    with pytest.raises(InputError, match="a.jsonl, line 2 has more than 0 MiB, too many for one"):
+        all_documents(path)
+    held.clear()
+    found = [b for w in find(path) for b in blocks(w, reading=SKIP)]
+    assert Counter(dict(c for b in found for c in b.counts)) == {"skipped_lines_too_long": 1}
+    assert [d.text for b in found for d in read(b, reading=SKIP)] == ["a", "b"]
+    assert max(len(data) for _, _, data in held) <= 5000 + files.CHUNK_BYTES
+
+
+def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    data = b"One.\n" + b"word " * (1 << 20) + b"caf\xe9\nTwo.\n"
+    with pytest.raises(InputError, match="a.txt, line 2 is not UTF-8"):
+        all_documents(write(tmp_path, "a.txt", data))
 
 
 def test_wrong_paths_are_named(tmp_path):

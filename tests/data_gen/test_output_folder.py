@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from apache_beam.io.localfilesystem import LocalFileSystem
 
 from data_gen import documents
 from data_gen.fingerprint import fingerprint
@@ -153,57 +152,6 @@ def test_a_folder_killed_at_any_call_is_taken_again(tmp_path, before):
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
     assert not done.returncode, done.stderr
     assert int(done.stdout) > 40
-
-
-class OtherFileSystem(LocalFileSystem):
-    """`other://NAME` is a file of a folder here: something that only Beam reaches."""
-
-    root = None
-
-    @classmethod
-    def scheme(cls):
-        return "other"
-
-    def join(self, basepath, *paths):
-        return "/".join([basepath, *paths])
-
-    def split(self, path):
-        return tuple(path.rsplit("/", 1))
-
-    def _here(self, path):
-        return str(self.root / path.removeprefix("other://"))
-
-    def match(self, patterns, limits=None):
-        found = super().match([self._here(pattern) for pattern in patterns], limits)
-        for result in found:
-            for metadata in result.metadata_list:
-                metadata.path = "other://" + os.path.relpath(metadata.path, self.root)
-        return found
-
-    def create(self, path, *arguments, **options):
-        os.makedirs(os.path.dirname(self._here(path)), exist_ok=True)
-        return super().create(self._here(path), *arguments, **options)
-
-    def open(self, path, *arguments, **options):
-        return super().open(self._here(path), *arguments, **options)
-
-    def exists(self, path):
-        return super().exists(self._here(path))
-
-    def rename(self, sources, targets):
-        super().rename([*map(self._here, sources)], [*map(self._here, targets)])
-
-    def delete(self, paths):
-        for path in paths:
-            os.unlink(self._here(path))
-
-
-@pytest.fixture
-def other(tmp_path, monkeypatch):
-    """The folder that `other://a` is."""
-    monkeypatch.setattr(OtherFileSystem, "root", tmp_path)
-    (tmp_path / "a").mkdir()
-    return tmp_path / "a"
 
 
 def test_another_file_system_is_written_in_the_same_way(other):

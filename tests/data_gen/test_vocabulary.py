@@ -133,6 +133,20 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
 
 
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
+def test_the_same_on_another_file_system(files, other, algorithm):
+    settings = {"input": files / "a.txt", "output": "other://a/v", "algorithm": algorithm}
+    learned = learn_vocabulary(**settings, size=80)
+    written = {path: path.stat().st_mtime_ns for path in other.rglob("*")}
+    told = []
+    again = learn_vocabulary(**settings, size=80, report=told.append)
+    assert again.vocabulary == learned.vocabulary
+    assert told == ["other://a/v is finished already: it is what was learned now, too."]
+    with pytest.raises(InputError, match="other://a/v.* exists already"):
+        learn_vocabulary(**settings, size=80, min_frequency=3)
+    assert {path: path.stat().st_mtime_ns for path in other.rglob("*")} == written
+
+
 def test_an_existing_output_is_kept_unless_forced(files):
     output = files / "vocab.txt"
     output.write_text("mine")

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from keras_bert.errors import InputError
+from keras_bert.examples import text_file
 from keras_bert.examples.given_texts import GivenTexts
 from keras_bert.examples.labelled_texts import LabelledTexts
 from keras_bert.examples.oddities import oddities
@@ -217,6 +218,13 @@ def test_a_bad_file_is_told_in_one_sentence(write, content, message):
     with pytest.raises(InputError) as error:
         list(LabelledTexts(write(content)))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_without_line_ends_is_told_before_the_memory_is_full(write, monkeypatch):
+    monkeypatch.setattr(text_file, "_LONGEST_LINE", 1000)
+    assert len(pairs(LabelledTexts(write("x" * 990 + "\ty\n" + "a\tz\n")))) == 2
+    with pytest.raises(InputError, match="line 2: more than 0 MiB without a line end"):
+        LabelledTexts(write("a\tx\n" + "x" * 1000 + "\ty\n"))
 
 
 def test_what_cannot_be_told_is_asked_for(write, tmp_path):

@@ -87,6 +87,7 @@ def test_cards_that_say_more_or_less_are_read():
         (TEXT[:-40], "not a readable dataset card"),
         (b"\xff\xfe", "not a readable dataset card"),
         ("[" * 200_000, "not a readable dataset card"),
+        ('{"seed": ' + "1" * 5000 + "}", "not a readable dataset card"),
         ("[1]", "not a dataset card"),
         (json.dumps(SAID | {"format_version": 2}), "format version 2, and this keras-bert reads"),
         ('{"format_version": 1}', "it has no objective, masking"),

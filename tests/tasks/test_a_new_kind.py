@@ -181,7 +181,7 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert json.loads(capsys.readouterr().out) == answers[0]
     with pytest.raises(SystemExit):
         main(["predict", *model, "--label-column", "1", "--text", "x"])  # a classifier's
-    assert "unrecognized arguments: --label-column 1" in capsys.readouterr().err
+    assert "unknown arguments --label-column 1; see keras-bert predict" in capsys.readouterr().err
 
 
 def test_what_is_tuned_on_the_dev_texts_is_kept(run, given):

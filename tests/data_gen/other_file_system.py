@@ -1,0 +1,48 @@
+"""Something that only Beam reaches."""
+
+import os
+
+from apache_beam.io.localfilesystem import LocalFileSystem
+
+
+class OtherFileSystem(LocalFileSystem):
+    """`other://NAME` is a file of the folder `root` here."""
+
+    root = None
+
+    @classmethod
+    def scheme(cls):
+        return "other"
+
+    def join(self, basepath, *paths):
+        return "/".join([basepath, *paths])
+
+    def split(self, path):
+        return tuple(path.rsplit("/", 1))
+
+    def _here(self, path):
+        return str(self.root / path.removeprefix("other://"))
+
+    def match(self, patterns, limits=None):
+        found = super().match([self._here(pattern) for pattern in patterns], limits)
+        for result in found:
+            for metadata in result.metadata_list:
+                metadata.path = "other://" + os.path.relpath(metadata.path, self.root)
+        return found
+
+    def create(self, path, *arguments, **options):
+        os.makedirs(os.path.dirname(self._here(path)), exist_ok=True)
+        return super().create(self._here(path), *arguments, **options)
+
+    def open(self, path, *arguments, **options):
+        return super().open(self._here(path), *arguments, **options)
+
+    def exists(self, path):
+        return super().exists(self._here(path))
+
+    def rename(self, sources, targets):
+        super().rename([*map(self._here, sources)], [*map(self._here, targets)])
+
+    def delete(self, paths):
+        for path in paths:
+            os.unlink(self._here(path))
