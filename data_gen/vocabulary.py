@@ -20,7 +20,7 @@ from data_gen.new_file import is_local, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
-from keras_bert.files import aside_name, system_errors
+from keras_bert.files import aside_name, clear_leftovers, system_errors
 from keras_bert.settings import takes
 from keras_bert.stopping import says
 from keras_bert.text import wordpiece_vocabulary
@@ -77,6 +77,8 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
         counts, counters = _count(output, settings, lowercase, beam_options)
         vocabulary = _learn(counts, settings)
         if is_there:
+            if is_local(output):
+                clear_leftovers(output)
             _refuse_another(output, vocabulary, lowercase=lowercase)
             if report is not None:
                 report(f"{output} is finished already: it is what was learned now, too.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert.cli.main import main
-from keras_bert.samples.quickstart import SENTENCES, QuickstartSizes
+from keras_bert.samples.quickstart import SENTENCES, QuickstartSizes, quickstart
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ARCHITECTURE = {
@@ -158,9 +158,15 @@ def test_the_saved_model_answers_without_keras_bert(run):
         assert answer["score"] == pytest.approx(before["score"], abs=1e-5)
 
 
-def test_an_existing_output_is_refused_unless_forced(run, capsys):
+def test_the_same_again_is_finished_and_another_refused_unless_forced(run, capsys):
     output, _, _ = run
     before = (output / "results.json").read_bytes()
+    sizes = {**SIZES, "architecture": str(output.parent / "small.json")}
+    told = []
+    assert quickstart(
+        output, seed=3, sizes=QuickstartSizes(**sizes), report=told.append
+    ) == json.loads(before)
+    assert told == [f"The quickstart in {output} is finished already; these are its results."]
     assert main(["quickstart", "--output", str(output)]) == 2
     message = capsys.readouterr().err
     assert "quickstart already" in message and "--force" in message
@@ -178,8 +184,6 @@ def test_a_folder_of_other_things_is_never_touched(tmp_path, capsys, force):
 
 
 def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
-    from keras_bert.samples import quickstart
-
     (tmp_path / "settings.json").write_text('{"command": "quickstart"}')
     (tmp_path / "results.json").write_text("{}")
     (tmp_path / "mine.txt").write_text("mine")
@@ -188,8 +192,10 @@ def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
     def stop(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(quickstart, "write_manual", stop)
-    with pytest.raises(KeyboardInterrupt, match="stopped after 0 steps of .* `force=True` begins"):
-        quickstart.quickstart(tmp_path, force=True)
+    monkeypatch.setattr("keras_bert.samples.quickstart.write_manual", stop)
+    with pytest.raises(
+        KeyboardInterrupt, match="stopped after 0 steps of .* the same command goes on"
+    ):
+        quickstart(tmp_path, force=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["mine.txt", "settings.json"]
     assert json.loads((tmp_path / "settings.json").read_text())["steps"] == QuickstartSizes().steps

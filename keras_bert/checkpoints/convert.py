@@ -20,17 +20,20 @@ from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
-from keras_bert.files import refuse_input_as_output
+from keras_bert.files import held_names, refuse_input_as_output, same_files, scratch_folder
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.settings import takes
 
+_DATED = ("metadata.json",)  # keras-nlp writes the time into it
+
 
 @takes(ConvertSettings)
-def convert(input, output, **settings):
-    """Reads a model in any format and writes it in another.
+def convert(input, output, *, report=None, **settings):
+    """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:
         {settings}
+        report: a function that is told in one line where nothing had to be written.
 
     Returns:
         A dictionary that says what was found and written: `found` (the format), `wrote` (the name
@@ -54,8 +57,21 @@ def convert(input, output, **settings):
         left_out = [*left_out, name_of(model)]
         model = model.encoder
     save = {"folder": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
-    save(model, tokenizer, settings.output, overwrite=settings.force)
+    if not settings.force and _is_there(save, model, tokenizer, Path(settings.output)):
+        if report is not None:
+            report(f"{settings.output} is finished already; nothing is done.")
+    else:
+        save(model, tokenizer, settings.output, overwrite=settings.force)
     return {"found": found, "wrote": name_of(model), "left_out": left_out}
+
+
+def _is_there(save, model, tokenizer, output):
+    """Whether a folder holds what would be written; no format has a place for its settings."""
+    if not (output.is_dir() and held_names(output)):
+        return False
+    with scratch_folder(output) as scratch:
+        save(model, tokenizer, scratch / output.name)
+        return same_files(scratch / output.name, output, besides=_DATED)
 
 
 def _read(source):

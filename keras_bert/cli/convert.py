@@ -8,6 +8,7 @@ names; what it has no place for is said.
 """
 
 from keras_bert.cli import flags
+from keras_bert.cli.report import report
 
 SUMMARY = "convert a model's format"
 
@@ -26,7 +27,7 @@ def run(arguments):
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        done = convert(**settings)
+        done = convert(**settings, report=report)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             print(f"Note: {warning.message}")

@@ -52,6 +52,7 @@ def embed_to_file(*, progress=False, report=None, **settings):
     made_of = _made_of(settings)
     counts = None if settings.force else _counts_of_finished(output, made_of)
     if counts is not None:
+        files.clear_leftovers(output)
         if report is not None:
             report(f"{output} is finished already; nothing is done.")
         return counts

@@ -8,6 +8,7 @@ from keras_bert.files.checks import (
     check_output_folder,
     held_names,
     refuse_input_as_output,
+    same_files,
 )
 from keras_bert.files.json_text import NotJson, parse_json
 from keras_bert.files.names import aside_name, is_aside
@@ -18,6 +19,7 @@ from keras_bert.files.publishing import (
     delete,
     new_file,
     new_folder,
+    scratch_folder,
     write_json,
     write_text,
     write_texts,
@@ -42,6 +44,8 @@ __all__ = [
     "parse_json",
     "read_small",
     "refuse_input_as_output",
+    "same_files",
+    "scratch_folder",
     "system_errors",
     "write_json",
     "write_text",

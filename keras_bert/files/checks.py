@@ -1,5 +1,6 @@
 """What is checked before an output is begun: only what this library wrote is ever replaced."""
 
+import filecmp
 import os
 from pathlib import Path, PurePath
 
@@ -71,6 +72,24 @@ def refuse_input_as_output(inputs, output):
             raise InputError(
                 f"the output {output} is also the input, or holds it ({given}): give another output"
             )
+
+
+def same_files(folder, other, *, besides=()):
+    """Whether two folders hold the same names with the same bytes, but for those files' `besides`.
+
+    What a killed run of ours left aside does not count.
+    """
+    names = held_names(folder)
+    if names != held_names(other):
+        return False
+    for name in names:
+        one, two = Path(folder, name), Path(other, name)
+        if one.is_dir() or two.is_dir():
+            if not (one.is_dir() and two.is_dir() and same_files(one, two, besides=besides)):
+                return False
+        elif name not in besides and not filecmp.cmp(one, two, shallow=False):
+            return False
+    return True
 
 
 def held_names(folder):

@@ -67,15 +67,15 @@ def owned(folder, *, name=OWNER_FILE):
     with system_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = _locked(folder / name, folder)
-    try:
-        with system_errors(folder):
-            file.truncate()
-            file.write(Owner.this().to_json().encode())
-            file.flush()
-        yield
-    finally:
-        (folder / name).unlink(missing_ok=True)
-        file.close()
+    with file:
+        try:
+            with system_errors(folder):
+                file.truncate()
+                file.write(Owner.this().to_json().encode())
+                file.flush()
+            yield
+        finally:
+            (folder / name).unlink(missing_ok=True)
 
 
 def _locked(path, folder):

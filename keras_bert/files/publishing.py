@@ -62,6 +62,16 @@ def new_folder(path):
             _publish(folder, target)
 
 
+@contextlib.contextmanager
+def scratch_folder(path):
+    """Gives an empty hidden folder beside `path` for the body of a `with`; nothing is published.
+
+    Raises `InputError` where the system does not let it be written.
+    """
+    with system_errors(path), _aside(Path(os.path.realpath(path))) as folder:
+        yield folder
+
+
 def write_text(path, text):
     """Writes a text file in UTF-8, its line ends as they are."""
     with new_file(path) as aside:
@@ -125,8 +135,10 @@ def _aside(path, clear=True):
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:  # an interrupt may end the deleting, and this process may live on
+            os.close(lock)
 
 
 def _make_locked(path):

@@ -16,7 +16,17 @@ from pathlib import Path
 
 from keras_bert import samples
 from keras_bert.errors import InputError
-from keras_bert.files import delete, held_names, write_json
+from keras_bert.files import (
+    NotJson,
+    clear_leftovers_in,
+    delete,
+    held_names,
+    owned,
+    parse_json,
+    read_small,
+    system_errors,
+    write_json,
+)
 from keras_bert.samples.manual import write_manual
 from keras_bert.samples.settings import QuickstartSettings
 from keras_bert.settings import takes
@@ -28,20 +38,21 @@ SENTENCES = (
     "Win cash prizes",
     "Please find attached the minutes of our meeting",
 )
-# The names in the output folder; `settings.json` is written first and marks the folder as ours,
-# `results.json` last. With `force` these are deleted, and nothing else.
+# The names in the output folder, the last ones first: `settings.json` is written at the beginning
+# and marks the folder as ours, `results.json` at the end. With `force` these are deleted, in this
+# order, and nothing else: what a kill leaves of them is the beginning of a quickstart.
 _ENTRIES = (
     "results.json",
     "ask.py",
-    "manual",
-    "messages",
+    "savedmodels",
+    "finetuned-from-random",
+    "finetuned",
+    "pretrained",
+    "pretraining-data",
     "vocab.txt",
     "vocab.counts.tsv",
-    "pretraining-data",
-    "pretrained",
-    "finetuned",
-    "finetuned-from-random",
-    "savedmodels",
+    "messages",
+    "manual",
     "settings.json",
 )
 
@@ -79,6 +90,9 @@ class QuickstartSizes:
 def quickstart(output, *, sizes=None, report=None, **settings):
     """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
 
+    Where the same was begun there, it goes on: each step finds what it has written. Where it is
+    finished, nothing is done.
+
     Args:
         {settings}
         sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
@@ -89,18 +103,26 @@ def quickstart(output, *, sizes=None, report=None, **settings):
     in nats a masked token, on held-out text before and after pre-training and on the text trained
     on; `unigram_entropy`, the loss of a model that knows word frequencies only), `accuracy`
     (`pretrained`, `random`: on the test messages; `examples`), `answers` (`text`, `label`, `score`
-    of each of SENTENCES), `savedmodel` (its folder), `seconds` (by step) and `total_seconds`.
+    of each of SENTENCES), `savedmodel` (its folder), `seconds` (by step) and `total_seconds`, both
+    of the session that came to the end.
 
-    Raises InputError for an output folder that holds something.
+    Raises InputError for an output folder that holds something else, or is in use.
     """
     settings = QuickstartSettings.of({"output": output, **settings})
     sizes = sizes or QuickstartSizes()
     output, seed = Path(settings.output), settings.seed
-    _begin(output, {"seed": seed, **asdict(sizes)}, force=settings.force)
-    run = _Run(output, sizes=sizes, seed=seed, report=report or (lambda line: None))
-    with says(run.how_far):
-        results = run.all()
-        write_json(output / "results.json", results)
+    report = report or (lambda line: None)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"The output {output} is a file; give a folder.")
+    with owned(output), system_errors(output):
+        _begin(output, {"seed": seed, **asdict(sizes)}, force=settings.force)
+        if (output / "results.json").exists():
+            report(f"The quickstart in {output} is finished already; these are its results.")
+            return json.loads((output / "results.json").read_text(encoding="utf-8"))
+        run = _Run(output, sizes=sizes, seed=seed, report=report)
+        with says(run.how_far):
+            results = run.all()
+            write_json(output / "results.json", results)
     return results
 
 
@@ -162,7 +184,7 @@ class _Run:
         done = len(self.seconds)
         return (
             f"stopped after {done} step{'' if done == 1 else 's'} of the quickstart in "
-            f"{self.output}; `force=True` begins anew there."
+            f"{self.output}; the same command goes on."
         )
 
     @contextlib.contextmanager
@@ -182,7 +204,7 @@ class _Run:
             paths = write_manual(self.path("manual"))
             characters = sum(len(path.read_text(encoding="utf-8")) for path in paths)
             done(f"Python's manual, {len(paths)} documents with {characters:,} characters")
-            self.path("messages").mkdir()
+            self.path("messages").mkdir(exist_ok=True)
             counts = {}
             for split, source in samples.MESSAGES.items():
                 text = source.read_text(encoding="utf-8")
@@ -205,7 +227,9 @@ class _Run:
             *("keras-bert", "vocab", "--input", *inputs),
             *("--output", vocab, "--size", self.sizes.vocabulary),
         ) as done:
-            learned = learn_vocabulary(input=inputs, output=vocab, size=self.sizes.vocabulary)
+            learned = learn_vocabulary(
+                input=inputs, output=vocab, size=self.sizes.vocabulary, force=True
+            )
             done(f"{len(learned.vocabulary):,} pieces from {learned.words:,} words")
 
     def make_records(self):
@@ -325,7 +349,10 @@ class _Run:
             "Export a SavedModel that takes strings",
             *("keras-bert", "export", "--model", model, "--output", models),
         ) as done:
-            version = export(model=model, output=models)
+            clear_leftovers_in(models)
+            version = models / "1"
+            if not version.exists():
+                version = export(model=model, output=models)
             done(str(version))
         return version
 
@@ -350,30 +377,33 @@ class _Run:
 
 
 def _begin(output, settings, *, force):
-    """Makes an empty `output` that is marked as a quickstart's, or refuses."""
-    if output.exists() and not output.is_dir():
-        raise InputError(f"The output {output} is a file; give a folder.")
-    held = held_names(output) if output.exists() else []
-    ours = "settings.json" in held and _is_ours(output / "settings.json")
-    if held and not ours:
+    """Marks `output` as this quickstart's, or finds that it is, or refuses."""
+    held = held_names(output)
+    found = _settings_in(output) if "settings.json" in held else None
+    if held and found is None:
         raise InputError(
             f"The output folder {output} holds something else ({listed(held, most=3)}); give a new "
             "or an empty folder."
         )
-    if held and not force:
+    if found is not None and found != settings and not force:
         raise InputError(
-            f"The output folder {output} holds a quickstart already; give another folder, or "
-            "`force=True` to begin anew."
+            f"The output folder {output} holds a quickstart already, begun with other settings; "
+            "give another folder, or `force=True` to begin anew."
         )
-    for name in _ENTRIES if held else ():
-        delete(output / name)
-    output.mkdir(parents=True, exist_ok=True)
-    write_json(output / "settings.json", {"command": "quickstart", **settings})
+    clear_leftovers_in(output)
+    if held and force:
+        for name in _ENTRIES:
+            delete(output / name)
+    if found is None or force:
+        write_json(output / "settings.json", {"command": "quickstart", **settings})
 
 
-def _is_ours(path):
+def _settings_in(output):
+    """The settings of the quickstart that was begun in a folder; None where it is none of ours."""
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return False
-    return isinstance(settings, dict) and settings.get("command") == "quickstart"
+        found = parse_json(read_small(output / "settings.json"))
+    except (NotJson, OSError):
+        return None
+    if not isinstance(found, dict) or found.pop("command", None) != "quickstart":
+        return None
+    return found

@@ -31,6 +31,7 @@ class Checkpoint:
         self.folder = Path(folder)
         self.model = model
         clear_leftovers_in(self.folder)
+        self._delete_older()  # a kill may have come between two deletions
 
     @property
     def latest(self):
@@ -46,9 +47,7 @@ class Checkpoint:
         path = self.folder / f"step-{step:09d}.safetensors"
         metadata = {"step": str(step), "state": json.dumps(state)}
         write_variables(path, named_variables(self.model), metadata)
-        for other in self.folder.iterdir():
-            if _NAME.fullmatch(other.name) and other != path:
-                delete(other)
+        self._delete_older()
 
     def restore(self):
         """Puts the latest checkpoint into model and optimizer; returns (step, state).
@@ -57,6 +56,10 @@ class Checkpoint:
         """
         metadata = read_variables(self.latest, named_variables(self.model))
         return int(metadata["step"]), json.loads(metadata["state"])
+
+    def _delete_older(self):
+        for path in checkpoints_in(self.folder)[:-1]:
+            delete(path)
 
 
 def write_variables(path, variables, metadata=None):
@@ -89,10 +92,14 @@ def read_variables(path, variables):
 
 def latest_checkpoint(folder):
     """The path of the latest checkpoint in a folder, which need not be there, or None."""
+    return max(checkpoints_in(folder), default=None)
+
+
+def checkpoints_in(folder):
+    """The paths of all checkpoints in a folder, which need not be there, the latest one last."""
     if not folder.is_dir():
-        return None
-    found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
-    return max(found, key=lambda path: path.name, default=None)
+        return []
+    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
 def step_of(checkpoint):

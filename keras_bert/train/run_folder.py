@@ -59,6 +59,7 @@ class RunFolder:
         self.path = Path(path)
         self.command = command
         self.checkpoints = self.path / "checkpoints"
+        self.best = self.checkpoints / "best.safetensors"  # of the best model, until there is `model`
         self.logs = self.path / "logs"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
@@ -84,7 +85,10 @@ class RunFolder:
             with system_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
-        clear_leftovers_in(self.path)
+        if self.finished:
+            delete(self.best)
+        for folder in (self.path, self.checkpoints):
+            clear_leftovers_in(folder)
 
     @classmethod
     @contextlib.contextmanager
@@ -136,6 +140,7 @@ class RunFolder:
     def finish(self, metrics):
         """Writes the results, the last thing that a run writes, and returns them."""
         write_json(self._metrics, metrics)
+        delete(self.best)
         return metrics
 
     def _read_run(self):

@@ -1,5 +1,6 @@
 """Conversion between formats, by the call and by the command."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -27,8 +28,13 @@ def test_there_and_back_changes_no_byte(folder, tmp_path):
 
 def test_keras_nlp_takes_the_encoder_alone(folder, tmp_path):
     pytest.importorskip("keras_nlp")
+    keras.backend.clear_session()  # names are counted in a process, and stand in a preset
     done = convert(folder, tmp_path / "preset", to="keras-nlp")
     assert done["left_out"] == ["BertForPreTraining"] and done["wrote"] == "BertModel"
+    keras.backend.clear_session()
+    told = []
+    convert(folder, tmp_path / "preset", to="keras-nlp", report=told.append)
+    assert told == [f"{tmp_path / 'preset'} is finished already; nothing is done."]
     assert convert(tmp_path / "preset", tmp_path / "back")["found"] == "keras-nlp"
 
 
@@ -55,8 +61,20 @@ def test_the_command(folder, tmp_path, capsys):
     assert main(["convert", "--input", google, "--output", google]) == 2
     assert "is also the input" in capsys.readouterr().err
     again = ["convert", "--input", str(folder), "--output", google, "--to", "google"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("google/*")}
+    assert main(again) == 0
+    assert "google is finished already; nothing is done." in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("google/*")} == before
+    (tmp_path / "google" / "another").touch()
+    assert main(again) == 2
+    assert "holds something else already (another, " in capsys.readouterr().err
+    (tmp_path / "google" / "another").unlink()
+    with (tmp_path / "google" / "vocab.txt").open("a") as file:
+        file.write("another\n")
     assert main(again) == 2
     assert "give another folder, or --force to replace it" in capsys.readouterr().err
+    assert main([*again, "--force"]) == 0
+    capsys.readouterr()
     back = str(tmp_path / "back")
     assert main(["convert", "--input", google, "--output", back]) == 0
     assert "BertForPreTraining, from a model in the format google" in capsys.readouterr().out

@@ -1,0 +1,278 @@
+"""Each command killed at each of its renames and deletions, and run again: as if never killed.
+
+What comes before a command's publishing is replaced by its result, so that a run takes no time. The
+jobs, which load no TensorFlow, are killed at every call in tests/text/killed_vocabularies.py and
+tests/data_gen/killed_output_folder.py.
+"""
+
+import shutil
+from pathlib import Path
+
+import keras
+import pytest
+from safetensors.numpy import load_file
+
+from keras_bert import files
+from keras_bert.checkpoints import save_folder
+from keras_bert.checkpoints.convert import convert
+from keras_bert.embeddings.embed import open_embedder
+from keras_bert.embeddings.embed_to_file import embed_to_file
+from keras_bert.export.saved_model import export_task
+from keras_bert.samples.quickstart import _Run, quickstart
+from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.train.loop import Feed, train
+from keras_bert.train.plan import Plan
+from keras_bert.train.run_folder import RunFolder
+from keras_bert.train.settings import RunSettings
+from tests.kill_points import PUBLISHING, stop_at_every_call
+from tests.small_model import make_encoder, make_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _no_flushing(monkeypatch):
+    """The machine is not switched off here."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@pytest.fixture(scope="module")
+def task():
+    tokenizer = make_tokenizer()
+    return Classifier(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["a", "b"])
+
+
+@pytest.fixture(scope="module")
+def model_folder(task, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "model"
+    task.save(folder)
+    return folder
+
+
+def held(folder):
+    """All that lies in a folder, hidden things too: bytes by the path in it."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        content = path.read_bytes() if path.is_file() else None
+        if path.parent.name == "checkpoints" and content:  # which also tell how long it took
+            content = {name: tensor.tobytes() for name, tensor in load_file(path).items()}
+        if "logs" not in path.parts:
+            found[str(path.relative_to(folder))] = content
+    return found
+
+
+def kills(place, run, *, begin=lambda: None, events=PUBLISHING):
+    """Kills `run()` at each event below the folder `place`, which `begin()` fills.
+
+    After each kill `run` does the rest, and nothing is there that an unbroken run does not leave.
+    Returns how many kills there were.
+    """
+
+    def prepare():
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        begin()
+
+    prepare()
+    run()
+    whole = held(place)
+    assert whole and not any(files.is_aside(Path(name).name) for name in whole)
+
+    def check(killed):
+        run()
+        left = held(place)
+        assert left.keys() == whole.keys()
+        assert all(left[name] == whole[name] for name in whole)
+
+    return stop_at_every_call(place, prepare=prepare, action=run, check=check, events=events)
+
+
+@pytest.mark.parametrize("to", ["folder", "google"])
+@pytest.mark.parametrize("replaces", [False, True])
+def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
+    read = ("folder", task, task.tokenizer, [])
+    monkeypatch.setattr("keras_bert.checkpoints.convert._read", lambda source: read)
+    output = tmp_path / "place" / "out"
+
+    def run():
+        convert(input=model_folder, output=output, to=to, force=replaces)
+
+    def begin():
+        if replaces:
+            run()
+
+    assert kills(output.parent, run, begin=begin) >= 2
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.mark.parametrize("replaces", [False, True])
+def test_embed(task, model_folder, tmp_path, monkeypatch, ending, replaces):
+    embedder = open_embedder((task.encoder, task.tokenizer), layers="last", tokens="words-mean")
+    monkeypatch.setattr(
+        "keras_bert.embeddings.embed_to_file.open_embedder", lambda *given, **settings: embedder
+    )
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a text\nand another\n")
+    output = tmp_path / "place" / f"vectors.{ending}"
+
+    def run():
+        embed_to_file(model=model_folder, data=texts, output=output, layers="last", force=replaces)
+
+    assert kills(output.parent, run, begin=run if replaces else lambda: None) >= 2
+
+
+def test_export(task, tmp_path, monkeypatch):
+    """A version that is there already is none that an unbroken run leaves: its number is next."""
+    models = tmp_path / "place" / "spam"
+    files.write_texts(exported := tmp_path / "exported", {"assets": "a", "saved_model.pb": "b"})
+
+    class Archive:
+        def track(self, task):
+            pass
+
+        def add_endpoint(self, *given):
+            pass
+
+        def write_out(self, path, **options):
+            shutil.copytree(exported, path, dirs_exist_ok=True, copy_function=shutil.copyfile)
+
+    monkeypatch.setattr("keras.export.ExportArchive", Archive)
+
+    def check(killed):
+        before = sorted(files.held_names(models)) if models.exists() else []
+        assert before in ([], ["1"]) and (before or killed)
+        assert export_task(task, models) == models / str(1 + len(before))
+        assert sorted(path.name for path in models.iterdir()) == [*before, str(1 + len(before))]
+        versions = [held(version) for version in models.iterdir()]
+        assert versions[0]["saved_model.pb"] == b"b"
+        assert versions.count(versions[0]) == len(versions)
+
+    assert stop_at_every_call(
+        tmp_path / "place",
+        prepare=lambda: shutil.rmtree(models, ignore_errors=True),
+        action=lambda: export_task(task, models),
+        check=check,
+        events=PUBLISHING,
+    ) >= 2  # fmt: skip
+
+
+class _Nothing(Feed):
+    def training(self, first_step):
+        return None
+
+    def evaluation(self):
+        return "held-out rows"
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Makes a step of training an addition, and an evaluation a number that the step settles."""
+
+    def fit(self, batches, *, steps_per_epoch, initial_epoch, epochs, callbacks, **options):
+        self.stop_training = False
+        callbacks.on_train_begin()
+        for epoch in range(initial_epoch, epochs):
+            callbacks.on_epoch_begin(epoch)
+            for variable in self.trainable_variables:
+                variable.assign_add(keras.ops.full_like(variable, 0.125))
+            for step in range(steps_per_epoch):
+                callbacks.on_train_batch_end(step)
+            callbacks.on_epoch_end(epoch, {"loss": 1.0, "val_loss": 1.0, "val_accuracy": epoch / 9})
+        callbacks.on_train_end()
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    monkeypatch.setattr(
+        keras.Model, "evaluate", lambda self, rows, **options: {"loss": 2.0, "accuracy": 0.0}
+    )
+
+
+def settings_of(output, **changes):
+    return RunSettings(output=str(output), **changes)
+
+
+@pytest.mark.parametrize("command", ["pretrain", "finetune"])
+def test_training(task, instant, tmp_path, command):
+    """What a run publishes, in its order: run.json, checkpoints, the best model, the results. The
+    weights tell the step: those of a checkpoint that was not gone on with would be others.
+    """
+    output = tmp_path / "place" / "run"
+    plan = Plan(steps=4, entry=2, evaluate_every=2, checkpoint_every=2)
+    keeps_best = command == "finetune"
+    begin = [variable.numpy() for variable in task.variables]
+    task.compile(keras.optimizers.Adam())
+    task.optimizer.build(task.trainable_variables)
+
+    def run():
+        for variable, value in zip(task.variables, begin, strict=True):
+            variable.assign(value)
+        with RunFolder.of(settings_of(output), command=command, inputs={"data": "a"}) as folder:
+            if folder.finished:
+                return
+            best = folder.best if keeps_best else None
+            entries = train(
+                task, folder, _Nothing(), plan, task=task, best_folder=best, evaluate_first=True
+            )
+            if best is not None:
+                assert (best / "model.safetensors").stat().st_size
+            save_folder(task, task.tokenizer, folder.model, overwrite=True)
+            folder.finish({"steps": [entry["step"] for entry in entries]})
+
+    try:
+        assert kills(output.parent, run) >= 20
+    finally:
+        for variable, value in zip(task.variables, begin, strict=True):
+            variable.assign(value)
+
+
+def test_a_run_that_is_begun_anew(tmp_path):
+    output = tmp_path / "place" / "run"
+
+    def of(force):
+        return RunFolder.of(settings_of(output, force=force), command="pretrain", inputs={})
+
+    def begin():
+        with of(force=False) as folder:
+            for name in ("checkpoints/step", "logs/train", "model/config.json", "model/weights"):
+                files.write_text(folder.path / name, name)
+            folder.finish({})
+
+    def run():
+        with of(force=True) as folder:
+            assert not folder.resumed
+
+    assert kills(output.parent, run, begin=begin) >= 15
+
+
+def test_quickstart(tmp_path, monkeypatch):
+    """Its steps are the other commands'; here each writes a file of its name."""
+    output = tmp_path / "place" / "out"
+
+    def step(name, result):
+        def write(self, *given, **settings):
+            files.write_text(self.path(given[0] if given else name, "whole"), name)
+            return result
+
+        return write
+
+    pretrained = {
+        "eval_at_start": {"masked_lm_loss": 3.0},
+        "eval": {"masked_lm_loss": 2.0},
+        "train": {"masked_lm_loss": 1.0},
+        "unigram_entropy": 2.5,
+    }
+    for name, place, result in (
+        ("write_samples", "manual", None),
+        ("learn_vocabulary", "vocab.txt", None),
+        ("make_records", "pretraining-data", None),
+        ("pretrain", "pretrained", pretrained),
+        ("finetune", "finetuned", None),
+        ("export", "savedmodels", "1"),
+    ):
+        monkeypatch.setattr(_Run, name, step(place, result))
+    monkeypatch.setattr(_Run, "evaluate", lambda self, name: {"accuracy": 0.5, "examples": 9})
+    monkeypatch.setattr(_Run, "ask", lambda self, version: [])
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
+
+    def begin():
+        quickstart(output, seed=1)
+
+    assert kills(output.parent, begin) >= 10
+    assert kills(output.parent, lambda: quickstart(output, force=True), begin=begin) >= 20
