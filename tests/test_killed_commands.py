@@ -1,15 +1,21 @@
 """Each command killed at each of its renames and deletions, and run again: as if never killed.
+And each on a full disk: one sentence, and nothing half written.
 
 What comes before a command's publishing is replaced by its result, so that a run takes no time. The
 jobs, which load no TensorFlow, are killed at every call in tests/text/killed_vocabularies.py and
 tests/data_gen/killed_output_folder.py.
 """
 
+import contextlib
+import re
+import resource
 import shutil
+import subprocess
 from pathlib import Path
 
 import keras
 import pytest
+import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import files
@@ -17,6 +23,7 @@ from keras_bert.checkpoints import save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.embeddings.embed import open_embedder
 from keras_bert.embeddings.embed_to_file import embed_to_file
+from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export_task
 from keras_bert.samples.quickstart import _Run, quickstart
 from keras_bert.tasks.classification.classifier import Classifier
@@ -85,6 +92,41 @@ def kills(place, run, *, begin=lambda: None, events=PUBLISHING):
     return stop_at_every_call(place, prepare=prepare, action=run, check=check, events=events)
 
 
+def is_refused_on_a_full_disk(place, run):
+    """Runs `run()`, which writes below the folder `place`, on a disk with room for next to nothing.
+
+    It is a tmpfs where this process may mount one, and else a limit on the size of files.
+    """
+    shutil.rmtree(place)
+    place.mkdir()
+    with _full_disk(place), pytest.raises(InputError) as refusal:
+        run()
+    said = str(refusal.value)
+    assert f"{place}" in said and "keras-bert-" not in said and "\n" not in said
+    assert re.search(r"cannot be written: (No space left on device|File too large)$", said), said
+
+
+@contextlib.contextmanager
+def _full_disk(place):
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place]
+    with contextlib.suppress(FileNotFoundError):
+        if not subprocess.run(mount, capture_output=True).returncode:
+            try:
+                (place / "filled").write_bytes(bytes(60 << 10))
+                yield
+                assert not [path for path in place.rglob("*") if files.is_aside(path.name)]
+            finally:
+                subprocess.run(["umount", "--lazy", place], check=True)
+            return
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [path for path in place.rglob("*") if files.is_aside(path.name)]
+
+
 @pytest.mark.parametrize("to", ["folder", "google"])
 @pytest.mark.parametrize("replaces", [False, True])
 def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
@@ -100,6 +142,7 @@ def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
             run()
 
     assert kills(output.parent, run, begin=begin) >= 2
+    is_refused_on_a_full_disk(output.parent, run)
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
@@ -117,12 +160,16 @@ def test_embed(task, model_folder, tmp_path, monkeypatch, ending, replaces):
         embed_to_file(model=model_folder, data=texts, output=output, layers="last", force=replaces)
 
     assert kills(output.parent, run, begin=run if replaces else lambda: None) >= 2
+    texts.write_text("a text of many words " * 200)
+    is_refused_on_a_full_disk(output.parent, run)
 
 
 def test_export(task, tmp_path, monkeypatch):
     """A version that is there already is none that an unbroken run leaves: its number is next."""
     models = tmp_path / "place" / "spam"
     files.write_texts(exported := tmp_path / "exported", {"assets": "a", "saved_model.pb": "b"})
+
+    is_real = False
 
     class Archive:
         def track(self, task):
@@ -132,7 +179,10 @@ def test_export(task, tmp_path, monkeypatch):
             pass
 
         def write_out(self, path, **options):
-            shutil.copytree(exported, path, dirs_exist_ok=True, copy_function=shutil.copyfile)
+            if is_real:
+                tf.saved_model.save(tf.Module(), path)
+            else:
+                shutil.copytree(exported, path, dirs_exist_ok=True, copy_function=shutil.copyfile)
 
     monkeypatch.setattr("keras.export.ExportArchive", Archive)
 
@@ -152,6 +202,8 @@ def test_export(task, tmp_path, monkeypatch):
         check=check,
         events=PUBLISHING,
     ) >= 2  # fmt: skip
+    is_real = True
+    is_refused_on_a_full_disk(tmp_path / "place", lambda: export_task(task, models))
 
 
 class _Nothing(Feed):
@@ -217,6 +269,7 @@ def test_training(task, instant, tmp_path, command):
 
     try:
         assert kills(output.parent, run) >= 20
+        is_refused_on_a_full_disk(output.parent, run)
     finally:
         for variable, value in zip(task.variables, begin, strict=True):
             variable.assign(value)

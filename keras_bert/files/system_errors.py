@@ -23,13 +23,23 @@ def system_errors(path):
     """
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        written, words = getattr(error, "cannot_be_written", ("", None))
+        if MARK not in str(written):
+            raise
+        raise _refusal(path, words) from error  # it was aside for this one
     except Exception as error:
         words = _words_of(error, os.path.realpath(path))
         if words is None:
             raise
-        raise InputError(f"{path} cannot be written: {words}") from error
+        raise _refusal(path, words) from error
+
+
+def _refusal(path, words):
+    """The sentence, which knows its parts. (No class of its own: jobs know errors by their class.)"""
+    refusal = InputError(f"{path} cannot be written: {words}")
+    refusal.cannot_be_written = path, words
+    return refusal
 
 
 def _words_of(error, path):

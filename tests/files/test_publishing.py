@@ -170,6 +170,13 @@ def test_what_the_system_says_is_one_sentence(place, error, words):
         assert sorted(os.listdir(place)) == sorted(FOREIGN)
 
 
+def test_what_is_written_aside_is_called_by_its_place(place):
+    """Also where it is itself written by this module, inside a folder that is aside."""
+    with pytest.raises(InputError, match=f"^{place}/out cannot be written: No space left"):
+        with files.new_folder(place / "out") as aside, files.new_file(aside / "part"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("error", [FullDisk("of another kind"), BrokenPipeError(32, "Broken pipe")])
 def test_other_errors_go_through(place, error):
     with pytest.raises(type(error)), files.new_file(place / "out"):

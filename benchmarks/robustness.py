@@ -1,0 +1,299 @@
+"""What every command leaves and says when it is killed, stopped, or may not write.
+
+    python benchmarks/robustness.py kill --kills 50 [COMMAND …]
+    python benchmarks/robustness.py faults [COMMAND …]
+
+`kill` runs each command once undisturbed. Then, as often as asked, it kills it (SIGKILL) at a
+random moment of that time, runs it again, and compares all that lies there with what the
+undisturbed run left. Nothing may be left in the system's temporary folder either. `faults` prints
+a line for each command and fault: the exit status and what it said. The disk of 1 MB is a tmpfs
+where this process may mount one, and a limit on the size of files elsewhere.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from safetensors.numpy import load_file
+
+from keras_bert import samples
+from keras_bert.files import owned
+from keras_bert.samples.manual import write_manual
+
+_ARCHITECTURE = {
+    "vocab_size": 800,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+_QUICKSTART = """
+import functools, sys
+from keras_bert.cli.console import run
+from keras_bert.samples import quickstart
+quickstart.QuickstartSizes = functools.partial(
+    quickstart.QuickstartSizes, architecture=sys.argv.pop(1), vocabulary=800, max_length=32,
+    max_predictions=4, dupe_factor=1, steps=20, epochs=1)
+run()
+"""
+_ENDS = {0: "done", 2: "refused", 130: "Ctrl-C", 143: "SIGTERM", -signal.SIGKILL: "killed"}
+
+
+class Command:
+    """A command of the package on small inputs. `arguments` are without those of its output."""
+
+    def __init__(self, name, *arguments, output, program=("-m", "keras_bert.cli.console", "{}")):
+        self.name = name
+        self._arguments = [str(argument) for argument in arguments]
+        self._output = output
+        self._program = [part.format(name.split()[0]) for part in program]
+
+    def output(self, place):
+        return place / self._output
+
+    def start(self, place, *more, **options):
+        """Starts it with its output in the folder `place`."""
+        words = [sys.executable, *self._program, *self._arguments, *more]
+        words += ["--output", str(self.output(place))]
+        return subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def run(self, place, **options):
+        """-> (exit status, the last line that it said)."""
+        return _ended(self.start(place, **options))
+
+
+def _ended(process):
+    lines = process.communicate()[1].strip().splitlines()
+    return process.returncode, lines[-1] if lines else ""
+
+
+def make_commands(folder):
+    """All commands that write, in the order in which each needs the ones before it."""
+    write_manual(folder / "manual")
+    for path in sorted((folder / "manual").iterdir())[12:]:
+        path.unlink()
+    text = folder / "manual" / "*.txt"
+    architecture = folder / "architecture.json"
+    architecture.write_text(json.dumps(_ARCHITECTURE))
+    texts = folder / "texts.txt"
+    texts.write_text("a line of text\n" * 400)
+    messages = {}
+    for split, source in samples.MESSAGES.items():
+        messages[split] = folder / f"{split}.tsv"
+        shutil.copyfile(source, messages[split])
+    made = folder / "made"
+    made.mkdir()
+    vocab, data, model = made / "vocab.txt", made / "data", made / "finetuned"
+    start = ("--architecture", architecture, "--vocab", vocab, "--deterministic")
+    return [
+        Command("vocab", "--input", text, "--size", 800, output="vocab.txt"),
+        Command("vocab bpe", "--input", text, "--size", 800, "--algorithm", "bpe", output="bpe"),
+        Command(
+            "pretraining-data", "--input", text, "--vocab", vocab, "--max-length", 32,
+            "--max-predictions", 4, "--dupe-factor", 2, output="data",
+        ),
+        Command(
+            "pretrain", "--data", data, *start, "--steps", 60, "--checkpoint-every", 10,
+            output="pretrained",
+        ),
+        Command(
+            "finetune", "--train", messages["train"], "--dev", messages["dev"], *start,
+            "--epochs", 3, "--max-length", 32, output="finetuned",
+        ),
+        Command("embed npz", "--model", model, "--data", texts, output="vectors.npz"),
+        Command("embed parquet", "--model", model, "--data", texts, output="vectors.parquet"),
+        Command("export", "--model", model, output="savedmodels"),
+        Command("convert", "--input", model, "--to", "google", output="google"),
+        Command(
+            "quickstart", architecture, "quickstart", output="quickstart",
+            program=("-c", _QUICKSTART),
+        ),
+    ]  # fmt: skip
+
+
+def left(command, place):
+    """All that a command left, hidden things too: what is the same each time, by the path."""
+    found = {}
+    for path in sorted(place.rglob("*")):
+        name = str(path.relative_to(place))
+        is_timed = path.parent.name == "logs" or "logs" in path.parts or path.is_dir()
+        if path.name == "metrics.json":
+            metrics = json.loads(path.read_text())
+            found[name] = [_untimed(entry) for entry in metrics["curve"]]
+        elif path.parent.name == "checkpoints" and path.is_file():
+            found[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
+        elif command.name in ("quickstart", "export"):  # not the same to the byte
+            found[name] = path.is_dir()
+        else:
+            found[name] = None if is_timed else path.read_bytes()
+    return {name: value for name, value in found.items() if "/logs/" not in f"/{name}/"}
+
+
+def _untimed(entry):
+    return {k: v for k, v in entry.items() if k not in ("seconds", "tokens_per_second")}
+
+
+def kill(command, folder, *, kills, seed):
+    """Kills a command at random moments; prints what came of it in a line of a table."""
+    chance = random.Random(f"{command.name} {seed}")
+    place, temporary = folder / "place", folder / "temporary"
+
+    def fresh():
+        for each in (place, temporary):
+            shutil.rmtree(each, ignore_errors=True)
+            each.mkdir()
+
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    fresh()
+    began = time.monotonic()
+    assert (ended := command.run(place, env=environment))[0] == 0, ended
+    seconds = time.monotonic() - began
+    whole = left(command, place)
+    _keep(command, place, folder / "made")
+    late = begun = different = strewn = 0
+    for _ in range(kills):
+        fresh()
+        process = command.start(place, env=environment)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0, seconds))
+        late += process.poll() is not None
+        process.kill()
+        _ended(process)
+        begun += any(place.iterdir())
+        strewn += any(temporary.iterdir())
+        status, said = command.run(place, env=environment)
+        now = left(command, place)
+        if status or now != whole:
+            different += 1
+            names = {n for n in now.keys() | whole.keys() if now.get(n) != whole.get(n)}
+            print(f"  {status} {said}; different: {sorted(names)[:5]}", file=sys.stderr)
+    print(
+        f"| {command.name} | {seconds:.0f} | {kills} | {begun} | {late} | {kills - different} | "
+        f"{strewn} |",
+        flush=True,
+    )
+
+
+def _keep(command, place, made):
+    """Puts what a command wrote where the later ones look for it."""
+    for path in place.iterdir():
+        if not (made / path.name).exists():
+            (shutil.copytree if path.is_dir() else shutil.copyfile)(path, made / path.name)
+
+
+def faults(command, folder):
+    """Tries every fault on a command; prints a line of a table for each."""
+    place = folder / "place"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    began = time.monotonic()
+    ended = command.run(place)
+    seconds = time.monotonic() - began
+    _keep(command, place, folder / "made")
+    _say(command, "again", *command.run(place))
+    assert ended[0] == 0, ended
+    for number in (signal.SIGTERM, signal.SIGINT):
+        shutil.rmtree(place)
+        place.mkdir()
+        process = command.start(place)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.7 * seconds)
+        process.send_signal(number)
+        _say(command, number.name, *_ended(process))
+    for name, small in (("full", True), ("read-only", False)):
+        shutil.rmtree(place)
+        place.mkdir()
+        with _disk(place, small=small) as options:
+            _say(command, name, *command.run(place, **options))
+            if rest := sorted(str(path.relative_to(place)) for path in place.rglob("*")):
+                print(f"  left: {rest}", file=sys.stderr)
+    shutil.rmtree(place, ignore_errors=True)
+    if command.name.split()[0] in ("pretraining-data", "pretrain", "finetune", "quickstart"):
+        output = command.output(place)
+        name = "IN_PROGRESS" if command.name == "pretraining-data" else ".keras-bert-owner"
+        with owned(output, name=name):
+            _say(command, "owned", *command.run(place))
+
+
+@contextlib.contextmanager
+def _disk(place, *, small):
+    """A full or a read-only disk at `place`; gives what a process on it is started with."""
+    kind = "size=1m" if small else "size=1m,ro"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", kind, "tmpfs", str(place)], capture_output=True
+    )
+    if not mounted.returncode:
+        if small:
+            (place / "filled").write_bytes(bytes((1 << 20) - (4 << 10)))
+        try:
+            yield {}
+        finally:
+            subprocess.run(["umount", str(place)], check=True)
+        return
+    print("  no tmpfs may be mounted here", file=sys.stderr)
+    if small:
+        yield {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))}
+        return
+    place.chmod(0o500)
+    try:
+        yield {}
+    finally:
+        place.chmod(0o700)
+
+
+def _say(command, fault, status, said):
+    said = re.sub(rf"{re.escape(tempfile.gettempdir())}/\w+/", "", said).replace("|", "\\|")
+    print(
+        f"| {command.name} | {fault} | {status} ({_ENDS.get(status, '?')}) | {said} |", flush=True
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("kill", "faults"))
+    parser.add_argument("commands", nargs="*", help="all of them if none is named")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        commands = make_commands(folder)
+        if given.what == "kill":
+            print(
+                "| command | seconds | kills | something there | after the end | equal | strewn |"
+            )
+            print("|---|---|---|---|---|---|---|")
+        else:
+            print("| command | fault | exit status | says |\n|---|---|---|---|")
+        for command in commands:
+            if not given.commands or command.name.split()[0] in given.commands:
+                if given.what == "kill":
+                    kill(command, folder, kills=given.kills, seed=given.seed)
+                else:
+                    faults(command, folder)
+            else:  # what the named ones need of it
+                place = folder / "place"
+                shutil.rmtree(place, ignore_errors=True)
+                place.mkdir()
+                if command.name in ("vocab", "pretraining-data", "finetune"):
+                    command.run(place)
+                    _keep(command, place, folder / "made")
+
+
+if __name__ == "__main__":
+    main()
