@@ -32,7 +32,7 @@ lint: $(VENV)/installed-test
 
 # The speeds. Not among them: real_run.py, the hour-long way from books to a classifier, parity.py, how
 # far our outputs are from other programs', and what the others import.
-BY_HAND := $(addprefix benchmarks/,real_run.py parity.py processes.py needed.py)
+BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done

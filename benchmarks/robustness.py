@@ -5,9 +5,10 @@
 
 `kill` runs each command once undisturbed. Then, as often as asked, it kills it (SIGKILL) at a
 random moment of that time, runs it again, and compares all that lies there with what the
-undisturbed run left. Nothing may be left in the system's temporary folder either. `faults` prints
-a line for each command and fault: the exit status and what it said. The disk of 1 MB is a tmpfs
-where this process may mount one, and a limit on the size of files elsewhere.
+undisturbed run left. Nothing may be left in the system's temporary folder either. (The quickstart
+is these commands, one after another.) `faults` prints a line for each command and fault: the exit
+status and what it said. The full disk is a tmpfs where this process may mount one, and a limit on
+the size of files elsewhere.
 """
 
 import argparse
@@ -23,11 +24,20 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
+import apache_beam  # noqa: F401  (loaded once, for all processes)
+import tensorflow_text  # noqa: F401
 from safetensors.numpy import load_file
 
+import keras_bert.checkpoints.convert
+import keras_bert.embeddings.embed_to_file
+import keras_bert.export.saved_model
+import keras_bert.train.finetune
+import keras_bert.train.pretrain  # noqa: F401
 from keras_bert import samples
+from keras_bert.cli import console
 from keras_bert.files import owned
 from keras_bert.samples.manual import write_manual
 
@@ -39,46 +49,87 @@ _ARCHITECTURE = {
     "intermediate_size": 64,
     "max_position_embeddings": 64,
 }
-_QUICKSTART = """
-import functools, sys
-from keras_bert.cli.console import run
-from keras_bert.samples import quickstart
-quickstart.QuickstartSizes = functools.partial(
-    quickstart.QuickstartSizes, architecture=sys.argv.pop(1), vocabulary=800, max_length=32,
-    max_predictions=4, dupe_factor=1, steps=20, epochs=1)
-run()
-"""
 _ENDS = {0: "done", 2: "refused", 130: "Ctrl-C", 143: "SIGTERM", -signal.SIGKILL: "killed"}
 
 
 class Command:
     """A command of the package on small inputs. `arguments` are without those of its output."""
 
-    def __init__(self, name, *arguments, output, program=("-m", "keras_bert.cli.console", "{}")):
+    def __init__(self, name, *arguments, output):
         self.name = name
-        self._arguments = [str(argument) for argument in arguments]
+        self._arguments = [name.split()[0], *map(str, arguments)]
         self._output = output
-        self._program = [part.format(name.split()[0]) for part in program]
 
     def output(self, place):
         return place / self._output
 
-    def start(self, place, *more, **options):
-        """Starts it with its output in the folder `place`."""
-        words = [sys.executable, *self._program, *self._arguments, *more]
-        words += ["--output", str(self.output(place))]
-        return subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
-        )
+    def start(self, place, **options):
+        """Starts it with its output in the folder `place`; see `Process`."""
+        return Process([*self._arguments, "--output", str(self.output(place))], **options)
 
     def run(self, place, **options):
         """-> (exit status, the last line that it said)."""
-        return _ended(self.start(place, **options))
+        return self.start(place, **options).ended()
 
 
-def _ended(process):
-    lines = process.communicate()[1].strip().splitlines()
-    return process.returncode, lines[-1] if lines else ""
+class Process:
+    """A command in a process of its own, which is forked from this one.
+
+    This one has loaded TensorFlow and run nothing of it, so that a kill finds the command at work
+    and not at its imports. `temporary` is the folder for temporary files, `largest` a limit on the
+    size of files.
+    """
+
+    def __init__(self, arguments, *, temporary=None, largest=None):
+        self._said = tempfile.TemporaryFile()
+        self._status = None
+        self._id = os.fork()
+        if not self._id:
+            self._become(arguments, temporary, largest)
+
+    def _become(self, arguments, temporary, largest):
+        status = 70
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(self._said.fileno(), 2)
+            sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1) for n in (1, 2))
+            if temporary:
+                os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+            if largest:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+            sys.argv = ["keras-bert", *arguments]
+            console.run()
+        except SystemExit as end:
+            status = end.code
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def wait(self, seconds):
+        """Waits for its end, so long at most; returns whether it has ended."""
+        until = time.monotonic() + seconds
+        while self._status is None and time.monotonic() < until:
+            self._ask(os.WNOHANG)
+            time.sleep(0.002)
+        return self._status is not None
+
+    def send_signal(self, number):
+        if self._status is None:
+            os.kill(self._id, number)
+
+    def ended(self):
+        """Waits; -> (exit status, the last line that it said)."""
+        if self._status is None:
+            self._ask(0)
+        self._said.seek(0)
+        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+        return self._status, lines[-1] if lines else ""
+
+    def _ask(self, how):
+        found, status = os.waitpid(self._id, how)
+        if found:
+            self._status = os.waitstatus_to_exitcode(status)
 
 
 def make_commands(folder):
@@ -118,10 +169,6 @@ def make_commands(folder):
         Command("embed parquet", "--model", model, "--data", texts, output="vectors.parquet"),
         Command("export", "--model", model, output="savedmodels"),
         Command("convert", "--input", model, "--to", "google", output="google"),
-        Command(
-            "quickstart", architecture, "quickstart", output="quickstart",
-            program=("-c", _QUICKSTART),
-        ),
     ]  # fmt: skip
 
 
@@ -136,7 +183,7 @@ def left(command, place):
             found[name] = [_untimed(entry) for entry in metrics["curve"]]
         elif path.parent.name == "checkpoints" and path.is_file():
             found[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
-        elif command.name in ("quickstart", "export"):  # not the same to the byte
+        elif command.name == "export":  # not the same to the byte
             found[name] = path.is_dir()
         else:
             found[name] = None if is_timed else path.read_bytes()
@@ -157,25 +204,22 @@ def kill(command, folder, *, kills, seed):
             shutil.rmtree(each, ignore_errors=True)
             each.mkdir()
 
-    environment = {**os.environ, "TMPDIR": str(temporary)}
     fresh()
     began = time.monotonic()
-    assert (ended := command.run(place, env=environment))[0] == 0, ended
+    assert (ended := command.run(place, temporary=temporary))[0] == 0, ended
     seconds = time.monotonic() - began
     whole = left(command, place)
     _keep(command, place, folder / "made")
     late = begun = different = strewn = 0
     for _ in range(kills):
         fresh()
-        process = command.start(place, env=environment)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(chance.uniform(0, seconds))
-        late += process.poll() is not None
-        process.kill()
-        _ended(process)
+        process = command.start(place, temporary=temporary)
+        late += process.wait(chance.uniform(0, seconds))
+        process.send_signal(signal.SIGKILL)
+        process.ended()
         begun += any(place.iterdir())
         strewn += any(temporary.iterdir())
-        status, said = command.run(place, env=environment)
+        status, said = command.run(place, temporary=temporary)
         now = left(command, place)
         if status or now != whole:
             different += 1
@@ -210,10 +254,9 @@ def faults(command, folder):
         shutil.rmtree(place)
         place.mkdir()
         process = command.start(place)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.7 * seconds)
+        process.wait(0.6 * seconds)
         process.send_signal(number)
-        _say(command, number.name, *_ended(process))
+        _say(command, number.name, *process.ended())
     for name, small in (("full", True), ("read-only", False)):
         shutil.rmtree(place)
         place.mkdir()
@@ -222,7 +265,7 @@ def faults(command, folder):
             if rest := sorted(str(path.relative_to(place)) for path in place.rglob("*")):
                 print(f"  left: {rest}", file=sys.stderr)
     shutil.rmtree(place, ignore_errors=True)
-    if command.name.split()[0] in ("pretraining-data", "pretrain", "finetune", "quickstart"):
+    if command.name.split()[0] in ("pretraining-data", "pretrain", "finetune"):
         output = command.output(place)
         name = "IN_PROGRESS" if command.name == "pretraining-data" else ".keras-bert-owner"
         with owned(output, name=name):
@@ -246,7 +289,7 @@ def _disk(place, *, small):
         return
     print("  no tmpfs may be mounted here", file=sys.stderr)
     if small:
-        yield {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))}
+        yield {"largest": 4000}
         return
     place.chmod(0o500)
     try:

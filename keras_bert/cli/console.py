@@ -17,18 +17,29 @@ def run():
 
     A signal raises an interrupt in the main thread, which `main` tells in a sentence. While modules
     are loaded, or an object is destroyed, somebody's C code may lose what is raised: there, and
-    for a second signal, the process ends at once, which every writer of ours survives.
+    for a second signal, the process ends at once, which every writer of ours survives. So it does
+    where Python itself says that it lost what was raised, as in the callback of a weak reference.
     """
     received = []
+    tell_of_lost = sys.unraisablehook
+
+    def end(number):
+        with contextlib.suppress(Exception):
+            os.write(sys.stderr.fileno(), f"keras-bert: {_ENDED}\n".encode())
+        os._exit(128 + number)
 
     def handle(number, frame):
         if received or not _can_raise(frame):
-            with contextlib.suppress(Exception):
-                os.write(sys.stderr.fileno(), f"keras-bert: {_ENDED}\n".encode())
-            os._exit(128 + number)
+            end(number)
         received.append(number)
         raise SIGNALS[number]
 
+    def lost(found):
+        if received and isinstance(found.exc_value, KeyboardInterrupt):
+            end(received[0])
+        tell_of_lost(found)
+
+    sys.unraisablehook = lost
     for number in SIGNALS:
         signal.signal(number, handle)
     try:

@@ -36,7 +36,7 @@ def system_errors(path):
 
 
 def _refusal(path, words):
-    """The sentence, which knows its parts. (No class of its own: jobs know errors by their class.)"""
+    """The sentence, which knows its parts: with a class of its own, a job would not know it."""
     refusal = InputError(f"{path} cannot be written: {words}")
     refusal.cannot_be_written = path, words
     return refusal

@@ -34,7 +34,7 @@ console.run()
 
 # The command loses what is raised in it in several ways, while a thread of its is at work.
 LOSING = """
-import atexit, os, sys, threading, time
+import atexit, os, sys, threading, time, weakref
 from keras_bert.cli import console, vocab
 
 class Held:
@@ -61,6 +61,12 @@ def destroys(arguments):
     Held()
     time.sleep(60)
 
+def is_called_back(arguments):
+    held = threading.Event()
+    reference = weakref.ref(held, lambda reference: os.kill(os.getpid(), NUMBER))
+    del held
+    time.sleep(60)
+
 def is_done(arguments):
     atexit.register(passes_it_on, arguments)
 
@@ -83,7 +89,9 @@ def test_a_signal_while_modules_are_loaded(number, module):
     assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
 
 
-@pytest.mark.parametrize("way", ["passes_it_on", "makes_another_of_it", "loses_it", "destroys"])
+@pytest.mark.parametrize(
+    "way", ["passes_it_on", "makes_another_of_it", "loses_it", "destroys", "is_called_back"]
+)
 def test_a_signal_is_not_lost_and_nobody_waits_for_threads(way):
     result = run(LOSING, int(signal.SIGTERM), way, *VOCAB)
     assert result.returncode == 143
