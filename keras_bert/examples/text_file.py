@@ -11,8 +11,8 @@ from pathlib import Path
 from keras_bert.errors import InputError
 
 STANDARD_INPUT = "-"
-# One text is seldom a megabyte; a file without line ends must not fill the memory.
-_LONGEST_LINE = 64 << 20
+# A whole SQuAD may stand in one; a file without line ends must not fill the memory.
+_LONGEST_LINE = 256 << 20
 
 
 class TextFile:

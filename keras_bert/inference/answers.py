@@ -64,8 +64,8 @@ class Inference:
 
     def _answer(self, rows, taken):
         if self._outputs is None:
-
-            @tf.function(input_signature=[_any_batch(value) for value in taken])
+            # AutoGraph, which we have no use for, writes Python files into the temporary folder.
+            @tf.function(input_signature=[_any_batch(value) for value in taken], autograph=False)
             def outputs(*taken):
                 found = self.task(rows.inputs(*taken), training=False)
                 return {name: tf.cast(values, tf.float32) for name, values in found.items()}
