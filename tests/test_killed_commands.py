@@ -328,4 +328,5 @@ def test_quickstart(tmp_path, monkeypatch):
         quickstart(output, seed=1)
 
     assert kills(output.parent, begin) >= 10
+    is_refused_on_a_full_disk(output.parent, begin)
     assert kills(output.parent, lambda: quickstart(output, force=True), begin=begin) >= 20
