@@ -254,7 +254,7 @@ def faults(command, folder):
         shutil.rmtree(place)
         place.mkdir()
         process = command.start(place)
-        process.wait(0.6 * seconds)
+        process.wait(0.4 * seconds)
         process.send_signal(number)
         _say(command, number.name, *process.ended())
     for name, small in (("full", True), ("read-only", False)):
@@ -323,19 +323,24 @@ def main():
             print("|---|---|---|---|---|---|---|")
         else:
             print("| command | fault | exit status | says |\n|---|---|---|---|")
-        for command in commands:
-            if not given.commands or command.name.split()[0] in given.commands:
-                if given.what == "kill":
-                    kill(command, folder, kills=given.kills, seed=given.seed)
-                else:
-                    faults(command, folder)
-            else:  # what the named ones need of it
-                place = folder / "place"
-                shutil.rmtree(place, ignore_errors=True)
-                place.mkdir()
-                if command.name in ("vocab", "pretraining-data", "finetune"):
-                    command.run(place)
-                    _keep(command, place, folder / "made")
+        wanted = [c for c in commands if not given.commands or c.name.split()[0] in given.commands]
+        for command in commands[: commands.index(wanted[-1]) + 1]:
+            if command not in wanted:
+                _prepare(command, folder)
+            elif given.what == "kill":
+                kill(command, folder, kills=given.kills, seed=given.seed)
+            else:
+                faults(command, folder)
+
+
+def _prepare(command, folder):
+    """Runs a command where others need what it makes."""
+    place = folder / "place"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    if command.name in ("vocab", "pretraining-data", "finetune"):
+        command.run(place)
+        _keep(command, place, folder / "made")
 
 
 if __name__ == "__main__":

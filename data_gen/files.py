@@ -72,7 +72,8 @@ def reading(path):
             return open(path, "rb")
         return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     except (BeamIOError, OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+        said = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read: {said}") from None
 
 
 def _decompressed(path, file, size):

@@ -23,6 +23,7 @@ from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
+from keras_bert.files import refuse_input_as_output
 from keras_bert.settings import takes
 from keras_bert.stopping import says
 from keras_bert.text.vocabulary import Vocabulary
@@ -61,6 +62,7 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
     settings = DataSettings.of(settings)
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with Progress() as progress:
+        refuse_input_as_output([*job.input, job.vocab], job.output)
         windows = documents.find(job.input, job.form)
         made = make_card(Statistics(), settings=job, input=job.input)
         counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None

@@ -20,15 +20,28 @@ from data_gen.new_file import is_local, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
-from keras_bert.files import aside_name, clear_leftovers, system_errors
+from keras_bert.files import (
+    aside_name,
+    check_output_file,
+    check_output_folder,
+    clear_leftovers,
+    held_names,
+    refuse_input_as_output,
+    system_errors,
+)
 from keras_bert.settings import takes
 from keras_bert.stopping import says
-from keras_bert.text import wordpiece_vocabulary
+from keras_bert.text import piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.piece_counts import counts_path
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_files import output_texts, parse_vocabulary, write_vocabulary
+from keras_bert.text.vocabulary_files import (
+    NAMES,
+    output_texts,
+    parse_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
 from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
@@ -122,16 +135,22 @@ def _count(output, settings, lowercase, beam_options):
 def _is_there(output, settings):
     """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
 
-    A `vocab.txt` does not say how it was made, so only learning it again tells.
+    A `vocab.txt` does not say how it was made, so only learning it again tells. With `force` what
+    is there must be a vocabulary at least.
     """
     is_bpe = settings.algorithm == "bpe"
+    beside = piece_counts.counts_path(output, is_folder=is_bpe)
+    for path in (output, beside):
+        refuse_input_as_output(settings.input, path)
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
         what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
             f"{output} is {what}; {settings.algorithm} writes {wanted}, so give another name."
         )
-    beside = counts_path(output, is_folder=is_bpe)
     found = [path for path in (output, beside) if FileSystems.exists(path)]
+    if settings.force and is_local(output):
+        check = check_output_folder if is_bpe else check_output_file
+        check(output, is_ours=_is_vocabulary, force=True)
     if settings.force or not found:
         return False
     paths = {name: f"{output}/{name}" for name in BpeVocabulary.FILES}
@@ -143,6 +162,15 @@ def _is_there(output, settings):
         if len(parse_vocabulary(contents, folder=output)) <= settings.size:
             return True
     raise _refusal(found[0])
+
+
+def _is_vocabulary(path):
+    """Whether a file is a vocabulary, or a folder holds one and nothing else."""
+    try:
+        read_vocabulary(path)
+    except InputError:
+        return False
+    return path.is_file() or set(held_names(path)) <= {*NAMES, piece_counts.NAME}
 
 
 def _bytes_of(path):

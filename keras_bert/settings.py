@@ -115,6 +115,15 @@ class Settings:
         """The dictionary of those settings that are fields of another class."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(cls)}
 
+    def paths(self):
+        """The files and folders that the result depends on, those that are given."""
+        values = [
+            getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if about(field).is_path and about(field).recorded
+        ]
+        return [value for value in values if value is not None]
+
     def recorded(self):
         """What the result depends on, as JSON holds it; paths are absolute."""
         values = {}
@@ -223,6 +232,8 @@ def _checked(value, name, kind, known):
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
+    if known.is_path and not value:
+        raise InputError(f"`{name}` is empty; give a path.")
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)
         choices = f"{', '.join(others)} or {last}" if others else last

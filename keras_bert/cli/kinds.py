@@ -1,8 +1,9 @@
 """Which kind of task a command line is about, found without loading anything heavy."""
 
-import json
 from pathlib import Path
 
+from keras_bert.errors import InputError
+from keras_bert.files import parse_json, read_small
 from keras_bert.tasks import finetuned_kinds
 
 _DEFAULT = "classifier"
@@ -51,8 +52,8 @@ def value_of(argv, flag):
 
 def _json(path):
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return parse_json(read_small(path))
+    except (OSError, ValueError, InputError):
         return None
 
 

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.errors import InputError
-from keras_bert.files import delete
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.mixed_encoder import MixedEncoder
@@ -211,7 +210,7 @@ def _compile(model, task, settings, plan):
 def _trained(run, feed, report):
     """Trains, and finishes with the model that is to be kept; returns the run's metrics."""
     task, patience = feed.task, feed.settings.patience
-    best = run.checkpoints / "best.safetensors" if feed.settings.keep == "best" else None
+    best = run.best if feed.settings.keep == "best" else None
     entries = train(feed.model, run, feed, feed.plan, task=task, best=best, patience=patience)
     if entries[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
@@ -235,10 +234,7 @@ def _trained(run, feed, report):
         "curve": entries,
         **_learned_mix(task),
     }
-    run.finish(metrics)
-    if best is not None:
-        delete(best)  # it is in model/ now
-    return metrics
+    return run.finish(metrics)
 
 
 def _kept(feed, entries, best, report):

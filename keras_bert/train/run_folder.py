@@ -22,6 +22,7 @@ from keras_bert.files import (
     owned,
     parse_json,
     read_small,
+    refuse_input_as_output,
     system_errors,
     write_json,
 )
@@ -101,6 +102,8 @@ class RunFolder:
         path = Path(settings.output)
         if path.exists() and not path.is_dir():
             raise InputError(f"The output {path} is a file; give a folder.")
+        if settings.force:
+            refuse_input_as_output(settings.paths(), path)
         with owned(path), system_errors(path):
             run = cls(
                 path,

@@ -43,6 +43,11 @@ def test_every_command_has_help(command, capsys):
     assert f"usage: keras-bert {command}" in capsys.readouterr().out
 
 
+def test_a_settings_file_without_end_is_none(capsys):
+    assert cli.main(["pretrain", "--settings", "/dev/zero"]) == 2
+    assert "There is no settings file /dev/zero" in capsys.readouterr().err
+
+
 def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["predict", "--model", "m", "--data", "d", "--direct_num_workers=2"])

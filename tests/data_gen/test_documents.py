@@ -315,6 +315,9 @@ def test_wrong_paths_are_named(tmp_path):
         find(str(tmp_path / "absent.txt"))
     with pytest.raises(InputError, match=r"no file matches .*\*.txt"):
         find([str(tmp_path / "*.txt")])
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="folder cannot be read: Is a directory"):
+        all_documents(str(tmp_path / "folder"))
     empty = write(tmp_path, "empty.txt", "")
     with pytest.raises(InputError, match="empty.txt is empty"):
         find(empty)

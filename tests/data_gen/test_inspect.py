@@ -371,7 +371,7 @@ def test_a_damaged_file_is_found(folders, how):
 def test_wrong_shares_are_found(corpus, corpus_files, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
-    with pytest.raises(InputError, match="are masked: 80% are due"):
+    with pytest.raises(InputError, match="are masked: 80 % are due"):
         verify(folder)
 
 

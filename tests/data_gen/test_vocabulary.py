@@ -152,12 +152,32 @@ def test_an_existing_output_is_kept_unless_forced(files):
     output.write_text("mine")
     with pytest.raises(InputError, match="exists already"):
         learn_vocabulary(input=files / "a.txt", output=output, size=80)
+    with pytest.raises(InputError, match="a file that this command did not write"):
+        learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
     assert output.read_text() == "mine"
+    output.unlink()
+    learn_vocabulary(input=files / "a.txt", output=output, size=70)
     learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
     assert len(Vocabulary.from_file(output)) == 80
     output.unlink()
     with pytest.raises(InputError, match="vocab.counts.tsv exists already"):
         learn_vocabulary(input=files / "a.txt", output=output, size=80)
+
+
+def test_nobodys_files_are_replaced(files):
+    texts = {path: path.read_bytes() for path in files.iterdir()}
+    for given, output in (("a.txt", "a.txt"), ("*.txt", "a.txt"), ("a.counts.tsv", "a.txt")):
+        (files / "a.counts.tsv").write_text("text")
+        with pytest.raises(InputError, match="is also the input"):
+            learn_vocabulary(input=files / given, output=files / output, size=80, force=True)
+        (files / "a.counts.tsv").unlink()
+    settings = {"input": files / "a.txt", "algorithm": "bpe", "size": 60}
+    learn_vocabulary(**settings, output=files / "bpe")
+    (files / "bpe" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="bpe holds something else already"):
+        learn_vocabulary(**settings, output=files / "bpe", force=True)
+    assert (files / "bpe" / "thesis.tex").read_text() == "years of work"
+    assert all(path.read_bytes() == text for path, text in texts.items())
 
 
 @pytest.mark.parametrize("setting", [{"min_frequency": 3}, {"alphabet_limit": 20}, {"unused": 5}])
@@ -214,6 +234,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         ({"size": 80, "unused": -1}, "`unused` is -1"),
         ({"size": 80, "algorithm": "byte-level"}, "should be wordpiece or bpe"),
         ({"size": 80, "input": "no/such/*.txt"}, "no/such"),
+        ({"size": 80, "output": ""}, "`output` is empty; give a path"),
         ({"size": 80, "beam_options": ["--direct_num_wrkers=2"]}, "no option --direct_num_wrkers"),
         ({"size": 80, "beam_options": ["--direct_num_workers=x"]}, "invalid int value: 'x'"),
     ],

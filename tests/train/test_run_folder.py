@@ -6,6 +6,7 @@ import pytest
 
 from keras_bert.errors import InputError
 from keras_bert.train.run_folder import RunFolder, read_settings
+from keras_bert.train.settings import PretrainSettings
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
 INPUTS = {"data": "abc"}
@@ -87,6 +88,16 @@ def test_settings_are_read_back_for_the_same_command_only(tmp_path):
         read_settings(tmp_path / "run.json", command="finetune")
     with pytest.raises(InputError, match="There is no settings file"):
         read_settings(tmp_path / "nowhere.json", command="pretrain")
+
+
+def test_what_a_run_reads_is_not_deleted(tmp_path):
+    settings = {"steps": 1, "data": str(tmp_path / "run" / "data"), "vocab": "v.txt"}
+    (tmp_path / "run" / "data").mkdir(parents=True)
+    forced = PretrainSettings.of({**settings, "output": str(tmp_path / "run"), "force": True})
+    with pytest.raises(InputError, match="is also the input, or holds it"):
+        with RunFolder.of(forced, command="pretrain", inputs={}):
+            pass
+    assert (tmp_path / "run" / "data").exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"command": "pretrain", "settings": 3}'])
