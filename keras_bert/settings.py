@@ -122,7 +122,8 @@ class Settings:
             for field in dataclasses.fields(self)
             if about(field).is_path and about(field).recorded
         ]
-        return [value for value in values if value is not None]
+        lists = (value if isinstance(value, list) else [value] for value in values)
+        return [path for paths in lists for path in paths if path is not None]
 
     def recorded(self):
         """What the result depends on, as JSON holds it; paths are absolute."""

@@ -60,7 +60,7 @@ class RunFolder:
         self.path = Path(path)
         self.command = command
         self.checkpoints = self.path / "checkpoints"
-        self.best = self.checkpoints / "best.safetensors"  # of the best model, until there is `model`
+        self.best = self.checkpoints / "best.safetensors"  # weights, until there is `model`
         self.logs = self.path / "logs"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
