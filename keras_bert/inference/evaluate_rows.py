@@ -4,6 +4,7 @@ import math
 import os
 
 import numpy as np
+import tensorflow as tf
 
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.errors import InputError
@@ -20,6 +21,7 @@ from keras_bert.train.curve import exact_losses
 
 
 @takes(EvaluateRowsSettings)
+@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def evaluate_rows(*, report=None, **settings):
     """Returns the figures of a pre-trained model on the eval split of a data folder.
 
