@@ -233,7 +233,7 @@ def _checked(value, name, kind, known):
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
-    if known.is_path and not value:
+    if known.is_path and isinstance(value, str) and not value:
         raise InputError(f"`{name}` is empty; give a path.")
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)

@@ -185,3 +185,15 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds
+
+
+def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
+    """A sequence in place of a path, or None where examples are given in another way."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class DataSettings(Settings):
+        data: object = setting(None, help="a file, or a sequence", is_path=True)
+
+    assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
+    with pytest.raises(InputError, match="`data` is empty; give a path"):
+        DataSettings.of({"data": ""})
