@@ -5,6 +5,7 @@ model's kind of task. A pre-trained one is measured on the held-out rows of a da
 the flags --batch-size and --batches alone.
 
 keras-bert evaluate --model runs/spam --data dev.tsv
+keras-bert evaluate --model runs/mnli --glue MNLI-mm --data glue/
 keras-bert evaluate --model runs/pretrained --data data/
 """
 
@@ -37,7 +38,7 @@ def run(arguments):
     for mistake in mistakes:
         report(mistake)
     following = f"export --model {arguments.model} --output savedmodels/NAME"
-    if rows_given(["--data", arguments.data]):
+    if getattr(arguments, "glue", None) is None and rows_given(["--data", arguments.data]):
         following = (
             f"finetune --task classifier --model {arguments.model} --train FILE --dev FILE "
             "--output DIR"

@@ -26,7 +26,8 @@ def run(arguments):
     print(f"Wrote {version}.")
     given = settings_class(kind_of(arguments.model)).GIVEN
     texts = ", ".join(f"{name}=tf.constant(['a text'])" for name in given)
+    asked = f"['serving_default']({texts})" if given else ""
     print(
         'Next: python -c "import tensorflow as tf, tensorflow_text; '
-        f"print(tf.saved_model.load('{version}').signatures['serving_default']({texts}))\""
+        f"print(tf.saved_model.load('{version}').signatures{asked})\""
     )

@@ -27,9 +27,9 @@ def kind_given(argv, *, flag):
 
 
 def rows_given(argv):
-    """Whether `--data` names a folder of rows, and not a file of labelled examples."""
+    """Whether `--data` names a folder of rows, and not a file of labelled examples or GLUE's."""
     data = value_of(argv, "--data")
-    return data is not None and Path(data).is_dir()
+    return data is not None and value_of(argv, "--glue") is None and Path(data).is_dir()
 
 
 def kind_of(model):

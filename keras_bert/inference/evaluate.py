@@ -28,7 +28,7 @@ def evaluate(*, report=None, **settings):
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
-    if is_data_folder(settings.get("data")):
+    if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_rows(report=report, **settings)
     task, settings = opened(EvaluateSettings, evaluate_settings, settings)
     columns = settings.part(reading(task.SETTINGS))

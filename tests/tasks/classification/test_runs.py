@@ -9,6 +9,7 @@ from keras_bert import Regressor, evaluate, finetune, predict
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
+from keras_bert.train.series import kept_figure
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"1": ["same", "equal"], "0": ["other", "unlike"]}
@@ -66,6 +67,12 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
     assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(figures), abs=1e-6)
     assert main(["evaluate", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] == metrics["dev"]["accuracy"]
+
+
+def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["kept_by"] == "accuracy_and_f1"  # no figure of the class
+    assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy_and_f1"], abs=1e-6)
 
 
 def test_the_file_to_hand_in(run, folder, capsys):
