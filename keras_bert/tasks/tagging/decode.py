@@ -3,11 +3,12 @@
 import numpy as np
 from keras import ops
 
+from keras_bert.tasks.tagging.crf_decoding import likeliest
 from keras_bert.tasks.tagging.schemes import spans_of
 from keras_bert.tasks.tagging.settings import FIRST, MEAN
 
-# Sentences that the transitions between words are looked at together.
-_DECODED_TOGETHER = 256
+# Words, with padding, whose transitions are looked at together; so many arrays a label wide.
+_WORDS_TOGETHER = 8192
 
 
 def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
@@ -34,7 +35,7 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
     counts = np.array([len(sentence.words) for sentence in rows.sentences])
     if crf is not None:
         firsts = pieces[np.cumsum(sizes) - sizes]
-        numbers, scores = _by_transitions(firsts.astype(np.float32), counts, crf)
+        numbers, scores = _by_transitions(firsts, counts, crf)
     else:
         chances = word_distributions(pieces, sizes, combine_pieces=combine_pieces)
         numbers = chances.argmax(axis=-1)
@@ -81,19 +82,18 @@ def word_distributions(logits, sizes, *, combine_pieces):
 def _by_transitions(emissions, counts, crf):
     """Emissions (W, C) of all words, (N,) words of each sentence -> labels, probabilities (W,)."""
     numbers, scores = np.zeros(len(emissions), np.int64), np.zeros(len(emissions))
+    potentials = [ops.convert_to_numpy(part) for part in crf.potentials]
     starts = np.cumsum(counts) - counts
-    order = np.argsort(counts, kind="stable")
-    for first in range(0, len(order), _DECODED_TOGETHER):
-        chosen = order[first : first + _DECODED_TOGETHER]
-        width = counts[chosen].max()
-        if not width:
-            continue
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    while len(order):
+        width = counts[order[0]]
+        together = max(1, _WORDS_TOGETHER // width)
+        chosen, order = order[:together], order[together:]
         is_word = np.arange(width) < counts[chosen][:, None]  # (B, W)
         places = (starts[chosen][:, None] + np.arange(width))[is_word]
-        padded = np.zeros((*is_word.shape, emissions.shape[1]), np.float32)
+        padded = np.zeros((*is_word.shape, emissions.shape[1]))
         padded[is_word] = emissions[places]
-        found = crf.decode(ops.convert_to_tensor(padded), ops.convert_to_tensor(is_word))
-        labels, chances = (np.asarray(ops.convert_to_numpy(part)) for part in found)
+        labels, chances = likeliest(padded, is_word, potentials)
         numbers[places], scores[places] = labels[is_word], chances[is_word]
     return numbers, scores
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_bert.tasks.tagging.crf_decoding import likeliest
 from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
 from keras_bert.tasks.tagging.crf_loss import CrfLoss
 from keras_bert.tasks.tagging.schemes import labels_of, transitions
@@ -72,6 +73,18 @@ def test_likelihood_viterbi_and_marginals_by_brute_force(scheme):
             for place, label in enumerate(winner)
         ]
         np.testing.assert_allclose(chances[row][IS_WORD[row]], marginal, atol=1e-5)
+
+
+def test_decoding_outside_of_a_graph_is_the_same():
+    lengths = np.array([1, 4, 9, 6])
+    is_word = np.arange(9) < lengths[:, None]
+    for scheme in (None, "bioes"):
+        crf = make(scheme)
+        for emissions in (EMISSIONS[:4], 40 * EMISSIONS[1:5]):
+            labels, chances = map(np.asarray, crf.decode(emissions, is_word))
+            found, sure = likeliest(emissions, is_word, potentials(crf))
+            np.testing.assert_array_equal(found[is_word], labels[is_word])
+            np.testing.assert_allclose(sure[is_word], chances[is_word], atol=1e-5)
 
 
 def test_what_is_forbidden_is_never_said_however_likely():
