@@ -182,7 +182,8 @@ def test_a_server_answers_as_predict_does(tagger):
             assert not any(found[name][row, count:])
         for name in ("starts", "ends"):
             assert found[name][row, :count].tolist() == answer[name]
-        np.testing.assert_allclose(found["scores"][row, :count], answer["scores"], atol=3e-6)
+        # Sums over 60 words: float32 in the graph, float64 outside of it.
+        np.testing.assert_allclose(found["scores"][row, :count], answer["scores"], atol=5e-5)
     for text, count in (("", 0), ("word", 1)):
         alone = serve(tf.constant([text]))
         assert alone["lengths"].numpy() == [count] and alone["words"].shape == (1, count)
