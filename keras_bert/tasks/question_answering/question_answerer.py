@@ -197,20 +197,22 @@ class QuestionAnswerer(Task):
             )
 
     def measure(self, answers, examples):
-        """The official figures of SQuAD, from 0 to 1 (see `squad_1`, `squad_2`).
+        """The official figures of SQuAD, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
 
         They are those of version 2.0 where some questions have no answer, with what the best
         threshold could reach (see `best_thresholds`).
         """
         golds, predictions = _golds(examples), [answer["answer"] for answer in answers]
+        counts = {"examples": len(examples)}
         if all(golds):
-            return squad_1(predictions, golds)
+            return {**squad_1(predictions, golds), **counts}
         pieces = [
             answer["n_best"][0]["answer"] if answer.get("n_best") else answer["answer"]
             for answer in answers
         ]
         null_scores = [answer["null_score"] for answer in answers]
-        return {**squad_2(predictions, golds), **best_thresholds(pieces, golds, null_scores)}
+        best = best_thresholds(pieces, golds, null_scores)
+        return {**squad_2(predictions, golds), **best, **counts}
 
     @staticmethod
     def describe_measures(measures):

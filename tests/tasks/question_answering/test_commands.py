@@ -1,5 +1,7 @@
 """Question answering from files to answers: training, figures, commands and serving."""
 
+import contextlib
+import io
 import json
 
 import keras
@@ -77,16 +79,19 @@ def given(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(given, tmp_path_factory):
-    output = tmp_path_factory.mktemp("questions") / "run"
-    lines = []
-    metrics = finetune(**given, output=output, report=lines.append)
-    return output, metrics, lines
+    """(the run's folder, its metrics, what the command printed)."""
+    output, printed = tmp_path_factory.mktemp("questions") / "run", io.StringIO()
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        assert main(["finetune", *flags, "--output", str(output)]) == 0
+    return output, json.loads((output / "metrics.json").read_text()), printed.getvalue()
 
 
 def test_it_learns_and_tunes_the_threshold(run):
-    output, metrics, lines = run
-    assert any(" training questions (" in line and "dev questions (" in line for line in lines)
+    output, metrics, printed = run
     dev = metrics["dev"]
+    assert f"60 dev questions ({dev['NoAns_total']} without an answer)." in printed
+    assert "on the 60 dev examples: exact " in printed
     assert dev["total"] == 60 and 0 < dev["NoAns_total"] < 60
     assert dev["f1"] > 0.5 and dev["f1"] >= dev["NoAns_total"] / 60
     # The threshold is the best one, and the answers obey it.
@@ -298,7 +303,8 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
 def test_version_1_is_told_by_its_questions(labelled):
     task, rows, _ = labelled
     answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
-    assert task.measure(answers, rows.examples[:1]) == {"exact": 1.0, "f1": 1.0, "total": 1}
+    found = task.measure(answers, rows.examples[:1])
+    assert found == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
 
 
 def test_mistakes_are_told_the_surest_first():
