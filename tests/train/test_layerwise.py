@@ -9,7 +9,7 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.train import finetuning
+from keras_bert.train import run_folder
 from keras_bert.train.best_model import evaluations_since_best
 from keras_bert.train.checkpoint import Checkpoint, latest_checkpoint
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
@@ -225,7 +225,7 @@ def patient(given, tmp_path_factory):
     given |= {"learning_rate": 1e-9, "checkpoint_every": 500}
     told = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finetuning, "delete", lambda path: None)  # for the last of the tests
+        patch.setattr(run_folder, "delete", lambda path: None)  # for the last of the tests
         return given, output, finetune(**given, output=output, report=told.append), told
 
 
