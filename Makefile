@@ -30,9 +30,10 @@ lint: $(VENV)/installed-test
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 
-# The speeds. Not among them: real_run.py, the hour-long way from books to a classifier, parity.py, how
-# far our outputs are from other programs', and what the others import.
-BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py)
+# The speeds. Not among them: real_run.py and finetuning.py, which take hours, parity.py, how far our
+# outputs are from other programs', robustness.py, which kills, and what the others import.
+BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py \
+  finetuning.py peer_finetuning.py real_tasks.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done

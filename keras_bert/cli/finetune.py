@@ -6,8 +6,9 @@ keras-bert finetune --glue MNLI --data FOLDER --model runs/a --output runs/mnli
 keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
 keras-bert finetune --seeds 5 --model … --train … --dev … --output runs/five
 
-The flags are those of --task classifier; --task KIND --help shows another kind's.
-Files are TSV or JSON Lines, told by content, or tfds:NAME/CONFIG:SPLIT; - is standard input.
+The flags are those of the kind that --task names, or of a classifier where it is left out. What a
+file may look like depends on it, too (docs/ has a page a family), and is told by content; - is
+standard input, tfds:NAME/CONFIG:SPLIT a prepared split.
 """
 
 from keras_bert.cli import flags

@@ -4,7 +4,7 @@ keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/
 keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweeps/b
 
 By itself it tries the 18 runs of the BERT paper. The same command again goes on where it was
-stopped. The flags are those of --task classifier; --task KIND --help shows another kind's.
+stopped. The flags are those of the kind that --task names, or of a classifier.
 """
 
 from keras_bert.cli import flags

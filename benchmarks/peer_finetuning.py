@@ -1,0 +1,280 @@
+"""Fine-tuning with `transformers`, as its own users do it: the peer of finetuning.py.
+
+    python benchmarks/peer_finetuning.py sst2 --model FOLDER --seed 0
+
+trains with `Trainer` on one task of real_tasks.py and prints one line of JSON: the official figures
+on the file that is evaluated, and the seconds.
+"""
+
+import argparse
+import json
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+
+STARTED = time.perf_counter()  # what a user waits for begins with the imports
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import numpy as np  # noqa: E402
+import real_tasks  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+IGNORED = -100  # the label that torch's cross-entropy leaves out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=real_tasks.TASKS)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--data", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batches", choices=("random", "group_by_length"), default="random")
+    parser.add_argument("--limit", type=int, help="train on the first examples, so many")
+    arguments = parser.parse_args()
+    logging.disable(logging.WARNING)
+    transformers.set_seed(arguments.seed)
+    kind = real_tasks.TASKS[arguments.task]["task"]
+    make = {"tagger": tagging, "question-answering": answering}.get(kind, classification)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
+    with tempfile.TemporaryDirectory() as folder:
+        train, dev, model, collator, measure = make(arguments, tokenizer, Path(folder))
+        figures = run(arguments, Path(folder), train, dev, model, collator, measure)
+    print(json.dumps(figures))
+
+
+def run(arguments, folder, train, dev, model, collator, measure):
+    settings = real_tasks.TASKS[arguments.task]["settings"]
+    batch_size, epochs = settings["batch_size"], settings["epochs"]
+    steps = -(-len(train) // batch_size) * epochs
+    trainer = transformers.Trainer(
+        model=model,
+        args=transformers.TrainingArguments(
+            output_dir=str(folder / "run"),
+            learning_rate=real_tasks.RATE,
+            weight_decay=real_tasks.DECAY,
+            warmup_steps=round(real_tasks.WARMUP * steps),
+            num_train_epochs=epochs,
+            per_device_train_batch_size=batch_size,
+            per_device_eval_batch_size=batch_size,
+            train_sampling_strategy=arguments.batches,
+            seed=arguments.seed,
+            use_cpu=True,
+            report_to="none",
+            save_strategy="no",
+            logging_strategy="no",
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+        ),
+        train_dataset=train,
+        data_collator=collator,
+    )
+    started = time.perf_counter()
+    trainer.train()
+    trained = time.perf_counter()
+    figures = measure(trainer.predict(dev).predictions)
+    ended = time.perf_counter()
+    return {
+        **figures,
+        "seconds_an_epoch": (trained - started) / epochs,
+        "seconds_of_evaluation": ended - trained,
+        "seconds": ended - STARTED,
+    }
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, number):
+        return self.rows[number]
+
+
+def classification(arguments, tokenizer, folder):
+    """Labels or scores of one text or two."""
+    from scipy import stats
+    from sklearn import metrics
+
+    task = real_tasks.TASKS[arguments.task]
+    regression = task["task"] == "regression"
+    read = getattr(real_tasks, arguments.task)
+    (train_texts, train_labels), (dev_texts, dev_labels) = (
+        read(arguments.data / file) for file in task["files"]
+    )
+
+    def rows(texts, labels):
+        found = tokenizer(
+            *zip(*texts, strict=True), truncation=True, max_length=task["settings"]["max_length"]
+        )
+        return Rows(
+            [
+                {**{name: values[n] for name, values in found.items()}, "label": label}
+                for n, label in enumerate(labels)
+            ]
+        )
+
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        arguments.model, num_labels=1 if regression else len(set(train_labels))
+    )
+
+    def measure(logits):
+        if regression:
+            scores = logits[:, 0]
+            return {
+                "pearson": float(stats.pearsonr(scores, dev_labels)[0]),
+                "spearman": float(stats.spearmanr(scores, dev_labels)[0]),
+            }
+        found = logits.argmax(-1)
+        figures = {"accuracy": float(metrics.accuracy_score(dev_labels, found))}
+        if "f1" in task["figures"]:
+            figures["f1"] = float(metrics.f1_score(dev_labels, found))
+        return figures
+
+    limit = slice(arguments.limit)
+    return (
+        rows(train_texts[limit], train_labels[limit]),
+        rows(dev_texts, dev_labels),
+        model,
+        transformers.DataCollatorWithPadding(tokenizer),
+        measure,
+    )
+
+
+def tagging(arguments, tokenizer, folder):
+    """A tag a word, on its first piece."""
+    from seqeval import metrics
+
+    task = real_tasks.TASKS[arguments.task]
+    read = getattr(real_tasks, arguments.task)
+    (train_words, train_tags), (dev_words, dev_tags) = (
+        read(arguments.data / file) for file in task["files"]
+    )
+    labels = sorted({tag for tags in train_tags for tag in tags})
+    place = {label: number for number, label in enumerate(labels)}
+    length = task["settings"]["max_length"]
+
+    def row(words, tags):
+        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=length)
+        before, numbers = None, []
+        for word in found.word_ids():
+            numbers.append(place[tags[word]] if word not in (None, before) else IGNORED)
+            before = word
+        return {**found, "labels": numbers}
+
+    dev_rows = [row(words, tags) for words, tags in zip(dev_words, dev_tags, strict=True)]
+
+    def measure(logits):
+        found = []
+        for best, line, tags in zip(logits.argmax(-1), dev_rows, dev_tags, strict=True):
+            said = [
+                labels[number]
+                for number, label in zip(best, line["labels"], strict=False)
+                if label != IGNORED
+            ]
+            found.append(said + ["O"] * (len(tags) - len(said)))  # words that were cut off
+        right = [
+            said == tag
+            for line, tags in zip(found, dev_tags, strict=True)
+            for said, tag in zip(line, tags, strict=True)
+        ]
+        figures = {"accuracy": float(np.mean(right))}
+        if "f1" in task["figures"]:
+            figures["f1"] = float(metrics.f1_score(dev_tags, found))
+        return figures
+
+    model = transformers.AutoModelForTokenClassification.from_pretrained(
+        arguments.model, num_labels=len(labels)
+    )
+    limit = slice(arguments.limit)
+    pairs = zip(train_words[limit], train_tags[limit], strict=True)
+    return (
+        Rows([row(words, tags) for words, tags in pairs]),
+        Rows(dev_rows),
+        model,
+        transformers.DataCollatorForTokenClassification(tokenizer),
+        measure,
+    )
+
+
+def answering(arguments, tokenizer, folder):
+    """Answers in windows of their paragraph."""
+    from keras_bert.tasks.question_answering.metrics import squad_1
+
+    task = real_tasks.TASKS[arguments.task]
+    files = real_tasks.squad_parts(arguments.data / task["files"][0], folder)
+    train, dev = (list(questions(json.loads(file.read_text()))) for file in files)
+    length = task["settings"]["max_length"]
+
+    def windows(some):
+        return tokenizer(
+            [question["question"] for question in some],
+            [question["context"] for question in some],
+            truncation="only_second",
+            max_length=length,
+            stride=128,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+
+    found = windows(train[slice(arguments.limit)])
+    rows = []
+    for number, of in enumerate(found["overflow_to_sample_mapping"]):
+        answer = train[of]["answers"][0]
+        begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+        offsets = found["offset_mapping"][number]
+        context = [n for n, part in enumerate(found.sequence_ids(number)) if part == 1]
+        places = [n for n in context if offsets[n][0] < end and offsets[n][1] > begin]
+        inside = places and offsets[context[0]][0] <= begin and offsets[context[-1]][1] >= end
+        first, last = (places[0], places[-1]) if inside else (0, 0)
+        rows.append(
+            {
+                **{n: found[n][number] for n in ("input_ids", "token_type_ids", "attention_mask")},
+                "start_positions": first,
+                "end_positions": last,
+            }
+        )
+    asked = windows(dev)
+    dev_rows = [
+        {n: asked[n][number] for n in ("input_ids", "token_type_ids", "attention_mask")}
+        for number in range(len(asked["input_ids"]))
+    ]
+
+    def measure(logits):
+        best = {}
+        for number, (start, end) in enumerate(zip(*logits, strict=True)):
+            of = asked["overflow_to_sample_mapping"][number]
+            offsets = asked["offset_mapping"][number]
+            places = [n for n, part in enumerate(asked.sequence_ids(number)) if part == 1]
+            for i in sorted(places, key=lambda n: -start[n])[:20]:
+                for j in sorted(places, key=lambda n: -end[n])[:20]:
+                    score = start[i] + end[j]
+                    if i <= j < i + 30 and score > best.get(of, (-1e9,))[0]:
+                        best[of] = (score, dev[of]["context"][offsets[i][0] : offsets[j][1]])
+        texts = [best[n][1] if n in best else "" for n in range(len(dev))]
+        figures = squad_1(texts, [[answer["text"] for answer in q["answers"]] for q in dev])
+        return {name: figures[name] for name in task["figures"]}
+
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(arguments.model)
+    return (
+        Rows(rows),
+        Rows(dev_rows),
+        model,
+        transformers.DataCollatorWithPadding(tokenizer),
+        measure,
+    )
+
+
+def questions(squad):
+    for article in squad["data"]:
+        for paragraph in article["paragraphs"]:
+            for question in paragraph["qas"]:
+                yield {**question, "context": paragraph["context"]}
+
+
+if __name__ == "__main__":
+    main()
