@@ -290,8 +290,8 @@ class Task(keras.Model):
     def tune(self, outputs, rows):
         """Settles what is best set when training is over, such as a threshold.
 
-        Sets stored settings of the task; called with what the model that is kept says of the dev
-        rows. As `decode`.
+        Sets stored settings of the task that nobody gave; called at each evaluation by official
+        figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 
     def measure(self, answers, examples):

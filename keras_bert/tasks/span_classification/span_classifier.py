@@ -92,6 +92,7 @@ class SpanClassifier(Task):
         self.span_representation = span_representation
         self.identify = identify
         self.threshold = threshold
+        self._tunes = threshold is None
         self.tune_for = tune_for
         self.flat = flat
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
@@ -181,21 +182,16 @@ class SpanClassifier(Task):
     def decode(self, outputs, rows):
         """`text`, `words`, `spans` with their places, labels and scores, and `expected`.
 
-        See `span_answers`. Where no threshold is set yet, rows that a run compares with labels are
-        answered with the one that `tune` would set, so that epochs are told apart by what the
-        folder will do.
+        See `span_answers`.
         """
-        threshold = self.found_above
-        if self.threshold is None and rows.labels:
-            threshold = self._tuned_threshold(outputs, rows)
         found = decode.spans_of_examples(
-            outputs["logits"], rows, threshold=threshold, flat=self.flat
+            outputs["logits"], rows, threshold=self.found_above, flat=self.flat
         )
         return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
 
     def tune(self, outputs, rows):
         """Sets `threshold` to the best one for `tune_for`, where none was given."""
-        if self.threshold is None:
+        if self._tunes:
             self.threshold = self._tuned_threshold(outputs, rows)
 
     def _tuned_threshold(self, outputs, rows):

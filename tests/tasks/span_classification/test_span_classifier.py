@@ -216,23 +216,23 @@ def test_identification_leaves_labels_out():
     assert {span["label"] for span in answer["expected"]} == {"span"}
 
 
-def test_a_given_threshold_stays_and_another_is_tuned(task):
+def test_a_given_threshold_stays_and_another_is_tuned():
     """Logits by hand: three spans, of which the second is wrong."""
     given = [{"words": ["rome", "we", "bank"], "spans": [[0, 1, "LOC"], [2, 3, "ORG"]]}]
     logits = np.full((1, 8, 3, 3), [9.0, 0, 0], "float32")
     for word, label, probability in ((0, 1, 0.9), (1, 1, 0.6), (2, 2, 0.3)):
         logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
         logits[0, word, 0, label] = np.log(probability)
-    rows = task.features(list(task.read(given)), labelled=True)
-    chosen = []
+    chosen, found = [], []
     for tune_for, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
-        task.tune_for, task.threshold = tune_for, threshold
+        task = make(tune_for=tune_for, threshold=threshold)
+        rows = task.features(list(task.read(given)), labelled=True)
+        found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
+        task.tune({"logits": logits * 0}, rows)  # an earlier epoch, say
         task.tune({"logits": logits}, rows)
         chosen.append(task.threshold)
-    unlabelled = task.features(list(task.read(given)))
-    task.threshold = None
-    found = [task.decode({"logits": logits}, some)[0]["spans"] for some in (rows, unlabelled)]
-    assert [len(spans) for spans in found] == [3, 2]
+        found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
+    assert found == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
     # Half way from 0.3 to the least that is tried; between the first and the wrong one; as given.
     assert chosen == pytest.approx([0.175, 0.75, 0.7])
 
