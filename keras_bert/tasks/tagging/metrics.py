@@ -5,8 +5,8 @@ from itertools import chain
 
 import numpy as np
 
+from keras_bert.examples.schemes import spans_of, strict_spans
 from keras_bert.tasks.classification.metrics import calibration
-from keras_bert.tasks.tagging.schemes import spans_of, strict_spans
 
 
 def chunk_metrics(expected, found, scores, *, scheme):

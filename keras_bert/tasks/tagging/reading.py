@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_bert.errors import InputError
-from keras_bert.tasks.tagging.schemes import (
+from keras_bert.examples.schemes import (
     BIO,
     IOB1,
     broken_places,

@@ -5,6 +5,13 @@ from collections import Counter
 import keras
 
 from keras_bert.errors import InputError
+from keras_bert.examples.schemes import (
+    labels_of,
+    scheme_of,
+    scheme_of_labels,
+    spans_of,
+    transitions,
+)
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.bilstm import BiLstm
@@ -13,13 +20,6 @@ from keras_bert.tasks.tagging.crf_loss import CrfLoss
 from keras_bert.tasks.tagging.decode import tagger_answers
 from keras_bert.tasks.tagging.mistakes import tagging_mistakes
 from keras_bert.tasks.tagging.reading import CheckedSentences
-from keras_bert.tasks.tagging.schemes import (
-    labels_of,
-    scheme_of,
-    scheme_of_labels,
-    spans_of,
-    transitions,
-)
 from keras_bert.tasks.tagging.settings import FIRST, REFUSE, REPAIR, TaggerSettings
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent

@@ -8,8 +8,8 @@ import seqeval.metrics
 import sklearn.metrics
 from seqeval.scheme import IOB2, IOBES
 
+from keras_bert.examples.schemes import converted, labels_of
 from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
-from keras_bert.tasks.tagging.schemes import converted, labels_of
 
 KINDS = ("LOC", "PER", "creative-work")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from seqeval.scheme import IOB2, IOBES, Entities
 
-from keras_bert.tasks.tagging.schemes import (
+from keras_bert.examples.schemes import (
     Span,
     broken_places,
     converted,
