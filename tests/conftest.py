@@ -8,6 +8,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import importlib.util
+import signal
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip("NOT TESTED on real data: there is no ../shared/data beside the checkout")
     return folder
+
+
+@pytest.fixture
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -99,7 +99,7 @@ def test_workers_end_at_once_when_the_main_process_is_killed(tmp_path):
     main.wait()
 
 
-def test_an_interrupt_is_passed_on_at_once_and_ends_the_workers(tmp_path, capfd):
+def test_an_interrupt_is_passed_on_at_once_and_ends_the_workers(tmp_path, capfd, interrupts):
     started = meanwhile(lambda _: os.kill(os.getpid(), signal.SIGINT), tmp_path)
     with pytest.raises(KeyboardInterrupt):
         sleep_in_workers(tmp_path)

@@ -153,10 +153,10 @@ def test_keras_own_file_gives_the_same_logits(pretrainer, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [FillMask, Pretrainer])
-def test_says_plainly_what_it_has_no_reader_and_no_export_for(kind, tmp_path):
+def test_says_plainly_what_is_no_data_folder_and_has_no_export(kind, tmp_path):
     tokenizer = make_tokenizer()
     task = kind(make_encoder(tokenizer), tokenizer)
-    with pytest.raises(InputError, match=rf"A {kind.__name__} reads no files; give `fit` batches"):
+    with pytest.raises(InputError, match="there is no data folder train.txt: make one with"):
         task.dataset("train.txt")
     with pytest.raises(InputError, match=f"There is no export of the task {kind.KIND} yet."):
         task.export(tmp_path / "served")

@@ -96,7 +96,7 @@ def test_a_second_run_in_the_same_folder_is_refused(given, tmp_path, capsys):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
-    given, tmp_path, monkeypatch, capfd, times
+    given, tmp_path, monkeypatch, capfd, interrupts, times
 ):
     original = loop._End.on_train_batch_end
 

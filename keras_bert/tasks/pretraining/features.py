@@ -28,6 +28,7 @@ import tensorflow as tf
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.datasets import PARALLEL_CALLS, PREFETCHED, settled
 from keras_bert.masking import row_keys
+from keras_bert.records import DataFolder
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import SPAN_FEATURES
 
@@ -147,12 +148,17 @@ def check_rows_fit(folder, config, *, source):
         )
 
 
-def pretraining_dataset(folder, *, split, **options):
-    """`training_dataset` or `evaluation_dataset`, by the name of the split."""
+def pretraining_dataset(data, *, split, **options):
+    """`training_dataset` (with seed 0, where none is given) or `evaluation_dataset`, by the split.
+
+    `data` is a `DataFolder` or the path of one. Raises InputError as `DataFolder.open`.
+    """
     if split not in ("train", "eval"):
         raise ValueError(f"`split` must be 'train' or 'eval'. Received: {split!r}")
-    make = training_dataset if split == "train" else evaluation_dataset
-    return make(folder, **options)
+    folder = data if isinstance(data, DataFolder) else DataFolder.open(data)
+    if split == "train":
+        return training_dataset(folder, **{"seed": 0, **options})
+    return evaluation_dataset(folder, **options)
 
 
 def _shuffled_windows(folder, *, seed, epoch, skipped):

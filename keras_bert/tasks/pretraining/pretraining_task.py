@@ -45,9 +45,14 @@ class PretrainingTask(Task):
             y_pred = self._figures.measure(x, y, y_pred, sample_weight)  # nats
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
-    def dataset(self, data, *, split="train", **options):
-        """Returns the batches of a `DataFolder` (see `keras_bert.tasks.pretraining.features`)."""
+    def dataset(self, data, *, split="train", batch_size=32, **options):
+        """The batches of a data folder, given as a `DataFolder` or by its path.
+
+        `options` are those of `keras_bert.tasks.pretraining.features`: of the split "train" `seed`
+        (0) and `first_step`, of "eval" `batches`. Raises InputError: there is no such folder.
+        """
         from keras_bert.tasks.pretraining.features import pretraining_dataset
 
         vocabulary = self.tokenizer.vocabulary
-        return pretraining_dataset(data, split=split, vocabulary=vocabulary, task=self, **options)
+        options |= {"batch_size": batch_size, "vocabulary": vocabulary, "task": self}
+        return pretraining_dataset(data, split=split, **options)
