@@ -84,8 +84,8 @@ def settings_class(name):
     """
     if name not in finetuned_kinds():
         raise InputError(
-            f"There is no task {name!r} to train on labelled files; it is "
-            f"{' or '.join(finetuned_kinds())}."
+            f"There is no task {name!r} to train on labelled files; it is one of "
+            f"{', '.join(finetuned_kinds())}."
         )
     return _imported(KINDS[name].settings)
 

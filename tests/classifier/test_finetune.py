@@ -114,7 +114,10 @@ def test_an_encoder_without_a_pooler_gets_a_new_one(tokenizer, config, tmp_path)
         ({"architecture": "huge"}, "no architecture 'huge'"),
         ({"vocab": None}, "An architecture needs a vocabulary"),
         ({"architecture": None, "vocab": None, "model": "nowhere"}, "no model folder nowhere"),
-        ({"task": "poetry"}, "no task 'poetry' to train on labelled files; it is classifier"),
+        (
+            {"task": "poetry"},
+            "no task 'poetry' to train on labelled files; it is one of classifier",
+        ),
         ({"keep": "worst"}, "`keep` is 'worst'; it should be best or last"),
         ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
         ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),
