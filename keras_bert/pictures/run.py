@@ -66,6 +66,7 @@ def _learning_curve(metrics, path):
             axis.plot(*points("eval", name), "o-", color=_DEV, linewidth=1.6, ms=4, label="dev")
             axis.set_title(name.replace("_", " "), loc="left", fontsize=11)
             axis.set_xlabel("steps")
+            axis.locator_params("x", integer=True)
             _plain(axis)
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)

@@ -55,21 +55,33 @@ def figures(metrics):
     ]
 
 
-def test_several_steps_an_execution_are_the_same_steps(given, tmp_path, monkeypatch):
-    executions = []
+def counted_run(given, output, **options):
+    """-> (the metrics of a run, what its callbacks were told at the end of each execution)."""
+    told = []
     original = loop._End.on_train_batch_end
 
     def count(self, batch, logs=None):
-        executions.append((batch, logs))
+        told.append(logs)
         original(self, batch, logs)
 
-    monkeypatch.setattr(loop._End, "on_train_batch_end", count)
-    one = pretrain(**given, output=tmp_path / "one", steps_per_execution=1)
-    assert len(executions) == 12
-    executions.clear()
-    three = pretrain(**given, output=tmp_path / "three", steps_per_execution=3)
-    assert len(executions) == 4
-    assert all(not logs for _, logs in executions)  # no figure is fetched for a step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop._End, "on_train_batch_end", count)
+        return pretrain(**given, output=output, **options), told
+
+
+@pytest.fixture(scope="module")
+def plain(given, tmp_path_factory):
+    """(the folder of a run with a step an execution, its metrics, what was told)."""
+    output = tmp_path_factory.mktemp("plain") / "run"
+    return output, *counted_run(given, output, steps_per_execution=1)
+
+
+def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path):
+    _, one, told = plain
+    assert len(told) == 12
+    three, told = counted_run(given, tmp_path / "three", steps_per_execution=3)
+    assert len(told) == 4
+    assert all(not logs for logs in told)  # no figure is fetched for a step
     last = [figures(metrics)[-1] for metrics in (one, three)]
     assert last[0]["step"] == last[1]["step"] == 12
     assert last[0]["learning_rate"] == last[1]["learning_rate"] == 0
@@ -139,16 +151,16 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(given, tmp_path, capf
     )
 
 
-def test_going_on_from_a_model_folder(given, tmp_path):
-    first = pretrain(**given, output=tmp_path / "first")
+def test_going_on_from_a_model_folder(given, plain, tmp_path):
+    folder, first, _ = plain
     further = {name: value for name, value in given.items() if name != "architecture"}
-    again = pretrain(**further, model=tmp_path / "first", output=tmp_path / "again")
+    again = pretrain(**further, model=folder, output=tmp_path / "again")
     assert again["eval_at_start"] == pytest.approx(first["eval"], rel=1e-4)
     # Rows of another objective take the heads that they have a use for.
     alone = make_data_folder(tmp_path / "mlm", rows=20, eval_rows=11, objective="mlm")
     other = pretrain(
         **{**further, "data": str(alone), "steps": 2},
-        model=tmp_path / "first" / "model",
+        model=folder / "model",
         output=tmp_path / "other",
     )
     assert "next_sentence_loss" not in other["eval"]
@@ -157,7 +169,7 @@ def test_going_on_from_a_model_folder(given, tmp_path):
         == "fill-mask"
     )
     with pytest.raises(InputError, match="Give either `model`, .* or `architecture`"):
-        pretrain(**given, model=tmp_path / "first", output=tmp_path / "both")
+        pretrain(**given, model=folder, output=tmp_path / "both")
 
 
 def test_one_segment_type_and_rows_of_pairs_are_refused(given, tmp_path):
