@@ -72,10 +72,19 @@ def run(arguments, folder, train, dev, model, collator, measure):
         data_collator=collator,
     )
     figures = {}
+    # Its own sampler by length would give predictions in another order than the rows.
+    trainer._get_eval_sampler = torch.utils.data.SequentialSampler
+    order = np.arange(len(dev))
+    if arguments.batches == "group_by_length":
+        order = np.argsort([len(row["input_ids"]) for row in dev.rows], kind="stable")
+    dev = Rows([dev.rows[number] for number in order])
+    back = np.argsort(order)
 
     class Measured(transformers.TrainerCallback):
         def on_epoch_end(self, *_, **__):
-            figures.update(measure(trainer.predict(dev).predictions))
+            found = trainer.predict(dev).predictions
+            in_order = tuple(x[back] for x in found) if isinstance(found, tuple) else found[back]
+            figures.update(measure(in_order))
 
     trainer.add_callback(Measured())
     started = time.perf_counter()
