@@ -55,7 +55,7 @@ class SpanFile(TaggedFile):
 
     def _json_lines(self, first, *, word, tag):
         number, line = first
-        row = self._object(number, line)
+        row = self._json_object(number, line)
         self.labelled = "spans" in row
         if not self.labelled and (tag or TAG_KEYS[0]) in row:
             return super()._json_lines(first, word=word, tag=tag)
@@ -72,7 +72,7 @@ class SpanFile(TaggedFile):
     def _of_spans(self):
         for number, line in self._rest:
             if line.strip():
-                row = self._object(number, line)
+                row = self._json_object(number, line)
                 yield spanned_words(row, number, source=self, need_spans=self._need_tags)
 
 

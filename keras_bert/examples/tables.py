@@ -82,15 +82,7 @@ class Table(TextFile):
         for number, line in lines:
             if not line.strip():
                 continue
-            try:
-                row = parse_json(line)
-            except NotJson as error:
-                raise self.error(
-                    number, f"not JSON ({error}); JSON Lines have one object a line."
-                ) from None
-            if not isinstance(row, dict):
-                raise self.error(number, "not a JSON object; write it as {…} on one line.")
-            yield number, row
+            yield number, self._json_object(number, line)
 
 
 def _kind(first_line):

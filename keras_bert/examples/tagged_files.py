@@ -167,8 +167,8 @@ class TaggedFile(TextFile):
     def _json_lines(self, first, *, word, tag):
         number, line = first
         objects = TaggedObjects(
-            ((n, self._object(n, text)) for n, text in self._rest if text.strip()),
-            (number, self._object(number, line)),
+            ((n, self._json_object(n, text)) for n, text in self._rest if text.strip()),
+            (number, self._json_object(number, line)),
             self,
             word=word,
             tag=tag,
@@ -178,17 +178,6 @@ class TaggedFile(TextFile):
         self.labelled = objects.labelled
         self.description = f"{self.name}: JSON Lines, {objects.description}"
         return objects
-
-    def _object(self, number, line):
-        try:
-            row = parse_json(line)
-        except NotJson as error:
-            raise self.error(
-                number, f"not JSON ({error}); JSON Lines have one object a line."
-            ) from None
-        if not isinstance(row, dict):
-            raise self.error(number, "not a JSON object; write it as {…} on one line.")
-        return row
 
 
 def _is_json_object(line):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from keras_bert.errors import InputError
+from keras_bert.files import NotJson, parse_json
 
 STANDARD_INPUT = "-"
 # A whole SQuAD may stand in one; a file without line ends must not fill the memory.
@@ -39,6 +40,18 @@ class TextFile:
     def error(self, line, message):
         """The InputError that names this file and the line."""
         return InputError(f"{self.name}, line {line}: {message}")
+
+    def _json_object(self, number, line):
+        """The object of a line of JSON Lines, a dictionary; InputError where it is none."""
+        try:
+            row = parse_json(line)
+        except NotJson as error:
+            raise self.error(
+                number, f"not JSON ({error}); JSON Lines have one object a line."
+            ) from None
+        if not isinstance(row, dict):
+            raise self.error(number, "not a JSON object; write it as {…} on one line.")
+        return row
 
     def _open(self, path):
         if str(path) == STANDARD_INPUT:
