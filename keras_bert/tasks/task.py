@@ -214,6 +214,9 @@ class Task(keras.Model):
         if not self.optimizer.built:
             # Built in the first step, it would have TensorFlow trace that step a second time.
             self.optimizer.build(self.trainable_variables)
+        if len(self.output) > 1:
+            # The same holds for the figure that Keras keeps of each output's loss.
+            self._compile_loss.build(self.output, self.output)
 
     # Labelled files: examples in, batches, answers and figures out.
 

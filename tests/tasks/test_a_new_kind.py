@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
-from tensorflow.python.framework import config as tf_config
 
 from keras_bert import tasks
 from keras_bert.checkpoints import load, load_task
@@ -51,7 +50,6 @@ def entered():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(tasks.KINDS, "holds-word", KIND)
         yield
-    tf_config.disable_op_determinism()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -21,6 +22,19 @@ def test_the_first_step_is_traced_once(monkeypatch, frozen):
     task.fit(batch, {"logits": ids % 2}, batch_size=2, verbose=0)
     assert int(task.optimizer.iterations) == 2 and len(traces) == 1
     assert len(task.optimizer.variables) > 2 * len(task.trainable_variables)
+
+
+def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
+    """Twice, where the figures of the outputs' losses are made in it."""
+    task = QuestionAnswerer(make_encoder(make_tokenizer(), add_pooling_layer=False))
+    task.compile_defaults("sgd", jit_compile=False)
+    step, traces = task.test_step, []
+    monkeypatch.setattr(task, "test_step", lambda data: traces.append(data) or step(data))
+    ids = np.full((4, 6), 7)
+    batch = {name: ids if name == "input_ids" else ids // 7 for name in task.input}
+    labels = {name: ids[:, 0] // 7 for name in task.output}
+    losses = task.evaluate(batch, labels, batch_size=2, verbose=0, return_dict=True)
+    assert len(traces) == 1 and {f"{name}_loss" for name in task.output} <= set(losses)
 
 
 def fit_a_tagger(encoder, **options):
