@@ -46,6 +46,7 @@ from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
 _BYTES_A_WORKER = 32 << 20
+_CHARACTERS_AT_ONCE = 1 << 18
 
 
 class LearnedVocabulary(NamedTuple):
@@ -237,18 +238,28 @@ class CountWords(beam.DoFn):
 
     def start_bundle(self):
         self._counts = Counter()
+        self._held, self._size = [], 0
 
     def process(self, text):
-        words = self._split(text.split("\n"))
-        self._words.inc(len(words))
-        self._counts.update(words)
+        # A call of TensorFlow costs more than a short text: a line a file is a common form.
+        self._held += text.split("\n")
+        self._size += len(text)
+        if self._size >= _CHARACTERS_AT_ONCE:
+            self._count()
         if len(self._counts) > self._max_words:
             yield from self._counts.items()
             self._counts.clear()
 
     def finish_bundle(self):
+        self._count()
         for item in self._counts.items():
             yield GlobalWindows.windowed_value(item)
+
+    def _count(self):
+        words = self._split(self._held)
+        self._held, self._size = [], 0
+        self._words.inc(len(words))
+        self._counts.update(words)
 
 
 def _by_count(item):

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from data_gen import runner
-from data_gen.vocabulary import learn_vocabulary
+from data_gen.vocabulary import CountWords, learn_vocabulary
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.text import Tokenizer
@@ -263,3 +263,16 @@ def test_the_command(files, capsys):
     assert "exists already" in capsys.readouterr().err
     assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
     assert "9,000 were asked for" in capsys.readouterr().out
+
+
+def test_short_texts_are_split_together(monkeypatch):
+    """A call of TensorFlow for each took 1.2 ms a file, where 100,000 files hold a line each."""
+    count = CountWords(lowercase=True, max_words=1000)
+    count.setup()
+    split, calls = count._split, []
+    monkeypatch.setattr(count, "_split", lambda texts: calls.append(len(texts)) or split(texts))
+    count.start_bundle()
+    assert not [item for text in ["ein Text", "two\nlines"] * 500 for item in count.process(text)]
+    found = dict(item.value for item in count.finish_bundle())
+    assert found == dict.fromkeys([b"ein", b"text", b"two", b"lines"], 500)
+    assert calls == [1500]
