@@ -47,10 +47,10 @@ def convert(input, output, *, report=None, **settings):
     settings = ConvertSettings.of({"input": input, "output": output, **settings})
     source = Path(settings.input)
     if not is_google(source):
-        source = find_model_folder(source)
+        source = find_model_folder(settings.input)
     refuse_input_as_output([source], settings.output)
     to = settings.to
-    found, model, tokenizer, left_out = _read(source)
+    found, model, tokenizer, left_out = read_model(source)
     if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
         raise InputError(f"{input} has a learned mix of its layers, which {to} has no place for.")
     if to == "keras-nlp" and not isinstance(model, BertEncoder):
@@ -74,8 +74,11 @@ def _is_there(save, model, tokenizer, output):
         return same_files(scratch / output.name, output, besides=_DATED)
 
 
-def _read(source):
-    """-> (name of the format, model, tokenizer, what is left out)."""
+def read_model(source):
+    """A model in any format -> (the format's name, model, tokenizer, what is left out).
+
+    Raises InputError where a folder (or the prefix of a checkpoint) holds none.
+    """
     if is_google(source):
         model, tokenizer = load_google(source)
         return "google", model, tokenizer, []

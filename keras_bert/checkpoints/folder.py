@@ -4,7 +4,6 @@ It is Hugging Face's: what is written here opens in `transformers`, and its BERT
 """
 
 import json
-from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +11,7 @@ import keras_bert
 from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, task_of
+from keras_bert.checkpoints.named_models import local_folder
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.config import read_json
 from keras_bert.encoder import BertEncoder
@@ -29,7 +29,9 @@ def load(folder, *, dtype=None):
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding).
+            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding). Or a name,
+            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
+            archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
@@ -42,7 +44,7 @@ def load(folder, *, dtype=None):
             compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
             than the embedding.
     """
-    source = OpenedFolder(folder)
+    source = OpenedFolder(local_folder(folder))
     return source.encoder(dtype=dtype), source.tokenizer
 
 
@@ -51,7 +53,7 @@ def load_task(folder):
 
     Args, Raises: as `load`; also refused is a folder that holds no task of ours.
     """
-    source = OpenedFolder(folder)
+    source = OpenedFolder(local_folder(folder))
     task_class = task_of(source.values, source=str(source.folder / CONFIG))
     options = source.settings(task_class)
     if task_class.LEAST_LABELS:
@@ -115,8 +117,11 @@ def _check_own_head(source, tensors):
 
 
 def find_model_folder(path):
-    """`path`, or `path/model` where `path` is the output of a training run."""
-    path = Path(path)
+    """`path`, or `path/model` where `path` is the output of a training run.
+
+    A name or an archive is the folder that `local_folder` makes of it.
+    """
+    path = local_folder(path)
     inner = path / "model"
     if not (path / CONFIG).exists() and (inner / CONFIG).exists():
         return inner

@@ -7,6 +7,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from keras_bert.checkpoints import torch_files
 from keras_bert.config import read_json
 from keras_bert.errors import InputError
 
@@ -62,19 +63,20 @@ class Tensors:
 def open_folder(folder):
     """The `Tensors` of a model folder, in one file or in shards with an index.
 
+    Where there is nothing but `pytorch_model.bin`, the `TorchTensors` of it.
+
     Raises:
-        InputError: there are none, or only in a form that would have to be unpickled.
+        InputError: there are none, or only in a form that nothing installed opens safely.
     """
     folder = Path(folder)
     if (folder / FILE).exists():
         return Tensors([folder / FILE])
     if (folder / INDEX).exists():
-        return Tensors(_shards(folder))
-    if any(folder.glob("pytorch_model*.bin")):
-        raise InputError(
-            f"{folder} holds its weights in pytorch_model.bin, which can run code when it is "
-            f"opened; a {FILE} is needed (transformers writes one with save_pretrained)."
-        )
+        return Tensors(_shards(folder, INDEX))
+    if (folder / torch_files.FILE).exists():
+        return torch_files.TorchTensors([folder / torch_files.FILE])
+    if (folder / torch_files.INDEX).exists():
+        return torch_files.TorchTensors(_shards(folder, torch_files.INDEX))
     raise InputError(f"{folder} holds no {FILE}.")
 
 
@@ -88,13 +90,14 @@ def write(tensors, path):
     save_file(tensors, path, metadata={"format": "pt"})
 
 
-def _shards(folder):
-    index = read_json(folder / INDEX)
+def _shards(folder, index_file):
+    path = folder / index_file
+    index = read_json(path)
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
-        raise InputError(f"{folder / INDEX} has no weight_map.")
+        raise InputError(f"{path} has no weight_map.")
     names = sorted({str(name) for name in weight_map.values()})
     for name in names:
         if Path(name).name != name:
-            raise InputError(f"{folder / INDEX} names a file outside its folder: {name}.")
+            raise InputError(f"{path} names a file outside its folder: {name}.")
     return [folder / name for name in names]

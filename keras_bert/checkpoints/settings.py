@@ -12,7 +12,8 @@ class ConvertSettings(Settings):
     """Settings of `keras_bert.checkpoints.convert.convert`."""
 
     input: str = setting(
-        help="a Hugging Face folder, a Google checkpoint (folder or prefix), a keras-nlp preset",
+        help="a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp "
+        "preset, hf://owner/name",
         unit="PATH",
         is_path=True,
     )

@@ -1,5 +1,6 @@
 """Which kind of task a command line is about, found without loading anything heavy."""
 
+import contextlib
 from pathlib import Path
 
 from keras_bert.errors import InputError
@@ -35,9 +36,22 @@ def rows_given(argv):
 def kind_of(model):
     """The kind of task that a model folder, or the output of a run, is of; see `kind_given`."""
     kind = None
-    for config in (Path(model) / "config.json", Path(model) / "model" / "config.json"):
+    for config in _configs(model):
         kind = kind or _at(_json(config), "keras_bert", "task")
     return kind if kind in finetuned_kinds() else _DEFAULT
+
+
+def _configs(model):
+    """The paths at which the config of a model may lie; of a named one it is fetched alone."""
+    folder = Path(model)
+    if "://" in str(model) or folder.is_file():
+        from keras_bert.checkpoints import hub, named_models
+
+        with contextlib.suppress(InputError):
+            if str(model).startswith(hub.SCHEME):
+                return [hub.config_of(model)]
+            folder = named_models.local_folder(model)
+    return [folder / "config.json", folder / "model" / "config.json"]
 
 
 def value_of(argv, flag):

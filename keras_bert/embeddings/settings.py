@@ -40,7 +40,9 @@ class TextsSettings(TextFileSettings):
     """Which texts, and for which model."""
 
     model: object = setting(
-        help="a model folder, or the output of a run", unit="FOLDER", is_path=True
+        help="a model folder, the output of a run, or hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
     )
     data: object = setting(
         help="one text a line, TSV or JSON Lines, told by content; - is standard input",

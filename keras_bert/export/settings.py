@@ -10,7 +10,9 @@ class ExportSettings(Settings):
     """Settings of `keras_bert.export`."""
 
     model: str = setting(
-        help="a fine-tuned model folder, or the output of finetune", unit="FOLDER", is_path=True
+        help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
     )
     output: str = setting(
         help="the folder of all versions of this model, such as savedmodels/NAME; a server is "

@@ -12,7 +12,9 @@ class AnswerSettings(Settings):
     """What evaluation and prediction have in common."""
 
     model: object = setting(
-        help="a fine-tuned model folder, or the output of finetune", unit="FOLDER", is_path=True
+        help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
     )
     max_length: int | None = setting(
         None,
@@ -29,7 +31,7 @@ class FillMaskSettings(Settings):
     """Settings of `keras_bert.fill_mask`."""
 
     model: object = setting(
-        help="a model folder with a masked-LM head, or the output of pretrain",
+        help="a model folder with a masked-LM head, the output of pretrain, or hf://owner/name",
         unit="FOLDER",
         is_path=True,
     )
@@ -52,7 +54,7 @@ class EvaluateRowsSettings(Settings):
     """Settings of `keras_bert.evaluate` for a pre-trained model and a data folder."""
 
     model: object = setting(
-        help="a model folder with a masked-LM head, or the output of pretrain",
+        help="a model folder with a masked-LM head, the output of pretrain, or hf://owner/name",
         unit="FOLDER",
         is_path=True,
     )

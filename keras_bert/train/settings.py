@@ -96,7 +96,7 @@ class PretrainSettings(RunSettings):
     )
     model: str | None = setting(
         None,
-        help="go on from the weights of a model folder, or of a run's output",
+        help="go on from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,
@@ -156,7 +156,8 @@ class LabelledRunSettings(RunSettings):
     task: str = setting("classifier", help="the kind of task", unit="TASK")
     model: str | None = setting(
         None,
-        help="the model folder, or the output of a run, to start from",
+        help="the model to start from: a folder, the output of a run, hf://owner/name[@revision], "
+        "kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz)",
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,

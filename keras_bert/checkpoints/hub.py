@@ -1,0 +1,193 @@
+"""Models of the Hugging Face hub by name: `hf://owner/name`, `hf://owner/name@revision`.
+
+All of it goes through `huggingface_hub`: its cache, its token, its environment variables
+(`HF_ENDPOINT`, `HF_HOME`, `HF_HUB_OFFLINE` …). What it raises becomes one sentence.
+"""
+
+import contextlib
+import errno
+import os
+import re
+from pathlib import Path
+
+from keras_bert.errors import InputError
+from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
+from keras_bert.wording import listed
+
+SCHEME = "hf://"
+CONFIG = "config.json"
+
+_NAME = re.compile(r"hf://(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+
+# A preset of keras-hub, which lies in a repository of its own form.
+_PRESET = ("metadata.json", "tokenizer.json", "assets/*", "model.weights.h5", "task.json")
+
+# The first form that a repository has is taken: its mark, and all of its files.
+_WEIGHTS = (
+    ("model.safetensors", ()),
+    ("model.safetensors.index.json", ("model-*-of-*.safetensors",)),
+    ("model.weights.h5", _PRESET),
+    ("pytorch_model.bin", ()),
+    ("pytorch_model.bin.index.json", ("pytorch_model-*-of-*.bin",)),
+)
+
+_HTTP_TROUBLE = "the hub at {endpoint} answered: {said}"
+
+
+def download(name):
+    """The folder in the hub's cache that holds a model; downloaded are only files that it lacks.
+
+    Those are the config, the tokenizer's files and one form of the weights: safetensors where there
+    are some. Without a network, what is in the cache is taken as it is.
+
+    Args:
+        name: `hf://owner/name`, with `@` and a branch, a tag or a commit where it is not `main`.
+
+    Raises:
+        InputError: the name is none, the hub has no such model or shows it to nobody unknown, it
+            cannot be reached, the cache is full, or huggingface_hub is not installed. The sentence
+            says what to do.
+    """
+    repo, revision = parsed(name)
+    with _sentences(name, repo, revision):
+        small = _snapshot(repo, revision, [CONFIG, *TOKENIZER_FILES])
+        held = _files_of(repo, commit=small.name)
+        for mark, others in _WEIGHTS:
+            if mark in held:
+                wanted = [CONFIG, *TOKENIZER_FILES, mark, *others]
+                return _snapshot(repo, small.name, wanted)
+    raise InputError(
+        f"{name} holds no weights that can be read: model.safetensors or pytorch_model.bin is "
+        f"needed; there are {listed(held, most=6)}."
+    )
+
+
+def config_of(name):
+    """The path of a model's `config.json` in the cache, for what is to be known before the rest.
+
+    Raises: as `download`.
+    """
+    repo, revision = parsed(name)
+    with _sentences(name, repo, revision):
+        return _snapshot(repo, revision, [CONFIG]) / CONFIG
+
+
+def parsed(name):
+    """`hf://owner/name@revision` -> ("owner/name", "revision"); the revision is None without `@`.
+
+    Raises InputError for what is no such name.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise InputError(
+            f"{name} names no model of the hub: give hf://owner/name, or hf://owner/name@revision "
+            "for a branch, a tag or a commit."
+        )
+    return found["repo"], found["revision"]
+
+
+def hub_api():
+    """The client, of the hub that the environment names; InputError where it is not installed."""
+    hub = _library()
+    return hub.HfApi(endpoint=_endpoint(), library_name="keras-bert")
+
+
+def _library():
+    try:
+        import huggingface_hub.constants
+        import huggingface_hub.errors
+    except ImportError:
+        raise InputError(
+            "Models of the hub need huggingface_hub: pip install 'keras-bert-toolkit[hub]'."
+        ) from None
+    return huggingface_hub
+
+
+def _endpoint():
+    """Asked when it is needed: huggingface_hub reads the environment at its import alone."""
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or _library().constants.ENDPOINT
+
+
+def _cache():
+    return _library().constants.HF_HUB_CACHE
+
+
+def _snapshot(repo, revision, patterns):
+    folder = _library().snapshot_download(
+        repo,
+        revision=revision,
+        allow_patterns=sorted(patterns),
+        endpoint=_endpoint(),
+        cache_dir=_cache(),
+        library_name="keras-bert",
+    )
+    return Path(folder)
+
+
+def _files_of(repo, *, commit):
+    """The names of all files of a repository, from the listing that a download leaves."""
+    tree = _library().get_cached_repo_tree(repo, revision=commit, cache_dir=_cache())
+    return sorted(file.path for file in tree)
+
+
+@contextlib.contextmanager
+def _sentences(name, repo, revision):
+    """Makes one sentence, an InputError, of what the client raises in the body of a `with`."""
+    errors = _library().errors
+    endpoint = _endpoint()
+    try:
+        yield
+    except InputError:
+        raise
+    except errors.GatedRepoError as error:
+        raise InputError(
+            f"{name} is gated: accept its terms at {endpoint}/{repo}, then log in with "
+            "`hf auth login`, or set HF_TOKEN to a token of yours."
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise InputError(
+            f"There is no model {repo} at {endpoint}, or it is private: check the name, or log in "
+            "with `hf auth login`."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise InputError(
+            f"{repo} has no revision {revision}: give a branch, a tag or a commit that is listed "
+            f"at {endpoint}/{repo}/commits/main."
+        ) from error
+    except errors.LocalEntryNotFoundError as error:
+        raise InputError(_not_in_the_cache(name, endpoint)) from error
+    except errors.HfHubHTTPError as error:
+        said = _HTTP_TROUBLE.format(endpoint=endpoint, said=str(error).splitlines()[0])
+        raise InputError(f"{name}: {said}") from error
+    except errors.HFValidationError as error:
+        raise InputError(f"{name} names no model of the hub: {error}") from error
+    except OSError as error:
+        # A client of HTTP has errors of its own, which are no system's.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"The cache {_cache()} is full while {name} is fetched: free some space there "
+                "(`hf cache prune`), or set HF_HOME to a folder on another disk."
+            ) from error
+        if error.errno in (errno.EACCES, errno.EROFS):
+            raise InputError(
+                f"The cache {_cache()} cannot be written ({error.strerror}): set HF_HOME to a "
+                "folder that can."
+            ) from error
+        raise
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("httpx", "httpx2", "httpcore2"):
+            raise
+        raise InputError(_not_in_the_cache(name, endpoint)) from error
+
+
+def _not_in_the_cache(name, endpoint):
+    if _library().constants.HF_HUB_OFFLINE:
+        return (
+            f"{name} is not in the cache {_cache()}, and HF_HUB_OFFLINE forbids to fetch it: unset "
+            "it once, or give the path of a folder that holds the model."
+        )
+    return (
+        f"{name} is not in the cache {_cache()}, and {endpoint} cannot be reached: connect to the "
+        "network once (afterwards the cache is enough), or give the path of a folder that holds "
+        "the model."
+    )

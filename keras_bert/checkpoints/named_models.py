@@ -1,0 +1,124 @@
+"""Models by name and in archives, as model folders of this machine.
+
+What is no Hugging Face folder (a checkpoint of Google's, a preset of keras-nlp) is converted once,
+into a cache: `KERAS_BERT_CACHE`, or `keras-bert` in the system's folder for caches. A folder there
+has the hash of what it was made of for its name, and may be deleted at any time.
+"""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from keras_bert.checkpoints import archives, hub, kaggle
+from keras_bert.errors import InputError
+from keras_bert.files import new_folder, scratch_folder, system_errors
+
+_CONFIG = "config.json"
+_OTHERS = ("bert_config.json", "metadata.json")
+
+
+def local_folder(given):
+    """The folder of a model that is given by name or as an archive; any other path as it is.
+
+    Args:
+        given: a path, `hf://owner/name[@revision]`, `kaggle://owner/model/framework/variation`, or
+            the path of a `.zip` or `.tar.gz` that holds a model folder, a TF1 checkpoint of
+            Google's or a preset of keras-nlp.
+
+    Raises:
+        InputError: see `hub.download`, `kaggle.download` and `archives.unpack`; also where what is
+            found is no model that can be read.
+    """
+    text = os.fspath(given)
+    if text.startswith(hub.SCHEME):
+        return _in_our_form(hub.download(text), name=text)
+    if text.startswith(kaggle.SCHEME):
+        return _in_our_form(kaggle.download(text), name=text)
+    if archives.is_archive(text):
+        return _unpacked(text)
+    return Path(given)
+
+
+def is_name(given):
+    """Whether a model is given by name, and not as a path."""
+    return isinstance(given, str) and given.startswith((hub.SCHEME, kaggle.SCHEME))
+
+
+def cache_folder():
+    """Where converted models are kept."""
+    given = os.environ.get("KERAS_BERT_CACHE")
+    if given:
+        return Path(given)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "keras-bert")
+
+
+def _in_our_form(folder, *, name):
+    """A downloaded folder, or what it is converted to."""
+    from keras_bert.checkpoints.keras_nlp import is_keras_nlp
+
+    root = _root(folder, name)
+    if (root / _CONFIG).exists() and not is_keras_nlp(root):
+        return root
+    place = _place(sorted(path for path in root.rglob("*") if path.is_file()))
+    if not place.exists():
+        _convert(root, place, name=name)
+    return place
+
+
+def _unpacked(archive):
+    place = _place([Path(archive)])
+    if place.exists():
+        return place
+    with scratch_folder(place) as scratch:
+        archives.unpack(archive, scratch)
+        _convert(_root(scratch, archive), place, name=archive)
+    return place
+
+
+def _convert(source, place, *, name):
+    """Puts the model in a folder of any form in its place in the cache."""
+    from keras_bert.checkpoints.convert import read_model
+    from keras_bert.checkpoints.folder import save_folder
+    from keras_bert.checkpoints.keras_nlp import is_keras_nlp
+
+    if (source / _CONFIG).exists() and not is_keras_nlp(source):
+        with new_folder(place) as aside:
+            for file in source.iterdir():
+                if file.is_file():
+                    shutil.copy2(file, aside)
+        return
+    try:
+        _, model, tokenizer, _ = read_model(source)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    save_folder(model, tokenizer, place)
+
+
+def _place(files):
+    """Where in the cache that lies which is made of these files; its parent is there."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    place = cache_folder() / "models" / digest.hexdigest()[:32]
+    with system_errors(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _root(folder, name):
+    """The folder below `folder` that a model lies in: an archive may have one of its own."""
+    marks = (_CONFIG, *_OTHERS)
+    found = sorted(
+        {path.parent for mark in marks for path in folder.rglob(mark)}, key=lambda p: len(p.parts)
+    )
+    if found:
+        return found[0]
+    if any(folder.rglob("saved_model.pb")):
+        raise InputError(
+            f"{name} holds a SavedModel, which does not say the sizes of its encoder; take the "
+            "checkpoint with a bert_config.json that it was made of."
+        )
+    raise InputError(f"{name} holds no model: neither a config.json nor a bert_config.json.")

@@ -1,0 +1,70 @@
+"""Weights in `pytorch_model.bin`, opened by PyTorch's weights-only loader: nothing in them runs."""
+
+import zipfile
+
+import numpy as np
+
+from keras_bert.errors import InputError
+
+FILE = "pytorch_model.bin"
+INDEX = "pytorch_model.bin.index.json"
+
+
+class TorchTensors:
+    """As `Tensors` of safetensors files, for files of `torch.save`.
+
+    Args:
+        paths: the files.
+
+    Raises:
+        InputError: torch is not installed, a file is broken or holds something else than tensors
+            by name, or two of them share a name.
+    """
+
+    def __init__(self, paths):
+        self.shapes = {}
+        self._tensors = {}
+        for path in paths:
+            for name, tensor in _opened(path).items():
+                if name in self._tensors:
+                    raise InputError(f"{path} holds the tensor {name} a second time.")
+                self._tensors[name] = tensor
+                self.shapes[name] = tuple(tensor.shape)
+
+    def read(self, name):
+        """The tensor as a float32 array; InputError where it holds no floating-point numbers."""
+        tensor = self._tensors[name]
+        if not tensor.is_floating_point():
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise InputError(f"The tensor {name} holds {kind} numbers; weights should be floats.")
+        return np.ascontiguousarray(tensor.float().numpy())
+
+
+def _opened(path):
+    try:
+        import torch
+    except ImportError:
+        raise InputError(
+            f"{path} can run code when it is opened as Python does it; the loader that reads "
+            "weights alone is torch's: pip install torch, or take a folder with model.safetensors "
+            "(transformers writes one with save_pretrained)."
+        ) from None
+    try:
+        # Files of before 2020 are no archives, and cannot be mapped into memory.
+        mapped = zipfile.is_zipfile(path)
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.") from error
+    except Exception as error:  # of pickle, zip and torch, whatever a broken file meets first
+        raise InputError(
+            f"{path} holds no plain weights that can be opened without running code: "
+            f"{_first_sentence(error)}"
+        ) from error
+    if not isinstance(tensors, dict) or not all(map(torch.is_tensor, tensors.values())):
+        raise InputError(f"{path} holds something else than tensors by name.")
+    return tensors
+
+
+def _first_sentence(error):
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text.split(". ")[0].rstrip(".")[:200] + "."

@@ -1,0 +1,201 @@
+"""Models by name from a hub on the loopback, and every way in which that goes wrong."""
+
+import errno
+import os
+import pickle
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import keras_bert as kb
+from keras_bert.checkpoints import find_model_folder
+from keras_bert.errors import InputError
+
+NAME = "hf://somebody/small"
+
+
+def set_offline(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def published(hub, folder, tmp_path):
+    """The hub with the model in several forms, as repositories there have them."""
+    full = shutil.copytree(folder, tmp_path / "full")
+    (full / "pytorch_model.bin").write_bytes(b"another form of the same")
+    (full / "tf_model.h5").write_bytes(b"and another")
+    (full / "training_args.bin").write_bytes(b"not needed")
+    hub.add("somebody/small", full)
+    return hub
+
+
+def same(model, folder):
+    """Whether an encoder has the weights of a folder."""
+    theirs, _ = kb.load(folder)
+    pairs = zip(model.get_weights(), theirs.get_weights(), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_a_name_loads_and_only_what_is_needed_is_fetched(published, folder):
+    encoder, tokenizer = kb.load(NAME)
+    assert same(encoder, folder)
+    assert len(tokenizer) == encoder.config.vocab_size
+    wanted = {"config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}
+    assert set(published.fetched()) <= wanted | {"tokenizer.json"}
+    assert wanted <= set(published.fetched())
+
+
+def test_what_is_in_the_cache_is_not_fetched_again_and_needs_no_network(
+    published, folder, monkeypatch
+):
+    first = find_model_folder(NAME)
+    before = published.fetched()
+    assert find_model_folder(NAME) == first and published.fetched() == before
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+    assert find_model_folder(NAME) == first
+    set_offline(monkeypatch)
+    assert find_model_folder(NAME) == first
+
+
+def test_a_revision_is_a_branch_or_a_commit(published, folder, tmp_path):
+    other = shutil.copytree(folder, tmp_path / "other")
+    (other / "vocab.txt").write_text((folder / "vocab.txt").read_text().replace("hub", "bus"))
+    published.add("somebody/small", other, revision="v2")
+    vocabularies = {
+        name: (find_model_folder(name) / "vocab.txt").read_text()
+        for name in (NAME, f"{NAME}@v2", f"{NAME}@{find_model_folder(f'{NAME}@v2').name}")
+    }
+    found = ["bus" in text for text in vocabularies.values()]
+    assert found == [False, True, True]
+
+
+def test_the_same_checks_as_for_a_folder(published, folder, tmp_path):
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    whole = (folder / "model.safetensors").read_bytes()
+    (broken / "model.safetensors").write_bytes(whole[:-10])
+    published.add("somebody/broken", broken)
+    with pytest.raises(InputError, match="not a whole safetensors file"):
+        kb.load("hf://somebody/broken")
+
+
+def refusal(name):
+    with pytest.raises(InputError) as refused:
+        kb.load(name)
+    sentence = str(refused.value)
+    assert "\n" not in sentence and sentence.endswith(".")
+    return sentence
+
+
+def test_each_refusal_says_what_to_do(published, folder, monkeypatch):
+    published.gated.add("somebody/gated")
+    published.add("somebody/gated", folder)
+    published.repos["somebody/bare"] = {"main": {"config.json": b"{}", "flax_model.msgpack": b""}}
+    said = refusal("hf://somebody/none")
+    assert f"no model somebody/none at {published.endpoint}" in said and "hf auth login" in said
+    said = refusal("hf://somebody/gated")
+    assert f"accept its terms at {published.endpoint}/somebody/gated" in said
+    monkeypatch.setenv("HF_TOKEN", "hf_known")
+    assert same(kb.load("hf://somebody/gated")[0], folder)
+    assert "has no revision v9: give a branch" in refusal(f"{NAME}@v9")
+    assert "flax_model.msgpack" in refusal("hf://somebody/bare")
+    for name in ("hf://bert", "hf://a/b/c", "hf://a/b@", "hf://../x", "hf://a..b/c--d"):
+        assert "names no model of the hub" in refusal(name)
+
+
+def test_without_a_network_the_sentence_says_what_to_do(cache, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    said = refusal(NAME)
+    assert "cannot be reached: connect to the network once" in said and str(cache) in said
+    set_offline(monkeypatch)
+    assert "HF_HUB_OFFLINE forbids to fetch it: unset it once" in refusal(NAME)
+
+
+def test_a_full_disk_and_one_that_cannot_be_written(published, cache, monkeypatch):
+    def fails(number):
+        def download(*args, **kwargs):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("huggingface_hub.file_download.http_get", download)
+        return refusal(NAME)
+
+    said = fails(errno.ENOSPC)
+    assert f"The cache {cache} is full" in said and "HF_HOME" in said
+    assert "cannot be written (Permission denied): set HF_HOME" in fails(errno.EACCES)
+
+
+def test_a_missing_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert "pip install 'keras-bert-toolkit[hub]'" in refusal(NAME)
+    monkeypatch.setitem(sys.modules, "kagglehub", None)
+    assert "pip install 'keras-bert-toolkit[kaggle]'" in refusal("kaggle://a/b/c/d")
+
+
+def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    old = shutil.copytree(folder, tmp_path / "old")
+    tensors = load_file(folder / "model.safetensors")
+    (old / "model.safetensors").unlink()
+    torch.save(tensors, old / "pytorch_model.bin")
+    hub.add("somebody/old", old)
+    assert same(kb.load("hf://somebody/old")[0], folder)
+    assert "pytorch_model.bin" in hub.fetched()
+
+    ran = tmp_path / "ran"
+
+    class Payload:
+        def __reduce__(self):
+            return os.mkdir, (str(ran),)
+
+    for name, content in [
+        ("evil", pickle.dumps({"a": Payload()})),
+        ("cut", (old / "pytorch_model.bin").read_bytes()[:-100]),
+        ("else", pickle.dumps({"a": 3})),
+    ]:
+        bad = shutil.copytree(old, tmp_path / name)
+        (bad / "pytorch_model.bin").write_bytes(content)
+        said = refusal(bad)
+        assert "holds no plain weights" in said or "something else than tensors" in said
+    assert not ran.exists()
+
+
+def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
+    from keras_bert.cli.kinds import kind_of
+
+    published.repos["somebody/tagger"] = {
+        "main": {"config.json": b'{"keras_bert": {"task": "tagger"}}'}
+    }
+    assert kind_of("hf://somebody/tagger") == "tagger"
+    assert kind_of("hf://somebody/none") == "classifier"  # told when the command runs
+
+
+def test_a_model_of_kaggle_lies_in_its_own_cache(cache, folder, monkeypatch, tmp_path):
+    pytest.importorskip("kagglehub")
+    monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "kaggle"))
+    monkeypatch.setenv("KAGGLE_API_ENDPOINT", "http://127.0.0.1:9")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    model = tmp_path / "kaggle" / "models" / "somebody" / "small" / "keras" / "tiny"
+    model.mkdir(parents=True)
+    shutil.copytree(folder, model / "1")
+    (model / "1.complete").touch()
+    assert same(kb.load("kaggle://somebody/small/keras/tiny/1")[0], folder)
+    assert "Kaggle cannot be reached" in refusal("kaggle://somebody/small/keras/tiny")
+    assert "give kaggle://owner/model/framework/variation" in refusal("kaggle://somebody/small")
+
+
+def test_a_preset_of_keras_hub_is_converted_once(hub, folder, tmp_path):
+    pytest.importorskip("keras_nlp")
+    from keras_bert.checkpoints.convert import convert
+
+    convert(str(folder), str(tmp_path / "preset"), to="keras-nlp")
+    hub.add("somebody/preset", tmp_path / "preset")
+    found = find_model_folder("hf://somebody/preset")
+    assert same(kb.load("hf://somebody/preset")[0], folder)
+    written = (found / "model.safetensors").stat().st_mtime_ns
+    assert find_model_folder("hf://somebody/preset") == found
+    assert (found / "model.safetensors").stat().st_mtime_ns == written
