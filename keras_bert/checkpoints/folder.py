@@ -20,6 +20,9 @@ from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.text import vocabulary_files
 
+# The model card, which runs write beside a model.
+CARD = "README.md"
+
 
 def load(folder, *, dtype=None):
     """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
@@ -198,6 +201,6 @@ def to_hugging_face(model):
 
 def _is_own(folder):
     """Whether a folder holds a model that this library wrote, and nothing else."""
-    own = {CONFIG, safetensors_files.FILE, *vocabulary_files.NAMES}
+    own = {CONFIG, safetensors_files.FILE, CARD, *vocabulary_files.NAMES}
     entries = set(held_names(folder))
     return entries <= own and CONFIG in entries and MARK in read_json(folder / CONFIG)

@@ -86,10 +86,37 @@ def parsed(name):
     return found["repo"], found["revision"]
 
 
-def hub_api():
-    """The client, of the hub that the environment names; InputError where it is not installed."""
-    hub = _library()
-    return hub.HfApi(endpoint=_endpoint(), library_name="keras-bert")
+def upload(repo, files, *, private, revision, message):
+    """Commits files to a repository of the hub, which is made where there is none.
+
+    Args:
+        repo: "owner/name".
+        files: path in the repository -> the path of a file here, or its bytes.
+        private: whether a new repository is shown to its owner alone.
+        revision: the branch, which is made where there is none; None is `main`.
+        message: the first line of the commit.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        InputError: the hub does not let us write there or cannot be reached, or huggingface_hub is
+            not installed.
+    """
+    library = _library()
+    api = library.HfApi(endpoint=_endpoint(), library_name="keras-bert")
+    operations = [
+        library.CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
+        for name, content in sorted(files.items())
+    ]
+    with _refused_writing(repo):
+        api.create_repo(repo, private=private, exist_ok=True)
+        if revision is not None:
+            api.create_branch(repo, branch=revision, exist_ok=True)
+        commit = api.create_commit(
+            repo, operations, commit_message=message, revision=revision or "main"
+        )
+    return str(commit.commit_url)
 
 
 def _library():
@@ -175,9 +202,39 @@ def _sentences(name, repo, revision):
             ) from error
         raise
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("httpx", "httpx2", "httpcore2"):
+        if not _is_of_the_network(error):
             raise
         raise InputError(_not_in_the_cache(name, endpoint)) from error
+
+
+@contextlib.contextmanager
+def _refused_writing(repo):
+    """As `_sentences` for what a hub says to a push."""
+    errors, endpoint = _library().errors, _endpoint()
+    try:
+        yield
+    except errors.HfHubHTTPError as error:
+        if error.response.status_code in (401, 403, 404):
+            raise InputError(
+                f"{endpoint} does not let you write {repo}: log in with `hf auth login` and a "
+                "token that may write, and give a name under your own user or organisation."
+            ) from error
+        said = _HTTP_TROUBLE.format(endpoint=endpoint, said=str(error).splitlines()[0])
+        raise InputError(f"{repo} was not pushed: {said}") from error
+    except ValueError as error:  # of the metadata in README.md
+        said = " ".join(str(error).split()).removesuffix(".")
+        raise InputError(f"{repo} was not pushed: {said}; mend the model's README.md.") from error
+    except Exception as error:
+        if not _is_of_the_network(error):
+            raise
+        raise InputError(
+            f"{repo} was not pushed: {endpoint} cannot be reached; the same command tries again."
+        ) from error
+
+
+def _is_of_the_network(error):
+    """Whether an error is one of the client's HTTP libraries, which are no `OSError`s."""
+    return type(error).__module__.split(".")[0] in ("httpx", "httpx2", "httpcore2")
 
 
 def _not_in_the_cache(name, endpoint):

@@ -1,4 +1,4 @@
-"""The settings of a conversion."""
+"""The settings of a conversion and of a push."""
 
 import dataclasses
 
@@ -25,3 +25,19 @@ class ConvertSettings(Settings):
         choices=FORMATS,
     )
     force: bool = setting(False, help="replace an output that this command wrote before")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PushSettings(Settings):
+    """Settings of `keras_bert.push`."""
+
+    model: str = setting(help="a model folder, or the output of a run", unit="FOLDER", is_path=True)
+    to: str = setting(help="its name on the hub: owner/name", unit="OWNER/NAME")
+    private: bool = setting(False, help="where the name is new: shown to you alone")
+    revision: str | None = setting(
+        None,
+        help="the branch to push to, which is made where there is none",
+        unit="BRANCH",
+        default_help="main",
+    )
+    message: str = setting("A model of keras-bert", help="what the commit says", unit="TEXT")

@@ -28,6 +28,7 @@ COMMANDS = (
     "fill-mask",
     "export",
     "convert",
+    "push",
 )
 
 _DESCRIPTION = "From raw text to a served language model."

@@ -141,7 +141,11 @@ class RunFolder:
         return json.loads(self._metrics.read_text(encoding="utf-8"))
 
     def finish(self, metrics):
-        """Writes the results, the last thing that a run writes, and returns them."""
+        """Writes the model's card and the results, the last thing of a run, and returns them."""
+        if self.model.is_dir():
+            from keras_bert.train.model_card import write_card
+
+            write_card(self.model, settings=self._read_run()["settings"], metrics=metrics)
         write_json(self._metrics, metrics)
         delete(self.best)
         return metrics

@@ -8,6 +8,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
+import yaml
+
 MODEL = r"/api/models/(?P<repo>[^/]+/[^/]+)"
 
 
@@ -97,7 +99,7 @@ def _handler(hub):
             for pattern, route in routes:
                 found = re.fullmatch(pattern, path)
                 if found:
-                    trouble = _trouble(hub, found.groupdict(), token)
+                    trouble = _trouble(hub, found.groupdict(), token, writes=routes is _POST)
                     return self._send(*(trouble or route(hub, body, **found.groupdict())))
             self._send(404, b"no such route")
 
@@ -116,8 +118,10 @@ def _handler(hub):
     return Handler
 
 
-def _trouble(hub, found, token):
+def _trouble(hub, found, token, *, writes):
     repo = found.get("repo")
+    if writes and token != "hf_known":
+        return 401, {"error": "who are you?"}
     if repo is None:
         return None
     if repo not in hub.repos:
@@ -157,6 +161,22 @@ def _create(hub, body):
     status = 409 if repo in hub.repos else 200
     hub.repos.setdefault(repo, {"main": {}})
     return status, {"url": f"{hub.endpoint}/{repo}", "name": repo}
+
+
+def _validate(hub, body):
+    """What the hub says to a card's metadata, as far as its form is concerned."""
+    metadata = json.loads(body)["content"].split("---\n")[1]
+    try:
+        ok = isinstance(yaml.safe_load(metadata), dict)
+    except yaml.YAMLError:
+        ok = False
+    errors = [] if ok else [{"message": "this is no YAML"}]
+    return (200 if ok else 400), {"warnings": [], "errors": errors}
+
+
+def _branch(hub, body, *, repo, branch):
+    hub.repos[repo].setdefault(branch, dict(hub.repos[repo]["main"]))
+    return 200, b""
 
 
 def _preupload(hub, body, *, repo, revision):
@@ -209,6 +229,8 @@ _GET = [
 ]
 _POST = [
     (r"/api/repos/create", _create),
+    (r"/api/validate-yaml", _validate),
+    (rf"{MODEL}/branch/(?P<branch>[^/]+)", _branch),
     (rf"{MODEL}/preupload/(?P<revision>[^/]+)", _preupload),
     (r"/(?P<repo>[^/]+/[^/]+)\.git/info/lfs/objects/batch", _batch),
     (rf"{MODEL}/commit/(?P<revision>[^/]+)", _commit),

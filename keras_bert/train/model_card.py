@@ -1,0 +1,192 @@
+"""The model card: the README.md of a model folder, which the hub shows, and reads the top of.
+
+What stands between the two `---` is YAML. JSON is YAML, too, so the metadata is written as one line
+of JSON a key. https://huggingface.co/docs/hub/model-cards lists the keys.
+"""
+
+import json
+from pathlib import Path
+
+import keras_bert
+from keras_bert.checkpoints.folder import CARD, CONFIG
+from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK
+from keras_bert.config import read_json
+from keras_bert.files import write_text
+from keras_bert.tasks import KINDS
+from keras_bert.wording import counted
+
+FILE = CARD
+
+# What stands for the model's name until it has one; `push` puts it in.
+NAME = "owner/name"
+
+# The end of an architecture's name -> (the hub's word for the task, the class of transformers).
+_TASKS = {
+    "ForPreTraining": ("fill-mask", "AutoModelForMaskedLM"),
+    "ForMaskedLM": ("fill-mask", "AutoModelForMaskedLM"),
+    "ForSequenceClassification": ("text-classification", "AutoModelForSequenceClassification"),
+    "ForMultipleChoice": ("multiple-choice", "AutoModelForMultipleChoice"),
+    "ForTokenClassification": ("token-classification", "AutoModelForTokenClassification"),
+    "ForQuestionAnswering": ("question-answering", "AutoModelForQuestionAnswering"),
+    "Model": ("feature-extraction", "AutoModel"),
+}
+
+
+def model_card(values, *, settings=None, metrics=None):
+    """The text of a card.
+
+    Files are named without their folders, which are nobody's business.
+
+    Args:
+        values: the dictionary of the model's `config.json`.
+        settings: the settings of the run that made it, as run.json has them; None where no run is
+            known.
+        metrics: what metrics.json holds of that run.
+    """
+    settings, metrics = settings or {}, metrics or {}
+    kind = values.get(MARK, {}).get("task")
+    figures = _figures(metrics)
+    lines = [
+        "---",
+        *(f"{key}: {json.dumps(value)}" for key, value in _metadata(values, settings, figures)),
+        "---",
+        "",
+        f"# {_title(kind, settings)}",
+        "",
+        f"Made with [keras-bert](https://pypi.org/project/keras-bert-toolkit/) "
+        f"{values.get(MARK, {}).get('version', keras_bert.__version__)}.",
+        "",
+        *_table("What it was made of", _made_of(values, settings, metrics)),
+        *_table(f"Figures on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in figures.items()]),
+        *_loading(values, kind),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_card(folder, *, settings, metrics):
+    """Writes the card of the model that a run leaves; see `model_card`."""
+    values = read_json(Path(folder, CONFIG))
+    write_text(Path(folder, FILE), model_card(values, settings=settings, metrics=metrics))
+
+
+def _metadata(values, settings, figures):
+    task, _ = _of_the_hub(values)
+    yield "library_name", "transformers"
+    yield "tags", ["keras-bert"]
+    if task is not None:
+        yield "pipeline_tag", task
+    base = _hub_name(settings.get("model"))
+    if base:
+        yield "base_model", base
+    if figures and task is not None:
+        data = _file_name(settings.get("dev") or settings.get("data"))
+        result = {
+            "task": {"type": task},
+            "dataset": {"name": data, "type": data},
+            "metrics": [{"type": name, "value": value} for name, value in figures.items()],
+        }
+        yield "model-index", [{"name": "keras-bert", "results": [result]}]
+
+
+def _title(kind, settings):
+    said = (kind or "encoder").replace("-", " ")
+    data = settings.get("train") or settings.get("data")
+    return f"A {said}" + (f", trained on {_file_name(data)}" if data else "")
+
+
+def _made_of(values, settings, metrics):
+    start = settings.get("model")
+    if start is None and settings:
+        start = f"random weights ({settings.get('architecture') or 'tiny'})"
+    rows = [
+        ("starting from", _hub_name(start) or _file_name(start)),
+        ("training data", _file_name(settings.get("train") or settings.get("data"))),
+        ("labels", ", ".join(map(str, values.get("id2label", {}).values()))),
+        ("architecture", _sizes(values)),
+        ("steps", metrics.get("steps") and f"{metrics['steps']:,}"),
+        ("batch size", settings.get("batch_size")),
+        ("learning rate", settings.get("learning_rate")),
+        ("tokens in a row", settings.get("max_length")),
+        ("seed", settings.get("seed")),
+    ]
+    return [(name, value) for name, value in rows if value not in (None, "")]
+
+
+def _sizes(values):
+    names = ("num_hidden_layers", "hidden_size", "vocab_size")
+    layers, width, pieces = (values.get(name) for name in names)
+    return f"{layers} blocks, width {width}, {pieces:,} pieces" if pieces else ""
+
+
+def _figures(metrics):
+    """The official figures of the run, those that are numbers."""
+    held_out = metrics.get("dev") or metrics.get("eval") or {}
+    return {name: value for name, value in held_out.items() if isinstance(value, float)}
+
+
+def _held_out(metrics):
+    dev = metrics.get("dev") or {}
+    return (
+        f"the {counted(dev['examples'], 'dev example')}" if "examples" in dev else "held-out rows"
+    )
+
+
+def _table(title, rows):
+    if not rows:
+        return []
+    cells = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in rows]
+    return [f"## {title}", "", "| | |", "|---|---|", *cells, ""]
+
+
+def _loading(values, kind):
+    """How three libraries open it."""
+    _, auto = _of_the_hub(values)
+    yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
+    yield from ["```python", "import keras_bert as kb", ""]
+    yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
+    if kind in KINDS and KINDS[kind].settings is not None:
+        yield f'answers = kb.predict(model="hf://{NAME}", data="FILE")'
+    yield from ["```", "", "With transformers:", "", "```python"]
+    yield from [f"from transformers import {auto}, AutoTokenizer", ""]
+    yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
+    yield from [f'model = {auto}.from_pretrained("{NAME}")', "```", ""]
+    if _keras_hub_reads(values):
+        yield from ["With keras-hub (the encoder):", "", "```python", "import keras_hub", ""]
+        yield f'backbone = keras_hub.models.BertBackbone.from_preset("hf://{NAME}")'
+    else:
+        yield from ["As arrays by name, in a clone of it:", "", "```python"]
+        yield from ["from safetensors.numpy import load_file", ""]
+        yield 'tensors = load_file("model.safetensors")'
+    yield "```"
+
+
+def _keras_hub_reads(values):
+    """Whether keras-hub opens the encoder: it asks for a BERT's pooler, in the encoder."""
+    known = ARCHITECTURES.get(_architecture(values))
+    return (
+        known is not None
+        and known.pooler == "encoder"
+        and values.get("model_type") == "bert"
+        and bool(values.get("add_pooling_layer", True))
+    )
+
+
+def _of_the_hub(values):
+    name = _architecture(values)
+    found = (task for end, task in _TASKS.items() if name.endswith(end))
+    return next(found, (None, "AutoModel"))
+
+
+def _architecture(values):
+    return str((values.get("architectures") or ["BertModel"])[0])
+
+
+def _hub_name(model):
+    """`hf://owner/name@revision` -> "owner/name"; None for what is no name of the hub."""
+    if not isinstance(model, str) or not model.startswith("hf://"):
+        return None
+    return model.removeprefix("hf://").partition("@")[0]
+
+
+def _file_name(path):
+    return None if path is None else Path(str(path)).name

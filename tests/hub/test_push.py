@@ -1,0 +1,117 @@
+"""A run's model card, and a push that anybody's client reads back."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import keras_bert as kb
+from keras_bert.cli.main import main
+from keras_bert.errors import InputError
+from keras_bert.tasks import task_class
+from keras_bert.train.model_card import model_card, write_card
+from tests.small_model import make_encoder, make_tokenizer
+
+SETTINGS = {
+    "model": "hf://google-bert/bert-base-uncased@main",
+    "train": "/home/me/secret/train.tsv",
+    "dev": "/home/me/secret/dev.tsv",
+    "learning_rate": 5e-5,
+    "batch_size": 32,
+    "max_length": 128,
+    "seed": 7,
+}
+METRICS = {"dev": {"accuracy": 0.8125, "f1": 0.75, "examples": 16, "labels": {}}, "steps": 1200}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The folder of a classifier with the card of a run."""
+    tokenizer = make_tokenizer()
+    path = tmp_path_factory.mktemp("run") / "model"
+    kb.Classifier(make_encoder(tokenizer), tokenizer, labels=["ham", "spam"]).save(path)
+    write_card(path, settings=SETTINGS, metrics=METRICS)
+    return path
+
+
+def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
+    from huggingface_hub import ModelCard
+
+    card = ModelCard.load(model / "README.md")
+    said = card.data.to_dict()
+    assert said["library_name"] == "transformers" and said["tags"] == ["keras-bert"]
+    assert said["pipeline_tag"] == "text-classification"
+    assert said["base_model"] == "google-bert/bert-base-uncased"
+    figures = {(r.dataset_name, r.metric_type): r.metric_value for r in card.data.eval_results}
+    assert figures == {("dev.tsv", "accuracy"): 0.8125, ("dev.tsv", "f1"): 0.75}
+    assert "/home/me" not in card.content and "secret" not in card.content
+    for shown in ("ham, spam", "1,200", "16 dev examples", "train.tsv"):
+        assert shown in card.text
+
+
+def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
+    """As the card's own blocks do it, from the folder."""
+    pytest.importorskip("keras_hub")
+    text = (model / "README.md").read_text()
+    blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
+    assert len(blocks) == 3
+    found = {}
+    for block in blocks:
+        lines = [line for line in block.splitlines() if '"FILE"' not in line]
+        code = "\n".join(lines).replace("hf://owner/name", str(model))
+        exec(code.replace("owner/name", str(model)), found)
+    ours = found["encoder"].embeddings.token_embedding.embeddings.numpy()
+    theirs = found["model"].get_input_embeddings().weight.detach().numpy()
+    np.testing.assert_array_equal(ours, theirs)
+    hub = found["backbone"].get_layer("token_embedding").embeddings.numpy()
+    np.testing.assert_array_equal(ours, hub)
+
+
+def test_a_card_for_every_architecture_has_three_blocks():
+    for architecture, kind in [
+        ("BertForTokenClassification", "tagger"),
+        ("BertForMaskedLM", "fill-mask"),
+        ("RobertaModel", None),
+    ]:
+        values = {"architectures": [architecture], "keras_bert": {"task": kind}}
+        text = model_card({**values, "model_type": "bert"})
+        assert text.count("```python") == 3 and "What it was made of" not in text
+        assert kind is None or task_class(kind)
+
+
+def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HF_TOKEN", "hf_known")
+    folder = shutil.copytree(model, tmp_path / "model")
+    (folder / "notes.txt").write_text("mine")
+    assert main(["push", "--model", str(folder), "--to", "me/spam"]) == 0
+    said = capsys.readouterr().out
+    assert f"Pushed: {hub.endpoint}/me/spam/commit/" in said
+    assert "--model hf://me/spam " in said
+    files = hub.repos["me/spam"]["main"]
+    assert files["model.safetensors"] == (model / "model.safetensors").read_bytes()
+    assert "notes.txt" not in files
+    readme = files["README.md"].decode()
+    assert 'kb.load("hf://me/spam")' in readme and "owner/name" not in readme
+    assert json.loads(files["config.json"])["keras_bert"]["task"] == "classifier"
+    (answer,) = kb.predict(model="hf://me/spam", text="win")
+    (here,) = kb.predict(model=str(model), text="win")
+    assert answer == here
+    kb.push(model=str(folder), to="me/spam", revision="v2", message="again")
+    assert set(hub.repos["me/spam"]) == {"main", "v2"}
+    (folder / "README.md").write_text("---\na: [\n---\n")
+    with pytest.raises(InputError, match="this is no YAML; mend the model's README.md"):
+        kb.push(model=str(folder), to="me/spam")
+
+
+def test_a_push_that_is_refused_says_what_to_do(hub, model, monkeypatch):
+    with pytest.raises(InputError, match="does not let you write me/spam: log in with `hf auth"):
+        kb.push(model=str(model), to="me/spam")
+    with pytest.raises(InputError, match="names no model of the hub"):
+        kb.push(model=str(model), to="spam")
+    with pytest.raises(InputError, match="no model folder"):
+        kb.push(model=str(model / "none"), to="me/spam")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(InputError, match="cannot be reached; the same command tries again"):
+        kb.push(model=str(model), to="me/spam")
+    assert not hub.repos
