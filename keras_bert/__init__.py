@@ -44,6 +44,7 @@ _HOMES = {
     "draw_contexts": "keras_bert.pictures.contexts",
     "draw_run": "keras_bert.pictures.run",
     "draw_similarity": "keras_bert.pictures.similarity",
+    "diagnose": "keras_bert.diagnosis",
     "push": "keras_bert.export.push",
     "quickstart": "keras_bert.samples.quickstart",
 }

@@ -23,7 +23,7 @@ RANKS = [
     ("train", "train.*", "inference", "inference.*", "export", "export.*"),
     ("embeddings", "embeddings.*"),
     ("pictures", "pictures.*", "samples", "samples.*"),
-    ("cli", "cli.*"),
+    ("cli", "cli.*", "diagnosis"),
 ]
 TASKS_RANK = RANKS.index(("encoder", "mixed_encoder")) + 1
 RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 from keras_bert import __version__
+from keras_bert.cli import way
 from keras_bert.cli.console import STOPPED, run
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries
@@ -29,6 +30,8 @@ COMMANDS = (
     "export",
     "convert",
     "push",
+    "doctor",
+    "completion",
 )
 
 _DESCRIPTION = "From raw text to a served language model."
@@ -58,14 +61,28 @@ def main(argv=None):
 def parse(argv=None):
     """Returns the parsed arguments, with `run` and, for Beam jobs, `beam_options`."""
     argv = sys.argv[1:] if argv is None else argv
+    parser, commands = make_parser(argv)
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and not arguments.takes_beam_options:
+        what = "argument" if len(rest) == 1 else "arguments"
+        commands[arguments.command].error(f"unknown {what} {' '.join(rest)}")
+    arguments.beam_options = rest
+    return arguments
+
+
+def make_parser(argv):
+    """-> (the parser of all commands, that of each by its name).
+
+    `argv` settles the flags of commands whose flags depend on others (the kind of a task).
+    """
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--verbose", action="store_true", help="show what TensorFlow and Beam print, too"
     )
     parser = _Parser(prog="keras-bert", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    takes_beam_options = set()
+    parser.set_defaults(run=way.run, command=None, verbose=False, takes_beam_options=False)
+    subparsers = parser.add_subparsers(metavar="COMMAND")
     for command in COMMANDS:
         module = import_module(f"keras_bert.cli.{command.replace('-', '_')}")
         subparser = subparsers.add_parser(
@@ -79,15 +96,12 @@ def parse(argv=None):
             allow_abbrev=False,
         )
         module.add_arguments(subparser, argv)
-        subparser.set_defaults(run=module.run, command=command)
-        if getattr(module, "BEAM_OPTIONS", False):
-            takes_beam_options.add(command)
-    arguments, rest = parser.parse_known_args(argv)
-    if rest and arguments.command not in takes_beam_options:
-        what = "argument" if len(rest) == 1 else "arguments"
-        subparsers.choices[arguments.command].error(f"unknown {what} {' '.join(rest)}")
-    arguments.beam_options = rest
-    return arguments
+        subparser.set_defaults(
+            run=module.run,
+            command=command,
+            takes_beam_options=getattr(module, "BEAM_OPTIONS", False),
+        )
+    return parser, subparsers.choices
 
 
 class _Parser(argparse.ArgumentParser):

@@ -5,6 +5,7 @@ import hashlib
 import json
 
 from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.named_models import is_name
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
@@ -44,7 +45,8 @@ class StartingPoint:
             raise InputError("An architecture needs a vocabulary; give a vocab.txt or a folder.")
         if model is not None:
             self._folder = find_model_folder(model)
-            self.description = f"Starting from the weights in {self._folder}."
+            said = model if is_name(model) else self._folder
+            self.description = f"Starting from the weights in {said}."
             self.fingerprint = fingerprint_of_folder(self._folder)
             return
         self._folder = None
