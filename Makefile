@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-quick lint benchmark clean
+.PHONY: quickstart test test-quick lint types docs wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
@@ -29,6 +29,13 @@ test-quick: $(VENV)/installed-test
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+# The types of the public names, which editors and type checkers read, made anew from the functions.
+types: $(VENV)/installed-test
+	@$(BIN)/python -m tests.public_types
+	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi || true
+	@$(BIN)/ruff format --quiet keras_bert/__init__.pyi
 
 # The speeds. Not among them: real_run.py and finetuning.py, which take hours, parity.py, how far our
 # outputs are from other programs', robustness.py, which kills, and what the others import.

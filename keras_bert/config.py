@@ -2,6 +2,8 @@
 
 import dataclasses
 import sys
+from os import PathLike
+from typing import Any, Self
 
 from keras_bert.errors import InputError
 from keras_bert.files import NotJson, parse_json, read_small
@@ -167,7 +169,7 @@ class BertConfig:
             )
 
     @property
-    def position_offset(self):
+    def position_offset(self) -> int:
         """Row of the position embedding that the first token takes.
 
         RoBERTa counts positions from `pad_token_id + 1` (fairseq kept a row for padding), BERT
@@ -176,12 +178,12 @@ class BertConfig:
         return self.pad_token_id + 1 if self.model_type == "roberta" else 0
 
     @property
-    def max_length(self):
+    def max_length(self) -> int:
         """The longest row, in tokens, that has positions."""
         return self.max_position_embeddings - self.position_offset
 
     @property
-    def parameters(self):
+    def parameters(self) -> int:
         """The weights of a `BertEncoder` of these sizes, by arithmetic: nothing is made for it."""
         width, inner = self.hidden_size, self.intermediate_size
         rows = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
@@ -191,7 +193,7 @@ class BertConfig:
         return rows * width + 2 * width + self.num_hidden_layers * block + pooler
 
     @classmethod
-    def preset(cls, name, *, vocab_size, **changes):
+    def preset(cls, name: str, *, vocab_size: int, **changes: Any) -> Self:
         """The published sizes by name.
 
         Args:
@@ -211,7 +213,7 @@ class BertConfig:
         return cls(vocab_size=vocab_size, **values)
 
     @classmethod
-    def from_dict(cls, values, *, source="the config"):
+    def from_dict(cls, values: dict[str, Any], *, source: str = "the config") -> Self:
         """Reads the dictionary of a `config.json` (or of Google's `bert_config.json`).
 
         Args:
@@ -257,12 +259,12 @@ class BertConfig:
         except ValueError as error:
             raise InputError(f"{source} has a value that cannot be: {error}") from error
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The dictionary of a `config.json`: every field, under Hugging Face's names."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | PathLike[str]) -> Self:
         """Reads a `config.json` or Google's `bert_config.json`.
 
         Raises:

@@ -5,6 +5,7 @@ import platform
 import shutil
 import sys
 from importlib import metadata, util
+from typing import Any
 
 import keras_bert
 
@@ -30,7 +31,7 @@ _MORE = {
 }
 
 
-def diagnose():
+def diagnose() -> dict[str, Any]:
     """What `keras-bert doctor` prints.
 
     Returns:

@@ -18,6 +18,7 @@ import sys
 import textwrap
 import types
 import typing
+from collections.abc import Sequence
 
 from keras_bert.errors import InputError
 
@@ -180,6 +181,7 @@ def takes(cls):
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
+                annotation=_given_as(field),
                 default=field.default
                 if field.default is not dataclasses.MISSING
                 else inspect.Parameter.empty,
@@ -197,6 +199,19 @@ def takes(cls):
         return function
 
     return decorate
+
+
+def _given_as(field):
+    """The type of what an argument is given as: a path may be a `Path`, a list one value of it."""
+    kind, optional = value_type(field)
+    if typing.get_origin(kind) is list:
+        (of,) = typing.get_args(kind)
+        given = of | Sequence[of]
+    elif about(field).is_path and kind is str:
+        given = str | os.PathLike[str]
+    else:
+        return field.type
+    return given | None if optional else given
 
 
 def _described(field):

@@ -96,7 +96,8 @@ def test_a_call_shows_its_settings():
 
     shown = inspect.signature(make)
     assert str(shown) == (
-        "(name, *, count=3, rate=0.5, path=None, fast=False, kind='a', report=None)"
+        "(name, *, count: int = 3, rate: float = 0.5, path: str | os.PathLike[str] | None = None, "
+        "fast: bool = False, kind: str = 'a', report=None)"
     )
     assert (
         "\n    count: how many.\n" in make.__doc__ and "path: a file (None: none)" in make.__doc__

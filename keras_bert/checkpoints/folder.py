@@ -4,6 +4,8 @@ It is Hugging Face's: what is written here opens in `transformers`, and its BERT
 """
 
 import json
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +22,16 @@ from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.text import vocabulary_files
 
+if TYPE_CHECKING:
+    from keras_bert.text.tokenizer import Tokenizer
+
 # The model card, which runs write beside a model.
 CARD = "README.md"
 
 
-def load(folder, *, dtype=None):
+def load(
+    folder: str | PathLike[str], *, dtype: Any = None
+) -> "tuple[BertEncoder, Tokenizer | None]":
     """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
 
     Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes

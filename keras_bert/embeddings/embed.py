@@ -1,15 +1,18 @@
 """The embeddings of texts, one after another."""
 
+from collections.abc import Callable, Iterator
+
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.embeddings.embedder import Embedder
 from keras_bert.embeddings.settings import EmbedderSettings, EmbedSettings
+from keras_bert.embeddings.text_embedding import TextEmbedding
 from keras_bert.errors import InputError
 from keras_bert.examples.labelled_texts import open_labelled_texts
 from keras_bert.settings import takes
 
 
 @takes(EmbedSettings)
-def embed(*, report=None, **settings):
+def embed(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[TextEmbedding]:
     """Yields one `TextEmbedding` a text, in order, in memory that does not grow with their number.
 
         for found in kb.embed(model="folder", text=["The bank of the river."], layers="last"):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from tqdm import tqdm
@@ -24,7 +25,9 @@ _FORMATS = {
 
 
 @takes(EmbedToFileSettings)
-def embed_to_file(*, progress=False, report=None, **settings):
+def embed_to_file(
+    *, progress: bool = False, report: Callable[[str], None] | None = None, **settings
+) -> dict[str, int]:
     """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
 
     The file appears whole or not at all, and memory does not grow with the number of texts. Where

@@ -28,7 +28,7 @@ class TextEmbedding:
     mean: np.ndarray
 
     @property
-    def tokens(self):
+    def tokens(self) -> list[str]:
         """The tokens as they stand in the text, a list of T strings."""
         places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [self.text[start:end] for start, end in places]

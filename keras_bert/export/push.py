@@ -13,7 +13,7 @@ _FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}
 
 
 @takes(PushSettings)
-def push(**settings):
+def push(**settings) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
     The folder is opened first, with every check that loading it makes. Pushed are its config, its

@@ -1,5 +1,8 @@
 """How good a fine-tuned model is on labelled examples."""
 
+from collections.abc import Callable
+from typing import Any
+
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.evaluate_rows import evaluate_rows, is_data_folder
@@ -9,7 +12,7 @@ from keras_bert.tasks import settings_class
 
 
 @takes(evaluate_settings(settings_class("classifier")))
-def evaluate(*, report=None, **settings):
+def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Returns the official figures of the task as a dictionary (see its `measure`).
 
     With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.

@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
 
 
 @takes(FillMaskSettings)
-def fill_mask(**settings):
+def fill_mask(**settings) -> list[list[Candidate]]:
     """The likeliest pieces at each [MASK] of a text.
 
     Each place is predicted for itself: with several, the candidates of one do not know which was

@@ -1,5 +1,8 @@
 """What a fine-tuned model says about examples."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.settings import reading, takes
@@ -7,7 +10,7 @@ from keras_bert.tasks import settings_class
 
 
 @takes(predict_settings(settings_class("classifier")))
-def predict(*, report=None, **settings):
+def predict(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[dict[str, Any]]:
     """Yields one dictionary an example, in order (see the task's `decode`).
 
     Where a file has labels, they come back as `expected`.

@@ -1,5 +1,8 @@
 """Pictures of attention: how much each token takes from each other token."""
 
+from os import PathLike
+from pathlib import Path
+
 import numpy as np
 import tensorflow as tf
 
@@ -12,7 +15,14 @@ from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 _MOST_TOKENS = 48
 
 
-def draw_attention(*, model, text, output, layer=None, head=None):
+def draw_attention(
+    *,
+    model: object,
+    text: str,
+    output: str | PathLike[str],
+    layer: int | None = None,
+    head: int | None = None,
+) -> Path:
     """Draws the attention inside a text: of all heads, or of one head in large.
 
     Every row of a square is a token and the columns are what it looks at; a row's shares sum to

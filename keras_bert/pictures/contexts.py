@@ -1,5 +1,9 @@
 """A picture of one word in many contexts: like meanings lie together."""
 
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
 import numpy as np
 
 from keras_bert.errors import InputError
@@ -8,7 +12,15 @@ from keras_bert.pictures.words import words_in_context
 from keras_bert.wording import percent
 
 
-def draw_contexts(*, model, word, texts, output, groups=None, layers="last"):
+def draw_contexts(
+    *,
+    model: object,
+    word: str,
+    texts: Sequence[str],
+    output: str | PathLike[str],
+    groups: Sequence[str] | None = None,
+    layers: str = "last",
+) -> Path:
     """Draws the vectors of a word in several texts, as points of a plane.
 
     The plane is the one that shows most of their differences (principal components: Pearson 1901).

@@ -1,6 +1,7 @@
 """The pictures of a training run on labelled examples, drawn from its metrics.json alone."""
 
 import json
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ _MOST_NUMBERS = 30
 _LONGEST_NAME = 24
 
 
-def draw_run(run):
+def draw_run(run: str | PathLike[str]) -> list[Path]:
     """Draws what a run's metrics.json holds, into RUN/pictures.
 
     `learning_curve.png` (the loss and the figure by which the best epoch is kept), and where the

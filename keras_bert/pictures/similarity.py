@@ -1,5 +1,9 @@
 """A picture of how alike words are where they stand."""
 
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
 import numpy as np
 
 from keras_bert.pictures.canvas import INK, colour_bar, save_picture
@@ -9,7 +13,13 @@ from keras_bert.pictures.words import words_in_context
 _MOST_NUMBERS = 16
 
 
-def draw_similarity(*, model, pairs, output, layers="last"):
+def draw_similarity(
+    *,
+    model: object,
+    pairs: Sequence[tuple[str, str]],
+    output: str | PathLike[str],
+    layers: str = "last",
+) -> Path:
     """Draws the cosines between the vectors of words in their contexts, as a table.
 
     Args:

@@ -11,8 +11,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from keras_bert import samples
 from keras_bert.errors import InputError
@@ -87,7 +90,13 @@ class QuickstartSizes:
 
 
 @takes(QuickstartSettings)
-def quickstart(output, *, sizes=None, report=None, **settings):
+def quickstart(
+    output: str | PathLike[str],
+    *,
+    sizes: QuickstartSizes | None = None,
+    report: Callable[[str], None] | None = None,
+    **settings,
+) -> dict[str, Any]:
     """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
 
     Where the same was begun there, it goes on: each step finds what it has written. Where it is

@@ -5,9 +5,14 @@ of them names a kind of task. docs/decisions.md tells what a new kind has to def
 """
 
 import dataclasses
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
 import keras
 
+from keras_bert.config import BertConfig
 from keras_bert.encoder import check_names
 from keras_bert.errors import InputError
 from keras_bert.settings import about
@@ -138,7 +143,7 @@ class Task(keras.Model):
         return super().call(check_names(inputs, self.input), training=training, mask=mask)
 
     @property
-    def config(self):
+    def config(self) -> BertConfig:
         """The encoder's `BertConfig`."""
         return self.encoder.config
 
@@ -170,7 +175,7 @@ class Task(keras.Model):
 
     # Training.
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Returns the loss of each output, by the output's name."""
         return {}
 
@@ -178,11 +183,18 @@ class Task(keras.Model):
         """Returns what each loss counts in their sum, by the output's name; None is 1 each."""
         return None
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """Returns the metrics of each output by the output's name; sample weights apply to them."""
         return {}
 
-    def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
+    def compile_defaults(
+        self,
+        optimizer: Any = None,
+        *,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        **options: Any,
+    ) -> None:
         """`compile` with the task's own losses and metrics; `options` go to `compile`.
 
         The optimizer is built for what is trainable now. As after every `compile`, call it again
@@ -257,7 +269,7 @@ class Task(keras.Model):
         return f"{len(train):,} training examples and {len(dev):,} dev examples."
 
     @classmethod
-    def notes(cls, examples):
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
         """Lines for the user on what is odd among the labelled examples of a file, but no error."""
         return []
 
@@ -304,18 +316,27 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def mistakes(self, answers, examples):
+    def mistakes(self, answers: Sequence[Any], examples: Sequence[Any]) -> list[tuple[float, str]]:
         """The wrong ones among the answers: a list of (how bad it is, text for a person)."""
         return []
 
     @staticmethod
-    def describe_measures(measures):
+    def describe_measures(measures: dict[str, Any]) -> str:
         """The main figures of `measure`, as a person reads them."""
         return ", ".join(
             f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
         )
 
-    def dataset(self, data, *, batch_size=32, max_length=None, seed=0, epochs=1, **columns):
+    def dataset(
+        self,
+        data: Any,
+        *,
+        batch_size: int = 32,
+        max_length: int | None = None,
+        seed: int = 0,
+        epochs: int = 1,
+        **columns: Any,
+    ) -> Any:
         """The shuffled training batches of labelled data, as `fit` takes them.
 
         Args:
@@ -350,7 +371,7 @@ class Task(keras.Model):
         """
         raise InputError(f"There is no export of the task {self.KIND} yet.")
 
-    def save(self, filepath, overwrite=True, **options):
+    def save(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
         """Writes the task as a model folder, or as Keras's own file where the name ends so.
 
         A model folder (config.json, model.safetensors and the tokenizer's files, such as vocab.txt)
@@ -364,7 +385,7 @@ class Task(keras.Model):
 
         save_folder(self, self.tokenizer, filepath, **options)
 
-    def export(self, filepath, **options):
+    def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
         """Writes a SavedModel that takes strings under `filepath`, in its next version folder."""
         from keras_bert.export.saved_model import export_task
 

@@ -1,12 +1,16 @@
 """The tokenizer: strings to ids, in the graph, for the jobs, training and serving alike."""
 
 import re
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import Self
 
 import tensorflow as tf
 
 from keras_bert.text.bpe import BytePairEncoding
 from keras_bert.text.normalization import normalize
 from keras_bert.text.offsets import Tokens, to_source
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
 from keras_bert.text.wordpiece import WordPiece
 
@@ -27,14 +31,16 @@ class Tokenizer(tf.Module):
         lowercase: True for uncased models: lower case, accents dropped.
     """
 
-    def __init__(self, vocabulary, *, lowercase):
+    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool):
         super().__init__()
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self._pieces = _ALGORITHMS[vocabulary.algorithm](vocabulary)
 
     @classmethod
-    def from_vocab(cls, vocabulary, lowercase=None):
+    def from_vocab(
+        cls, vocabulary: Vocabulary | str | PathLike[str], lowercase: bool | None = None
+    ) -> Self:
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
         Where `lowercase` is None, it is as the folder says, and True where nothing does.
@@ -45,18 +51,18 @@ class Tokenizer(tf.Module):
         return cls(vocabulary, lowercase=lowercase)
 
     @classmethod
-    def from_folder(cls, folder):
+    def from_folder(cls, folder: str | PathLike[str]) -> Self:
         """From a Hugging Face tokenizer folder, BERT's or one that `save` wrote."""
         vocabulary, lowercase = open_folder(folder)
         return cls(vocabulary, lowercase=lowercase)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.vocabulary)
 
     def __reduce__(self):  # a graph does not travel; its arguments do
         return _rebuild, (type(self), self.vocabulary, self.lowercase)
 
-    def tokenize(self, texts):
+    def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
 
         No special pieces are added. An empty text gives an empty row.
@@ -64,7 +70,7 @@ class Tokenizer(tf.Module):
         ids, _, _ = self._pieces(normalize(_as_tensor(texts), lowercase=self.lowercase))
         return ids
 
-    def tokenize_with_offsets(self, texts):
+    def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
         """Texts (B,) -> `Tokens`: ids and where each token stands in the given string."""
         texts = _as_tensor(texts)
         ids, starts, ends = self._pieces(normalize(texts, lowercase=self.lowercase))
@@ -80,11 +86,11 @@ class Tokenizer(tf.Module):
             word_starts=self._pieces.word_starts(ids),
         )
 
-    def detokenize(self, ids):
+    def detokenize(self, ids: Iterable[int]) -> str:
         """Ids (T,) -> str: pieces joined to words, words parted by one space."""
         return self.vocabulary.join([int(id) for id in ids])
 
-    def save(self, folder):
+    def save(self, folder: str | PathLike[str]) -> None:
         """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids."""
         write_folder(folder, self.vocabulary, lowercase=self.lowercase)
 

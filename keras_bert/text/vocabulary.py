@@ -3,7 +3,9 @@
 import abc
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cached_property
+from os import PathLike
 
 import numpy as np
 
@@ -46,13 +48,13 @@ class Vocabulary(abc.ABC):
         self.counts = counts
 
     @staticmethod
-    def from_file(path):
+    def from_file(path: str | PathLike[str]) -> "Vocabulary":
         """Opens a `vocab.txt`, or the vocabulary of either kind in a folder."""
         from keras_bert.text.vocabulary_files import read_vocabulary
 
         return read_vocabulary(path)
 
-    def save(self, path):
+    def save(self, path: str | PathLike[str]) -> None:
         """Writes what `from_file` opens: a `vocab.txt`, or for byte-pair encoding a folder.
 
         Whether text is to be lowered is not in it; `Tokenizer.save` says it too.
@@ -80,17 +82,17 @@ class Vocabulary(abc.ABC):
         """(V,) bool: True where a word starts after the piece, whatever comes."""
 
     @abc.abstractmethod
-    def join(self, ids):
+    def join(self, ids: Sequence[int]) -> str:
         """The text of a sequence of ids, as far as pieces tell it: words parted by one space."""
 
     @abc.abstractmethod
     def _identity(self):
         """The strings that make the vocabulary what it is, in their order."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.pieces)
 
-    def __contains__(self, piece):
+    def __contains__(self, piece: str) -> bool:
         return piece in self._ids
 
     def __eq__(self, other):
@@ -102,44 +104,44 @@ class Vocabulary(abc.ABC):
     def __repr__(self):
         return f"{type(self).__name__}({len(self)} pieces, sha256 {self.sha256[:12]}…)"
 
-    def id(self, piece):
+    def id(self, piece: str) -> int:
         """The id of a piece; ValueError when there is none."""
         if piece not in self._ids:
             raise ValueError(f"The vocabulary has no such piece. Received: {piece!r}")
         return self._ids[piece]
 
-    def piece(self, id):
+    def piece(self, id: int) -> str:
         """The piece with this id; ValueError when there is none."""
         if not 0 <= id < len(self.pieces):
             raise ValueError(f"Ids go from 0 to {len(self.pieces) - 1}. Received: {id}")
         return self.pieces[id]
 
-    def piece_name(self, id):
+    def piece_name(self, id: int) -> str:
         """What a person reads where the piece with this id stands for itself, as in a list."""
         return self.piece(id)
 
     @property
-    def pad_id(self):
+    def pad_id(self) -> int:
         return self._ids[PAD]
 
     @property
-    def unk_id(self):
+    def unk_id(self) -> int:
         return self._ids[UNK]
 
     @property
-    def cls_id(self):
+    def cls_id(self) -> int:
         return self._ids[CLS]
 
     @property
-    def sep_id(self):
+    def sep_id(self) -> int:
         return self._ids[SEP]
 
     @property
-    def mask_id(self):
+    def mask_id(self) -> int:
         return self._ids[MASK]
 
     @cached_property
-    def special_ids(self):
+    def special_ids(self) -> np.ndarray:
         """Ids that stand for no text, int32, rising: the five special pieces and [unusedN]."""
         return np.array(
             [i for i, p in enumerate(self.pieces) if p in SPECIAL_PIECES or _UNUSED.fullmatch(p)],
@@ -159,7 +161,7 @@ class Vocabulary(abc.ABC):
         """(V,) uint8: 1 for `starts_word` and 2 for `ends_word`, so that both are one look-up."""
         return self.starts_word.astype(np.uint8) | self.ends_word.astype(np.uint8) << 1
 
-    def word_starts(self, ids):
+    def word_starts(self, ids: np.ndarray) -> np.ndarray:
         """Where words begin: ids (..., S) integers -> (..., S) bool. Special pieces are words.
 
         The first token of a row, and one that follows a special piece, counts as a start even if
@@ -172,7 +174,7 @@ class Vocabulary(abc.ABC):
         return starts
 
     @cached_property
-    def sha256(self):
+    def sha256(self) -> str:
         """What dataset cards and models compare: a hash of the pieces (and merges) in order."""
         return hashlib.sha256("\n".join(self._identity()).encode("utf-8")).hexdigest()
 

@@ -1,6 +1,8 @@
 """Fine-tuning as one call: from labelled examples to a model folder, over `model.fit`."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,7 +15,7 @@ from keras_bert.train.settings import FinetuneSettings, finetune_settings
 
 @takes(together(settings_class("classifier"), FinetuneSettings))
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def finetune(*, report=None, **settings):
+def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Fine-tunes an encoder on labelled examples, or goes on where a run stopped.
 
     Calling it again with the same arguments resumes a run that was killed, exactly: with

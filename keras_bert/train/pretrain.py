@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -44,7 +46,7 @@ _DEFAULT_ARCHITECTURE = "tiny"
 
 @takes(PretrainSettings)
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def pretrain(*, report=None, **settings):
+def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Pre-trains an encoder, or goes on where a run stopped.
 
     The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a

@@ -1,5 +1,8 @@
 """A sweep as one call: every choice of rate, batch size and epochs, and the best of them on dev."""
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
 from keras_bert.settings import takes, together
@@ -14,7 +17,7 @@ TRIED = ("learning_rate", "batch_size", "epochs")
 
 @takes(together(settings_class("classifier"), SweepSettings))
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def sweep(*, report=None, **settings):
+def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Fine-tunes with every choice of rate, batch size and epochs, and keeps the best model.
 
     Best is the highest figure on the dev data. Calling it again with the same arguments goes on

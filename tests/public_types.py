@@ -1,0 +1,81 @@
+"""The types of the public names: makes `keras_bert/__init__.pyi` (`make types`).
+
+The package brings its names in when they are used, which no type checker or editor can follow; and
+the arguments of commands' functions are the fields of their settings.
+"""
+
+import inspect
+import typing
+from pathlib import Path
+
+import keras_bert
+from keras_bert import _HOMES
+
+# Their arguments are those of a classifier; another kind of task has its own.
+OF_A_KIND = ("finetune", "sweep", "evaluate", "predict")
+
+STUB = Path(keras_bert.__file__).with_suffix(".pyi")
+
+_HEAD = '''"""Types of the public names. Made by `make types`; a test compares."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+'''
+
+
+def stub():
+    """The text of the file, before `ruff format`."""
+    names = {name: getattr(keras_bert, name) for name in sorted(_HOMES)}
+    lines = [
+        f"from {value.__module__} import {name} as {name}"
+        for name, value in names.items()
+        if inspect.isclass(value)
+    ]
+    for line in (
+        "from keras_bert.embeddings.text_embedding import TextEmbedding",
+        "from keras_bert.inference.fill_mask import Candidate",
+        "from keras_bert.samples.quickstart import QuickstartSizes",
+    ):
+        lines.append(line)
+    lines += ["", "__version__: str", f"__all__ = {keras_bert.__all__!r}", ""]
+    for name, value in names.items():
+        if not inspect.isclass(value):
+            lines += [f"def {name}{_signature(value)}: ...", ""]
+    return _HEAD + "\n".join(lines)
+
+
+def _signature(function):
+    signature = inspect.signature(function)
+    given = []
+    starred = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            given.append("*")
+            starred = True
+        assert parameter.annotation is not parameter.empty, (function, parameter)
+        text = f"{parameter.name}: {_text(parameter.annotation)}"
+        given.append(text + (" = ..." if parameter.default is not parameter.empty else ""))
+    if function.__name__ in OF_A_KIND:
+        given.append("**of_other_kinds: Any")
+    return f"({', '.join(given)}) -> {_text(signature.return_annotation)}"
+
+
+def _text(annotation):
+    if isinstance(annotation, str):
+        return annotation
+    if typing.get_origin(annotation) is None and inspect.isclass(annotation):
+        return annotation.__name__
+    text = str(annotation)
+    for module in ("pathlib.", "typing.", "collections.abc.", "keras_bert."):
+        text = text.replace(module, "" if module != "keras_bert." else module)
+    for name in ("embeddings.text_embedding.", "inference.fill_mask.", "samples.quickstart."):
+        text = text.replace(f"keras_bert.{name}", "")
+    return text
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub(), encoding="utf-8")

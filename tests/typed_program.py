@@ -1,0 +1,38 @@
+"""A program of a user's with types, which `make types` checks; it is never run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, assert_type
+
+import keras_bert as kb
+
+
+def on_the_folder(folder: Path) -> None:
+    encoder, tokenizer = kb.load(folder, dtype="mixed_bfloat16")
+    assert_type(encoder, kb.BertEncoder)
+    assert_type(tokenizer, kb.Tokenizer | None)
+    config = kb.BertConfig.preset("tiny", vocab_size=100)
+    assert_type(config.hidden_size, int)
+    assert_type(config.classifier_dropout, float | None)
+    assert_type(config.parameters, int)
+    other = kb.Tokenizer.from_vocab(folder / "vocab.txt", lowercase=True)
+    assert_type(len(other), int)
+    assert_type(other.vocabulary.id("[MASK]"), int)
+    assert_type(kb.Vocabulary.from_file("vocab.txt").piece(3), str)
+
+
+def through_the_commands() -> None:
+    assert_type(kb.predict(model="hf://owner/name", text="one"), Iterator[dict[str, Any]])
+    assert_type(kb.predict(model="m", text=["one", "two"], crf=True), Iterator[dict[str, Any]])
+    metrics = kb.pretrain(data=Path("d"), vocab="v", output="o", steps=3, report=print)
+    assert_type(metrics, dict[str, Any])
+    kb.pretrain(data="d", vocab="v", output="o", steps="3")  # type: ignore[arg-type]
+    kb.pretrain(data="d", vocab="v", output="o", step=3)  # type: ignore[call-arg]
+    kb.finetune(model="m", train="t", dev="d", output="o", learning_rate=1)
+    kb.finetune(model="m", train="t", dev="d", output="o", epochs=0.5)  # type: ignore[arg-type]
+    for found in kb.embed(model="m", text="one"):
+        assert_type(found.tokens, list[str])
+    assert_type(kb.fill_mask(model="m", text="a [MASK]")[0][0].probability, float)
+    assert_type(kb.push(model="m", to="owner/name"), str)
+    assert_type(kb.draw_run("runs/a"), list[Path])
+    kb.nothing_of_the_kind  # type: ignore[attr-defined] # noqa: B018
