@@ -45,8 +45,16 @@ benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+# The pages of docs/ as a site, in site/; a warning is an error.
+docs: $(VENV)/installed-test
+	@$(BIN)/python -m mkdocs build --strict --quiet
+
+# What one gets without a checkout: the sdist, the wheel of it, and its quickstart, in dist/.
+wheel:
+	@PYTHON=$(PYTHON) .ci/wheel dist
+
 clean:
-	rm -rf $(VENV) $(QUICKSTART) build *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(QUICKSTART) build dist site *.egg-info .pytest_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "keras-bert needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

@@ -4,6 +4,8 @@ import threading
 
 from tqdm import tqdm
 
+from keras_bert.terminal import shows_bars
+
 _SECONDS = 0.5
 
 
@@ -35,8 +37,7 @@ class Progress:
         self._folder = folder
 
     def _watch(self):
-        # `disable=None`: no bar where standard error is no terminal.
-        with tqdm(desc=self._what, unit=" shards", disable=None, leave=False) as bar:
+        with tqdm(desc=self._what, unit=" shards", disable=not shows_bars(), leave=False) as bar:
             while not self._done.wait(_SECONDS):
                 bar.set_description_str(self._what, refresh=False)
                 if self._folder is not None and "://" not in self._folder.path:

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from keras_bert.errors import InputError
 from keras_bert.files import NotJson, parse_json, read_small
+from keras_bert.html_table import html_table
+from keras_bert.wording import counted
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 MODEL_TYPES = ("bert", "roberta")
@@ -62,7 +64,7 @@ _LARGEST_SIZE = 2**63 - 1
 _KINDS = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class BertConfig:
     """What BERT, SpanBERT and RoBERTa encoders differ in; field names are Hugging Face's.
 
@@ -167,6 +169,23 @@ class BertConfig:
                 f"max_position_embeddings={self.max_position_embeddings}, "
                 f"position offset {self.position_offset}"
             )
+
+    @property
+    def described(self) -> str:
+        """The sizes in a line, as a person reads them."""
+        blocks = counted(self.num_hidden_layers, "block")
+        return (
+            f"{self.model_type}, {blocks}, width {self.hidden_size}, "
+            f"{counted(self.num_attention_heads, 'head')}, {self.vocab_size:,} pieces, up to "
+            f"{self.max_length} tokens, {self.parameters:,} parameters"
+        )
+
+    def __repr__(self):
+        return f"BertConfig({self.described})"
+
+    def _repr_html_(self):
+        rows = [(name, "" if value is None else value) for name, value in self.to_dict().items()]
+        return html_table(rows, caption=self.described)
 
     @property
     def position_offset(self) -> int:

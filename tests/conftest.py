@@ -63,7 +63,7 @@ def minilm_folder():
 def _not_deterministic_for_good():
     """`--deterministic` holds for a whole process, and so for the tests of other files."""
     yield
-    if "tensorflow" in sys.modules:
+    if sys.modules.get("tensorflow") is not None:  # on JAX it is None: it cannot be imported
         from tensorflow.python.framework import config
 
         config.disable_op_determinism()

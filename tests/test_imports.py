@@ -13,7 +13,17 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # imports its own rank and lower ones. `tasks` is ranked by file name: what a family's features and
 # serving need of TensorFlow stands above the input pipeline, its task and figures below.
 RANKS = [
-    ("errors", "lazy", "wording", "files", "files.*", "settings", "stopping"),
+    (
+        "errors",
+        "lazy",
+        "wording",
+        "html_table",
+        "terminal",
+        "files",
+        "files.*",
+        "settings",
+        "stopping",
+    ),
     ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
@@ -32,6 +42,7 @@ ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
     *("errors", "lazy", "wording", "files", "settings", "stopping", "config", "masking", "layers"),
+    *("html_table", "terminal"),
     "heads",
     *("encoder", "mixed_encoder", "tasks", "checkpoints", "cli"),
 }
@@ -43,6 +54,7 @@ LIGHT = {
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {
     *("errors", "wording", "files", "settings", "stopping", "records", "masking", "text"),
+    "terminal",
 }
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
@@ -51,6 +63,7 @@ LATE_IMPORTS = {
     ("tasks.task", "export.saved_model"),
     ("tasks.task", "input_pipeline.framing"),
     ("tasks.task", "train.finetuning_optimizer"),
+    ("tasks.task", "train.fit_progress"),
     ("tasks.classification.classifier", "input_pipeline.tokenized_examples"),
     ("tasks.classification.classifier", "tasks.classification.serving"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),

@@ -136,8 +136,10 @@ def _time(path):
 def _made_by(path):
     """-> (the command that wrote this, whether it has finished); (None, False) where none did."""
     if path.name == "vocab.txt" and path.is_file():
-        # That of a model is a part of it.
-        return (None, False) if (path.parent / "config.json").exists() else ("vocab", True)
+        # That of a model, or of a data folder, is a part of it.
+        part_of = ("config.json", "dataset_card.json")
+        is_part = any((path.parent / name).exists() for name in part_of)
+        return (None, False) if is_part else ("vocab", True)
     if not path.is_dir():
         return None, False
     if (path / "dataset_card.json").is_file():

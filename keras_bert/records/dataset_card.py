@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from keras_bert.errors import InputError
 from keras_bert.files import NotJson, parse_json
+from keras_bert.html_table import html_table
 from keras_bert.masking import Masker
 from keras_bert.records.specs import PAIRED, compact, padded
 from keras_bert.wording import listed
@@ -84,7 +85,7 @@ class CardSplit:
         }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class DatasetCard:
     """A dataset card; its fields are those of `dataset_card.json`, in their order there.
 
@@ -156,6 +157,35 @@ class DatasetCard:
     def to_json(self):
         """The text of `dataset_card.json`."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+
+    @property
+    def described(self):
+        """What the rows are, in a line, as a person reads it."""
+        train, held_out = (self.splits[name] for name in SPLITS)
+        case = "uncased" if self.lowercase else "cased"
+        return (
+            f"{train.instances:,} training rows and {held_out.instances:,} held-out rows, "
+            f"{self.objective}, {self.masking} masks, up to {self.max_length} tokens, "
+            f"{self.vocabulary.size:,} pieces, {case}"
+        )
+
+    def __repr__(self):
+        return f"DatasetCard({self.described})"
+
+    def _repr_html_(self):
+        entropy = self.unigram_entropy
+        rows = [
+            ("objective", self.objective),
+            ("masks", f"{self.masking}, {self.settings.mask_unit}"),
+            ("tokens in a row", f"up to {self.max_length}"),
+            ("predictions in a row", f"up to {self.max_predictions}"),
+            ("vocabulary", f"{self.vocabulary.size:,} pieces"),
+            ("case", "uncased" if self.lowercase else "cased"),
+            ("unigram entropy", "" if entropy is None else f"{entropy:.3f} nats a token"),
+        ]
+        for name, split in self.splits.items():
+            rows.append((name, f"{split.instances:,} rows, {split.tokens:,} tokens"))
+        return html_table(rows, caption=f"Rows of {listed(self.input, most=3)}")
 
     @property
     def spec(self):

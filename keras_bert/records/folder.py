@@ -27,6 +27,12 @@ class DataFolder:
         self.card = card
         self.spec = card.spec
 
+    def __repr__(self):
+        return f"DataFolder({self.path}: {self.card.described})"
+
+    def _repr_html_(self):
+        return self.card._repr_html_()
+
     @classmethod
     def open(cls, path):
         """Opens the folder `path` (local or of any file system that `tf.io.gfile` reads).

@@ -15,7 +15,9 @@ import keras
 from keras_bert.config import BertConfig
 from keras_bert.encoder import check_names
 from keras_bert.errors import InputError
+from keras_bert.html_table import html_table
 from keras_bert.settings import about
+from keras_bert.wording import listed
 
 
 class Task(keras.Model):
@@ -86,6 +88,28 @@ class Task(keras.Model):
         outputs = self.connect(encoded, inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer
+
+    # As a notebook shows it.
+
+    def __repr__(self):
+        if getattr(self, "encoder", None) is None:  # not made yet
+            return super().__repr__()
+        labels = f"labels {listed(self.labels, most=4)}; " if self.LEAST_LABELS else ""
+        return f"{type(self).__name__}({labels}{self.config.described})"
+
+    def _repr_html_(self):
+        stored = {name: getattr(self, name) for name in self.stored_settings()}
+        rows = [
+            ("task", self.KIND),
+            *([("labels", listed(self.labels, most=20))] if self.LEAST_LABELS else []),
+            ("encoder", self.config.described),
+            ("tokenizer", self.tokenizer or "none: token ids only"),
+            ("in", ", ".join(self.input)),
+            ("out", ", ".join(f"{name} {out.shape}" for name, out in self.output.items())),
+            ("parameters", f"{self.count_params():,}"),
+            *stored.items(),
+        ]
+        return html_table(rows, caption=type(self).__name__)
 
     # The model.
 
@@ -230,6 +254,16 @@ class Task(keras.Model):
             # The same holds for the figure that Keras keeps of each output's loss.
             self._compile_loss.build(self.output, self.output)
 
+    def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
+        """As Keras's, whose progress bar shows more where `x` comes from `dataset`.
+
+        That is tokens/s, and after an epoch the task's own figure (FIGURE) on `validation_data`,
+        where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
+        """
+        from keras_bert.train.fit_progress import with_progress
+
+        return super().fit(x, y, *more, **with_progress(self, x, options))
+
     # Labelled files: examples in, batches, answers and figures out.
 
     @classmethod
@@ -350,6 +384,7 @@ class Task(keras.Model):
         Raises InputError: the data cannot be read, or the task reads no files.
         """
         from keras_bert.input_pipeline.framing import check_max_length
+        from keras_bert.train.fit_progress import MadeOf
 
         if self.SETTINGS is None:
             raise InputError(
@@ -360,7 +395,9 @@ class Task(keras.Model):
             check_max_length(max_length, self.config)
         examples = list(self.read(data, made_with=self.made_with, **columns))
         rows = self.features(examples, max_length=max_length, labelled=True)
-        return rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
+        batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
+        batches.keras_bert_made_of = MadeOf(rows, steps_an_epoch=len(batches) / epochs)
+        return batches
 
     # Saving and serving.
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_bert.text.bpe import BytePairEncoding
 from keras_bert.text.normalization import normalize
 from keras_bert.text.offsets import Tokens, to_source
+from keras_bert.text.tokenized_texts import TokenizedTexts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
 from keras_bert.text.wordpiece import WordPiece
@@ -59,6 +60,10 @@ class Tokenizer(tf.Module):
     def __len__(self) -> int:
         return len(self.vocabulary)
 
+    def __repr__(self):
+        case = "uncased" if self.lowercase else "cased"
+        return f"Tokenizer({len(self):,} pieces, {self.vocabulary.algorithm}, {case})"
+
     def __reduce__(self):  # a graph does not travel; its arguments do
         return _rebuild, (type(self), self.vocabulary, self.lowercase)
 
@@ -71,13 +76,18 @@ class Tokenizer(tf.Module):
         return ids
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
-        """Texts (B,) -> `Tokens`: ids and where each token stands in the given string."""
+        """Texts (B,) -> `Tokens`: ids and where each token stands in the given string.
+
+        Outside of graphs they are a `TokenizedTexts`, which a notebook shows as a table.
+        """
         texts = _as_tensor(texts)
         ids, starts, ends = self._pieces(normalize(texts, lowercase=self.lowercase))
         starts, ends, byte_starts, byte_ends = to_source(
             texts, starts, ends, lowercase=self.lowercase
         )
-        return Tokens(
+        return TokenizedTexts.of(
+            texts,
+            self.vocabulary,
             ids=ids,
             starts=starts,
             ends=ends,

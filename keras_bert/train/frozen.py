@@ -13,6 +13,7 @@ from tqdm import tqdm
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.batches import RowBatches
 from keras_bert.input_pipeline.length_batches import sorted_batches
+from keras_bert.terminal import shows_bars
 
 _SECONDS_BETWEEN_LINES = 10
 
@@ -136,7 +137,7 @@ def computed_once(splits, features, head, *, batch_size, folder):
         total=sum(len(rows) for rows in splits),
         desc="computing features",
         unit=" rows",
-        mininterval=0.1 if sys.stderr.isatty() else _SECONDS_BETWEEN_LINES,
+        mininterval=0.1 if shows_bars() else _SECONDS_BETWEEN_LINES,
         dynamic_ncols=True,
         file=sys.stderr,
     ) as bar:

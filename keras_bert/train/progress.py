@@ -6,6 +6,7 @@ import sys
 import keras
 from tqdm import tqdm
 
+from keras_bert.terminal import shows_bars
 from keras_bert.wording import percent
 
 _SECONDS_BETWEEN_LINES = 10
@@ -14,9 +15,9 @@ _SECONDS_BETWEEN_LINES = 10
 class Progress(keras.callbacks.Callback):
     """A bar on standard error with step, losses, accuracies, tokens/s and the time left.
 
-    Where standard error is not a terminal (a log file, a notebook, CI), it writes a plain line
-    every few seconds instead, and one for each evaluation. `curve` must stand before this callback
-    in `fit`'s list.
+    So it does in a notebook. Where standard error is neither (a log file, CI), it writes a plain
+    line every few seconds instead, and one for each evaluation. `curve` must stand before this
+    callback in `fit`'s list.
 
     Args:
         curve: the `Curve`.
@@ -34,7 +35,7 @@ class Progress(keras.callbacks.Callback):
         self._said_at = -math.inf
 
     def on_train_begin(self, logs=None):
-        if sys.stderr.isatty():
+        if shows_bars():
             self._bar = tqdm(
                 total=self.curve.plan.steps,
                 initial=self.first_step,

@@ -41,6 +41,7 @@ def test_each_step_leads_to_the_next_one(tmp_path, monkeypatch, capsys):
     said = next_in(tmp_path, monkeypatch, capsys)
     assert said.startswith("keras-bert pretraining-data") and "--vocab words/vocab.txt" in said
     make(tmp_path / "rows" / "dataset_card.json")
+    make(tmp_path / "rows" / "vocab.txt")  # of these rows: no other one
     said = next_in(tmp_path, monkeypatch, capsys)
     assert said == "the keras-bert pretraining-data that was to write rows once more"
     make(tmp_path / "rows" / "COMPLETED")

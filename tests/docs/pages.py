@@ -1,0 +1,77 @@
+"""The README and docs/ as tests read them: blocks of code, commands in them, headings, links."""
+
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+PAGES = [
+    *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A block of code: what stands after its ```, its text, and where it is."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self):
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks(page):
+    """All blocks of a page, in order."""
+    found, begun = [], None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.startswith("```"):
+            continue
+        if begun is None:
+            begun = number, line[3:].strip()
+            continue
+        text = page.read_text(encoding="utf-8").splitlines()[begun[0] : number - 1]
+        found.append(Block(page, begun[0], begun[1], "\n".join(text) + "\n"))
+        begun = None
+    assert begun is None, f"{page.name}:{begun[0]}: this block has no end"
+    return found
+
+
+def commands(block):
+    """The arguments of each keras-bert that a block calls; "…" is left out."""
+    text = block.text.replace("\\\n", " ")
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True) if "keras-bert" in line else []
+        if "keras-bert" not in words:
+            continue
+        words = words[words.index("keras-bert") + 1 :]
+        for number, word in enumerate(words):
+            if word in ("|", ">", "&&", ";") or word.startswith(">"):
+                words = words[:number]
+                break
+        yield [word for word in words if word != "…"], "…" in line or "[" in line
+
+
+def anchors(page):
+    """What a link may name in a page, as GitHub and mkdocs have it."""
+    found, inside = set(), False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        inside ^= line.startswith("```")
+        if line.startswith("#") and not inside:
+            text = re.sub(r"[^\w\s-]", "", line.lstrip("#").strip().lower())
+            found.add(re.sub(r"[\s]+", "-", text))
+    return found
+
+
+def links(page):
+    """(line, target) of every link and picture outside of code."""
+    inside = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        inside ^= line.startswith("```")
+        if not inside:
+            for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+                yield number, target

@@ -1,0 +1,214 @@
+"""Every command in README and docs parses, every Python block runs, every link leads somewhere."""
+
+import ast
+import importlib.util
+import itertools
+import json
+import shutil
+from unittest import mock
+
+import keras
+import pytest
+
+import keras_bert as kb
+from keras_bert.cli import flags, kinds
+from keras_bert.cli.main import parse
+from keras_bert.errors import InputError
+from keras_bert.tasks import finetuned_kinds
+from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links
+from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
+from tests.small_model import make_encoder, make_tokenizer
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+NAME = "google-bert/bert-base-uncased"
+
+# What no test of a page can do: it needs a server's SavedModel, or another program's inputs.
+NOT_RUN = {"model.signatures[": "a SavedModel that another block would have to write"}
+
+
+@pytest.fixture
+def as_on_the_page(monkeypatch):
+    """Folders that a page speaks of are not here: its commands tell the kind of their task."""
+    known = {}
+    monkeypatch.setattr(kinds, "kind_of", lambda model: known.get(str(model), "classifier"))
+    for name in ("evaluate", "export"):
+        monkeypatch.setattr(
+            f"keras_bert.cli.{name}.rows_given",
+            lambda argv: kinds.value_of(argv, "--data") in ("data", "data/", "DATA"),
+            raising=False,
+        )
+    return known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_on_a_page_is_one(page, as_on_the_page):
+    for block in blocks(page):
+        for argv, is_shortened in commands(block):
+            task = kinds.value_of(argv, "--task")
+            if task is not None:
+                as_on_the_page[kinds.value_of(argv, "--output")] = task
+            if not argv or "--help" in argv or argv[0] == "COMMAND":
+                continue
+            try:
+                arguments = parse(argv)
+                if not is_shortened and hasattr(arguments, "settings_class"):
+                    flags.read(arguments)
+            except SystemExit:
+                pytest.fail(f"{block}: keras-bert {' '.join(argv)}")
+            except InputError as error:
+                pytest.fail(f"{block}: keras-bert {' '.join(argv)}: {error}")
+
+
+def test_every_python_block_is_python():
+    for block in BLOCKS:
+        if block.language in ("python", "py"):
+            try:
+                ast.parse(block.text)
+            except SyntaxError as error:
+                pytest.fail(f"{block}: {error}")
+        if block.language == "json":
+            json.loads(block.text)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with everything that blocks open, under each page's names for it."""
+    folder = tmp_path_factory.mktemp("pages")
+    words = "win bank the animal did not cross street because it was too tired river lends"
+    tokenizer = make_tokenizer(words.split())
+    encoder = make_encoder(tokenizer, num_hidden_layers=4)
+    first = folder / "runs" / "a" / "model"
+    from keras_bert.checkpoints import save_folder
+
+    save_folder(encoder, tokenizer, first)
+    for name in ("folder", "FOLDER", "runs/pretrained/model"):
+        shutil.copytree(first, folder / name)
+    kb.FillMask(encoder, tokenizer).save(folder / "FOLDER-OF-A-MASKED-LM")
+    return folder
+
+
+FILES = {
+    "train.tsv": "text\tlabel\n" + "win\tspam\nsee you\tham\n" * 17,
+    "pairs.tsv": "text_a\ttext_b\tlabel\nwin\tlose\tno\nsee\tlook\tyes\n",
+    "texts.txt": "win a bank\n",
+    "train.jsonl": json.dumps({"words": ["in", "Rome"], "spans": [[1, 2, "LOC"]]}) + "\n",
+    "train.json": json.dumps(
+        {
+            "version": "1.1",
+            "data": [
+                {
+                    "title": "a",
+                    "paragraphs": [
+                        {
+                            "context": "by Ann Lee",
+                            "qas": [
+                                {
+                                    "id": "1",
+                                    "question": "who?",
+                                    "answers": [{"text": "Ann Lee", "answer_start": 3}],
+                                }
+                            ],
+                        }
+                    ],
+                }
+            ],
+        }
+    ),
+}
+
+# What stands in the text around a page's blocks.
+GIVEN = {
+    "pictures.md": {
+        "texts": ["the bank of a river", "a bank lends"],
+        "senses": ["river", "money"],
+    },
+}
+
+
+def write_files(folder, page):
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    if page.name == "classification.md":  # its block is about pairs
+        (folder / "train.tsv").write_text(FILES["pairs.tsv"])
+    (folder / "dev.tsv").write_text((folder / "train.tsv").read_text())
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(block.language == "python" for block in blocks(page))],
+    ids=lambda page: page.name,
+)
+def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, monkeypatch):  # noqa: F811
+    if page.name == "pictures.md" and importlib.util.find_spec("matplotlib") is None:
+        pytest.skip("NOT TESTED: matplotlib is not installed")
+    hub.add(NAME, place / "folder")
+    for name in ("my-model", "pairs"):  # of the page before
+        shutil.rmtree(place / name, ignore_errors=True)
+    write_files(place, page)
+    monkeypatch.chdir(place)
+    known = dict(GIVEN.get(page.name, {}))
+    keras.config.disable_interactive_logging()
+    with eager(), mock.patch("keras_bert.export.saved_model.export_task"):
+        for block in blocks(page):
+            if block.language != "python" or any(part in block.text for part in NOT_RUN):
+                continue
+            try:
+                exec(compile(block.text, str(block), "exec"), known)
+            except Exception as error:
+                raise AssertionError(f"{block}: {type(error).__name__}: {error}") from error
+
+
+class eager:
+    """Within it nothing is traced, which takes longer than all steps of such small models."""
+
+    def __enter__(self):
+        fit = keras.Model.fit
+
+        def small(model, *args, **options):
+            model.run_eagerly = True
+            return fit(model, *args, **options)
+
+        self._patch = mock.patch.object(keras.Model, "fit", small)
+        self._patch.__enter__()
+
+    def __exit__(self, *exception):
+        self._patch.__exit__(*exception)
+
+
+def test_every_link_leads_somewhere():
+    wrong = []
+    for page in PAGES:
+        for line, target in links(page):
+            if target.startswith("https://"):
+                continue
+            path, _, anchor = target.partition("#")
+            to = (page.parent / path).resolve() if path else page
+            generated = to.parent == REPOSITORY / "docs" and to.name in GENERATED
+            if not (to.exists() or generated) or (
+                anchor and to.suffix == ".md" and anchor not in anchors(to)
+            ):
+                wrong.append(f"{page.name}:{line}: {target}")
+    assert wrong == []
+
+
+GENERATED = ("commands.md", "python_names.md")
+
+
+def test_every_page_and_kind_of_task_is_in_the_site():
+    """A page that mkdocs.yml does not name is put under "More" (docs/generated_pages.py)."""
+    named = (REPOSITORY / "mkdocs.yml").read_text()
+    pages = [path.name for path in (REPOSITORY / "docs").glob("*.md")]
+    assert len([name for name in pages if name in named]) >= len(pages) - 3
+    text = "".join(page.read_text() for page in PAGES)
+    assert all(f"`{kind}`" in text or f"--task {kind}" in text for kind in finetuned_kinds())
+
+
+def test_blocks_are_found():
+    languages = {
+        key: len(list(of))
+        for key, of in itertools.groupby(
+            sorted(BLOCKS, key=lambda block: block.language), key=lambda block: block.language
+        )
+    }
+    assert languages["python"] > 10
+    assert sum(1 for block in BLOCKS for _ in commands(block)) > 50
