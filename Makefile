@@ -34,7 +34,7 @@ lint: $(VENV)/installed-test
 # The types of the public names, which editors and type checkers read, made anew from the functions.
 types: $(VENV)/installed-test
 	@$(BIN)/python -m tests.public_types
-	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi || true
+	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi
 	@$(BIN)/ruff format --quiet keras_bert/__init__.pyi
 
 # The speeds. Not among them: real_run.py and finetuning.py, which take hours, parity.py, how far our
@@ -47,7 +47,7 @@ benchmark: $(VENV)/installed-test
 
 # The pages of docs/ as a site, in site/; a warning is an error.
 docs: $(VENV)/installed-test
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # What one gets without a checkout: the sdist, the wheel of it, and its quickstart, in dist/.
 wheel:

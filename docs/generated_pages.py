@@ -27,6 +27,8 @@ def on_config(config):
     there = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
     generated = {COMMANDS, NAMES}
     nav, named = _held(config.nav, there | generated)
+    pages = [{command: f"commands/{command}.md"} for command in _all_commands()]
+    nav[nav.index({"Commands": COMMANDS})] = {"Commands": [COMMANDS, *pages]}
     more = sorted(there - named)
     config.nav = nav + ([{"More": more}] if more else [])
     return config
@@ -149,7 +151,7 @@ def _own_flags(kind):
 
 def _names():
     """The reference: every public name, by what its module says."""
-    from keras_bert import _HOMES
+    import keras_bert
 
     lines = [
         "# Python names",
@@ -158,14 +160,9 @@ def _names():
         "name is used. Whatever a command does, one of these calls does, too.",
         "",
     ]
-    for name in sorted(_HOMES, key=lambda name: (name[0].islower(), name.lower())):
-        lines += [f"::: keras_bert.{name}", *_options(name)]
+    for name in sorted(keras_bert.__all__, key=lambda name: (name[0].islower(), name.lower())):
+        lines += [f"::: keras_bert.{name}", ""]
     return "\n".join(lines)
-
-
-def _options(name):
-    """Functions are looked at where they run: their arguments are those of their settings."""
-    return ["    options:", "      force_inspection: true", ""] if name[0].islower() else [""]
 
 
 def on_page_markdown(markdown, page, config, files):

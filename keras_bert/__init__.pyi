@@ -77,7 +77,14 @@ __all__ = [
     "sweep",
 ]
 
-def diagnose() -> dict[str, Any]: ...
+def diagnose() -> dict[str, Any]:
+    """What `keras-bert doctor` prints.
+
+    Returns:
+        A dictionary: `sections`, title -> rows of (name, what is said of it), and `problems`,
+        sentences that say what to mend.
+    """
+
 def draw_attention(
     *,
     model: object,
@@ -85,7 +92,25 @@ def draw_attention(
     output: str | os.PathLike[str],
     layer: int | None = ...,
     head: int | None = ...,
-) -> Path: ...
+) -> Path:
+    """Draws the attention inside a text: of all heads, or of one head in large.
+
+    Every row of a square is a token and the columns are what it looks at; a row's shares sum to
+    one. In the small squares the first token, [CLS], is at the top and on the left.
+
+    Args:
+        model: a model folder, or a pair of an encoder and its tokenizer.
+        text: a text of up to 46 tokens.
+        output: the PNG file to write.
+        layer, head: which head to draw in large, both from 1; without them, a table of all layers
+            by all heads.
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: there is no such layer or head, the text is too long, or see `save_picture`.
+    """
+
 def draw_contexts(
     *,
     model: object,
@@ -94,15 +119,66 @@ def draw_contexts(
     output: str | os.PathLike[str],
     groups: Sequence[str] | None = ...,
     layers: str = ...,
-) -> Path: ...
-def draw_run(run: str | os.PathLike[str]) -> list[Path]: ...
+) -> Path:
+    """Draws the vectors of a word in several texts, as points of a plane.
+
+    The plane is the one that shows most of their differences (principal components: Pearson 1901).
+
+    Args:
+        model: a model folder, or a pair of an encoder and its tokenizer.
+        word: the word, which every text has.
+        texts: the texts, two or more.
+        output: the PNG file to write.
+        groups: None, or the name of each text's group (its sense of the word), for a colour; up to
+            six of them.
+        layers: which layers make a vector (see `Embedder`).
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: a text lacks the word, there are more groups than colours, or see
+            `save_picture`.
+    """
+
+def draw_run(run: str | os.PathLike[str]) -> list[Path]:
+    """Draws what a run's metrics.json holds, into RUN/pictures.
+
+    `learning_curve.png` (the loss and the figure by which the best epoch is kept), and where the
+    task's figures have them: `confusion.png` (how often each label was taken for which),
+    `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often the model is
+    right when it is so sure).
+
+    Args:
+        run: the output folder of a finished run.
+
+    Returns the list of the files' paths.
+
+    Raises:
+        InputError: there are no results of such a run, or see
+            `keras_bert.pictures.canvas.save_picture`.
+    """
+
 def draw_similarity(
     *,
     model: object,
     pairs: Sequence[tuple[str, str]],
     output: str | os.PathLike[str],
     layers: str = ...,
-) -> Path: ...
+) -> Path:
+    """Draws the cosines between the vectors of words in their contexts, as a table.
+
+    Args:
+        model: a model folder, or a pair of an encoder and its tokenizer.
+        pairs: (text, word) for each row, two or more; the word stands in the text.
+        output: the PNG file to write.
+        layers: which layers make a vector (see `Embedder`).
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: a text lacks its word, or see `save_picture`.
+    """
+
 def embed(
     *,
     text_column: str | None = ...,
@@ -115,7 +191,34 @@ def embed(
     batch_size: int = ...,
     text: str | Sequence[str] | None = ...,
     report: Callable[[str], None] | None = ...,
-) -> Iterator[TextEmbedding]: ...
+) -> Iterator[TextEmbedding]:
+    """Yields one `TextEmbedding` a text, in order, in memory that does not grow with their number.
+
+        for found in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
+            found.tokens, found.vectors, found.cls, found.mean
+
+    Args:
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        model: a model folder, the output of a run, or hf://owner/name.
+        data: a file: one text a line, TSV or JSON Lines, told by content; - is standard input (None:
+            give `text`).
+        layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
+            sum of all blocks.
+        tokens: what has a vector beside the text itself: words, as the mean of their pieces or by their
+            first piece; pieces; or nothing.
+        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that
+            overlap (None: as many as the model has positions).
+        batch_size: rows in a step, at most.
+        text: the texts (None: give `data`).
+        report: a function that is told in one line how the file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
+
+    Raises:
+        InputError: on bad input, at the latest when its line is reached.
+    """
+
 def embed_to_file(
     *,
     text_column: str | None = ...,
@@ -130,7 +233,40 @@ def embed_to_file(
     force: bool = ...,
     progress: bool = ...,
     report: Callable[[str], None] | None = ...,
-) -> dict[str, int]: ...
+) -> dict[str, int]:
+    """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
+
+    The file appears whole or not at all, and memory does not grow with the number of texts. Where
+    it is there already, made of the same files with the same settings, nothing is done. See
+    `ParquetFile` for its columns, `NpzFile` for its arrays.
+
+    Args:
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        model: a model folder, the output of a run, or hf://owner/name.
+        data: one text a line, TSV or JSON Lines, told by content; - is standard input.
+        layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
+            sum of all blocks.
+        tokens: what has a vector beside the text itself: words, as the mean of their pieces or by their
+            first piece; pieces; or nothing.
+        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that
+            overlap (None: as many as the model has positions).
+        batch_size: rows in a step, at most.
+        output: NAME.parquet or NAME.npz, which says the format.
+        force: replace an output that this command wrote before.
+        progress: show a progress bar on the standard error stream.
+        report: a function that is told in one line how the file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
+
+    Returns:
+        A dictionary: `texts` and `tokens`, how many there were, and `width`, D of the vectors.
+
+    Raises:
+        InputError: on bad input, or where `output` has another ending, is there already, or cannot
+            be written.
+    """
+
 def evaluate(
     *,
     model: object,
@@ -145,8 +281,60 @@ def evaluate(
     glue: str | None = ...,
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
-) -> dict[str, Any]: ...
-def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidate]]: ...
+) -> dict[str, Any]:
+    """Returns the official figures of the task as a dictionary (see its `measure`).
+
+    With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
+
+    Args:
+        model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
+        max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
+        batch_size: rows at a time.
+        data: the labelled examples; - is standard input.
+        errors: show the worst mistakes, so many.
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
+        report: a function that is told in one line how the file was read.
+
+    `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
+    text and its label each). These are the arguments for a classifier; how the file of another kind
+    of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
+
+    A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
+    and figures are those of `keras_bert.inference.evaluate_rows.evaluate_rows`.
+
+    Raises:
+        InputError: on bad input, and on a label that the model does not have.
+    """
+
+def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidate]]:
+    """The likeliest pieces at each [MASK] of a text.
+
+    Each place is predicted for itself: with several, the candidates of one do not know which was
+    taken at another. A piece that begins with ## continues the word before it; of byte-pair
+    encoding, one that ends in @@ is continued by the next.
+
+    Args:
+        model: a model folder with a masked-LM head, the output of pretrain, or hf://owner/name.
+        text: a text with [MASK] in it, once or several times.
+        top: candidates for each [MASK].
+
+    `model` may also be a `FillMask` or a `Pretrainer`. Nothing else in the text is special: only
+    here is a literal [MASK] more than seven characters of text.
+
+    Returns:
+        A list with a list of `Candidate` for each [MASK], in the order of the text; the likeliest
+        candidate first.
+
+    Raises:
+        InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
+    """
+
 def finetune(
     *,
     output: str | os.PathLike[str],
@@ -193,10 +381,120 @@ def finetune(
     glue: str | None = ...,
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
-) -> dict[str, Any]: ...
+) -> dict[str, Any]:
+    """Fine-tunes an encoder on labelled examples, or goes on where a run stopped.
+
+    Calling it again with the same arguments resumes a run that was killed, exactly: with
+    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
+    repeated.
+
+    Args:
+        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+            checkpoints/.
+        batch_size: rows in a step.
+        warmup: share of the steps in which the rate rises from 0.
+        weight_decay: of matrices; biases and norms have none.
+        seed: same seed, same input, same result.
+        dtype: what is computed in; weights are float32 in any case.
+        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+            fall on multiples of it.
+        checkpoint_every: steps between two checkpoints to resume from.
+        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
+            for the whole process).
+        force: begin anew: delete what this command left in the output before.
+        task: the kind of task.
+        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
+            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
+            random weights).
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large, or a
+            config.json (None: as the model).
+        vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
+            encoding: vocab.json and merges.txt) (None: the model's).
+        cased: the vocabulary of an architecture keeps capitals and accents.
+        train: the examples to train on; - is standard input.
+        dev: the examples to evaluate on after each epoch.
+        epochs: passes over the training data.
+        learning_rate: the highest rate, reached at the end of the warm-up (None: 5e-5, which suits base
+            sizes; 1e-3 for the head of a frozen encoder).
+        frozen: train the head alone: the encoder's outputs are computed once and used in all epochs.
+        scalar_mix: the head reads a learned mix of all layers instead of the last one.
+        scalar_mix_l2: pulls the mix toward the average.
+        scalar_mix_layer_norm: normalise every layer before mixing.
+        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
+            (ULMFiT's slanted triangular), or not at all.
+        train_layers: train the last so many blocks and the head; the embeddings and the blocks below
+            stay as they are (None: all of the model).
+        layer_decay: the rate of each block is that of the one above it, times this; the head has the
+            whole rate, and the embeddings the lowest (0.8 to 0.95 are usual).
+        gradual_unfreezing: train the head alone in the first epoch, and one more block in each that
+            follows, from the last down (ULMFiT).
+        patience: stop after so many epochs in a row without a better figure on the dev data (None:
+            train all epochs).
+        keep: the model of the epoch with the best figure on the dev data, or of the last one.
+        seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the deviation
+            of the figures are told, and the model that is best on the dev data is kept.
+        max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
+            that has fewer).
+        dropout: share of what the head reads that is dropped in training (None: the model's own).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both.
+        multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
+        threshold: of several labels, those are given whose probability is higher.
+        class_weights: what a training text weighs: none (all the same), balanced (all labels the same
+            in sum), or LABEL=WEIGHT,… (others weigh 1).
+        figure: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
+            labels (None: accuracy, or micro_f1 of several labels a text).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
+        report: a function that is told, in lines, how the files are read and what is trained.
+
+    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
+    stand in place of its own (`keras_bert.train.settings.finetune_settings(task)` has them).
+
+    Returns:
+        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
+        name of the figure that makes one better), `dev` (its official figures), what the task is
+        made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
+        `curve` (see `keras_bert.train.curve.Curve`); and where there is a mix, `scalar_mix`: the
+        `shares` of the layers in it, the embeddings first, and `gamma`. With several seeds it is
+        that of the best one on the dev data, and over all of them `mean` and `deviation` of its
+        official figures, and `runs` (see `keras_bert.train.series.run_series`).
+
+    Raises:
+        InputError: an argument or a file is wrong, the dev examples do not go with the training
+            ones, or the output folder holds something else.
+    """
+
 def load(
     folder: str | os.PathLike[str], *, dtype: Any = ...
-) -> tuple[BertEncoder, Tokenizer | None]: ...
+) -> tuple[BertEncoder, Tokenizer | None]:
+    """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
+
+    Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
+    them).
+
+    Args:
+        folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
+            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding). Or a name,
+            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
+            archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
+        dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
+            own setting.
+
+    Returns:
+        (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
+        it is a byte-level one, which this library does not have.
+
+    Raises:
+        InputError: a file is missing or broken, the config asks for what the encoder cannot
+            compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
+            than the embedding.
+    """
+
 def predict(
     *,
     model: object,
@@ -211,7 +509,34 @@ def predict(
     text: str | Sequence[str] | None = ...,
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
-) -> Iterator[dict[str, Any]]: ...
+) -> Iterator[dict[str, Any]]:
+    """Yields one dictionary an example, in order (see the task's `decode`).
+
+    Where a file has labels, they come back as `expected`.
+
+    Args:
+        model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
+        max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
+        batch_size: rows at a time.
+        data: the examples, labelled or not; - is standard input (None: give the examples themselves).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
+        text: text of an example; may be given several times (None: give `data`).
+        report: a function that is told in one line how the file was read.
+
+    `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
+    for a classifier; for another kind of task, its own stand in place of `text` and of those that
+    tell how a file is read (`keras_bert.inference.settings.predict_settings` has them).
+
+    Raises:
+        InputError: on bad input, at the latest when its line is reached.
+    """
+
 def pretrain(
     *,
     output: str | os.PathLike[str],
@@ -235,7 +560,63 @@ def pretrain(
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
-) -> dict[str, Any]: ...
+) -> dict[str, Any]:
+    """Pre-trains an encoder, or goes on where a run stopped.
+
+    The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
+    `Pretrainer`, whose folder is a BertForPreTraining), "mlm-sop" masked tokens and the order of
+    sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
+    `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
+    weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
+    others, too).
+
+    Calling it again with the same arguments resumes a run that was killed, exactly: with
+    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
+    repeated.
+
+    Args:
+        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+            checkpoints/.
+        batch_size: rows in a step.
+        warmup: share of the steps in which the rate rises from 0.
+        weight_decay: of matrices; biases and norms have none.
+        seed: same seed, same input, same result.
+        dtype: what is computed in; weights are float32 in any case.
+        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+            fall on multiples of it.
+        checkpoint_every: steps between two checkpoints to resume from.
+        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
+            for the whole process).
+        force: begin anew: delete what this command left in the output before.
+        data: the folder that keras-bert pretraining-data wrote.
+        vocab: the vocabulary that its rows were made with: a vocab.txt, or a folder with a vocabulary
+            (byte-pair encoding: vocab.json and merges.txt).
+        steps: optimizer steps.
+        architecture: tiny, mini, small, medium, base, large, or a config.json: random weights (None:
+            tiny, where no model is given).
+        model: go on from the weights of a model folder, of a run's output, or of hf://owner/name (None:
+            start from random weights).
+        learning_rate: the highest rate, reached at the end of the warm-up.
+        eval_every: steps between two evaluations (None: at every checkpoint).
+        eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
+        span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
+            tokens, for rows of the objective span; 0 trains without the head (None: 1).
+        max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
+            further in are predicted in their places alone (None: 20, or that of the model).
+        report: a function that is told, in lines, what the run starts from.
+
+    Returns:
+        What metrics.json holds: `steps`, `parameters`, `seconds`, `tokens_per_second` (padding not
+        counted), `unigram_entropy` (nats a token: the loss of a model that knows only word
+        frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats), and
+        `curve` (see `keras_bert.train.curve.Curve`). `eval` figures are None without eval rows.
+        Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
+        the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
+
+    Raises:
+        InputError: an argument is wrong, or the output folder holds something else.
+    """
+
 def push(
     *,
     model: str | os.PathLike[str],
@@ -243,7 +624,29 @@ def push(
     private: bool = ...,
     revision: str | None = ...,
     message: str = ...,
-) -> str: ...
+) -> str:
+    """Publishes a model folder under a name on the hub, in one commit, with its model card.
+
+    The folder is opened first, with every check that loading it makes. Pushed are its config, its
+    weights, its tokenizer and README.md, in which the name on the hub is put in; where there is no
+    README.md, a card is made of what the config says. What else lies in the folder stays here, and
+    what lies on the hub is replaced file by file.
+
+    Args:
+        model: a model folder, or the output of a run.
+        to: its name on the hub: owner/name.
+        private: where the name is new: shown to you alone.
+        revision: the branch to push to, which is made where there is none (None: main).
+        message: what the commit says.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        InputError: the folder is none, the name is none or is not yours to write, the hub cannot be
+            reached, or huggingface_hub is not installed.
+    """
+
 def quickstart(
     output: str | os.PathLike[str],
     *,
@@ -251,7 +654,30 @@ def quickstart(
     force: bool = ...,
     sizes: QuickstartSizes | None = ...,
     report: Callable[[str], None] | None = ...,
-) -> dict[str, Any]: ...
+) -> dict[str, Any]:
+    """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
+
+    Where the same was begun there, it goes on: each step finds what it has written. Where it is
+    finished, nothing is done.
+
+    Args:
+        output: a new or empty folder for all that is made.
+        seed: same seed, same input, same result.
+        force: begin anew: delete what this command left in the output before.
+        sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
+        report: a function that is told, line by line, what is done, by which command, and how long
+            it took.
+
+    Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
+    in nats a masked token, on held-out text before and after pre-training and on the text trained
+    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `accuracy`
+    (`pretrained`, `random`: on the test messages; `examples`), `answers` (`text`, `label`, `score`
+    of each of SENTENCES), `savedmodel` (its folder), `seconds` (by step) and `total_seconds`, both
+    of the session that came to the end.
+
+    Raises InputError for an output folder that holds something else, or is in use.
+    """
+
 def sweep(
     *,
     output: str | os.PathLike[str],
@@ -297,4 +723,81 @@ def sweep(
     glue: str | None = ...,
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
-) -> dict[str, Any]: ...
+) -> dict[str, Any]:
+    """Fine-tunes with every choice of rate, batch size and epochs, and keeps the best model.
+
+    Best is the highest figure on the dev data. Calling it again with the same arguments goes on
+    where it stopped: finished runs are not repeated, and the one that was stopped is resumed.
+
+    Args:
+        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+            checkpoints/.
+        batch_size: the rows in a step to try.
+        warmup: share of the steps in which the rate rises from 0.
+        weight_decay: of matrices; biases and norms have none.
+        seed: same seed, same input, same result.
+        dtype: what is computed in; weights are float32 in any case.
+        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+            fall on multiples of it.
+        checkpoint_every: steps between two checkpoints to resume from.
+        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
+            for the whole process).
+        force: begin anew: delete what this command left in the output before.
+        task: the kind of task.
+        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
+            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
+            random weights).
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large, or a
+            config.json (None: as the model).
+        vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
+            encoding: vocab.json and merges.txt) (None: the model's).
+        cased: the vocabulary of an architecture keeps capitals and accents.
+        train: the examples to train on; - is standard input.
+        dev: the examples to evaluate on after each epoch.
+        epochs: the passes over the training data to try.
+        learning_rate: the highest rates to try, reached at the end of the warm-up.
+        frozen: train the head alone: the encoder's outputs are computed once and used in all epochs.
+        scalar_mix: the head reads a learned mix of all layers instead of the last one.
+        scalar_mix_l2: pulls the mix toward the average.
+        scalar_mix_layer_norm: normalise every layer before mixing.
+        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
+            (ULMFiT's slanted triangular), or not at all.
+        train_layers: train the last so many blocks and the head; the embeddings and the blocks below
+            stay as they are (None: all of the model).
+        layer_decay: the rate of each block is that of the one above it, times this; the head has the
+            whole rate, and the embeddings the lowest (0.8 to 0.95 are usual).
+        gradual_unfreezing: train the head alone in the first epoch, and one more block in each that
+            follows, from the last down (ULMFiT).
+        patience: stop after so many epochs in a row without a better figure on the dev data (None:
+            train all epochs).
+        keep: the model of the epoch with the best figure on the dev data, or of the last one.
+        max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
+            that has fewer).
+        dropout: share of what the head reads that is dropped in training (None: the model's own).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both.
+        multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
+        threshold: of several labels, those are given whose probability is higher.
+        class_weights: what a training text weighs: none (all the same), balanced (all labels the same
+            in sum), or LABEL=WEIGHT,… (others weigh 1).
+        figure: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
+            labels (None: accuracy, or micro_f1 of several labels a text).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
+        report: a function that is told, in lines, how the files are read and what is trained.
+
+    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
+    stand in place of its own (`keras_bert.train.settings.sweep_settings(task)` has them).
+
+    Returns:
+        What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,
+        its name as `kept["run"]`, and `runs`: for each by name the `learning_rate`, `batch_size`
+        and `epochs`, the `figure` that they are compared by, `kept`, `dev`, `steps` and `seconds`.
+
+    Raises:
+        InputError: see `keras_bert.finetune`.
+    """

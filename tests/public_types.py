@@ -5,6 +5,7 @@ the arguments of commands' functions are the fields of their settings.
 """
 
 import inspect
+import textwrap
 import typing
 from pathlib import Path
 
@@ -44,8 +45,14 @@ def stub():
     lines += ["", "__version__: str", f"__all__ = {keras_bert.__all__!r}", ""]
     for name, value in names.items():
         if not inspect.isclass(value):
-            lines += [f"def {name}{_signature(value)}: ...", ""]
+            lines += [f"def {name}{_signature(value)}:", _docstring(value), ""]
     return _HEAD + "\n".join(lines)
+
+
+def _docstring(function):
+    """What `help` shows, which editors and the pages of docs/ then show, too."""
+    text = inspect.getdoc(function).replace("\\", "\\\\")
+    return textwrap.indent(f'"""{text}\n"""', "    ")
 
 
 def _signature(function):

@@ -42,7 +42,10 @@ def blocks(page):
 
 
 def commands(block):
-    """The arguments of each keras-bert that a block calls; "…" is left out."""
+    """Yields (the arguments of a keras-bert that a block calls, whether it is shortened).
+
+    "…" stands for the value of the flag before it, or else for whatever one likes.
+    """
     text = block.text.replace("\\\n", " ")
     for line in text.splitlines():
         words = shlex.split(line, comments=True) if "keras-bert" in line else []
@@ -53,7 +56,15 @@ def commands(block):
             if word in ("|", ">", "&&", ";") or word.startswith(">"):
                 words = words[:number]
                 break
-        yield [word for word in words if word != "…"], "…" in line or "[" in line
+        yield _filled(words), "…" in line or "[" in line
+
+
+def _filled(words):
+    needs_one = ("--model", "--data", "--train", "--dev", "--output")
+    before = ["", *words]
+    return [
+        word for word, flag in zip(words, before, strict=False) if word != "…" or flag in needs_one
+    ]
 
 
 def anchors(page):
