@@ -40,6 +40,8 @@ _HOMES = {
     "embed": "keras_bert.embeddings.embed",
     "embed_to_file": "keras_bert.embeddings.embed_to_file",
     "fill_mask": "keras_bert.inference.fill_mask",
+    "serve": "keras_bert.serving.development_server",
+    "ask": "keras_bert.serving.ask",
     "draw_attention": "keras_bert.pictures.attention",
     "draw_contexts": "keras_bert.pictures.contexts",
     "draw_run": "keras_bert.pictures.run",

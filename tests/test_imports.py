@@ -33,6 +33,7 @@ RANKS = [
     ("train", "train.*", "inference", "inference.*", "export", "export.*"),
     ("embeddings", "embeddings.*"),
     ("pictures", "pictures.*", "samples", "samples.*"),
+    ("serving", "serving.*"),
     ("cli", "cli.*", "diagnosis"),
 ]
 TASKS_RANK = RANKS.index(("encoder", "mixed_encoder")) + 1

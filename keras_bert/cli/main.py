@@ -28,6 +28,8 @@ COMMANDS = (
     "embed",
     "fill-mask",
     "export",
+    "serve",
+    "ask",
     "convert",
     "push",
     "doctor",

@@ -1,0 +1,14 @@
+"""What goes wrong between a client and a server, as the user is told."""
+
+from keras_bert.errors import InputError
+
+
+class ServerError(InputError):
+    """A server cannot be reached, or refused a request; the message says which and why.
+
+    `code` is a name of google.rpc.Code, such as NOT_FOUND or UNAVAILABLE.
+    """
+
+    def __init__(self, message, *, code):
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,183 @@
+"""`keras-bert serve`: exported models behind TensorFlow Serving's interfaces, for development."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from pathlib import Path
+
+import uvicorn
+
+from keras_bert.errors import InputError
+from keras_bert.serving.bounds import Bounds, PromptProtocol
+from keras_bert.serving.grpc_services import grpc_server
+from keras_bert.serving.model_server import ModelServer
+from keras_bert.serving.page import page_routes
+from keras_bert.serving.rest import rest_application
+from keras_bert.serving.served_model import ServedModel, version_folders
+from keras_bert.serving.settings import ServeSettings
+from keras_bert.settings import takes
+from keras_bert.stopping import says
+
+_LAST_ANSWERS = 10  # seconds that requests under way have when the server ends
+
+
+@takes(ServeSettings)
+def serve(*, report=print, **settings):
+    """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
+
+    It is for development: one process, no encryption, nobody is asked who they are. TensorFlow
+    Serving takes the same folders, and answers the same requests.
+
+    Args:
+        {settings}
+        report: a function that is told in a line what the server does.
+
+    Raises:
+        InputError: a folder has no model that loads, two have the same name, or a port is taken.
+    """
+    with says(lambda: "stopped; what was asked before has been answered."):
+        asyncio.run(DevelopmentServer(**settings, report=report).run())
+
+
+class DevelopmentServer:
+    """The server, in an event loop of the caller's; see `serve`.
+
+    Attributes:
+        rest_port, grpc_port: where it listens, once `started` is set.
+        started: a `threading.Event`.
+    """
+
+    def __init__(self, *, report=print, **settings):
+        self._settings = settings = ServeSettings.of(settings)
+        self._report = report
+        self._models = [
+            ServedModel(name, folder) for name, folder in _model_folders(settings.models).items()
+        ]
+        for model in self._models:
+            _load(model, report)
+        self._server = ModelServer(
+            self._models, max_batch=settings.max_batch, timeout=settings.timeout
+        )
+        self._http = None
+        self.rest_port = self.grpc_port = None
+        self.started = threading.Event()
+
+    async def run(self):
+        """Serves until `stop`, or a signal in the main thread."""
+        settings = self._settings
+        with contextlib.closing(_listen(settings.host, settings.rest_port)) as listening:
+            grpc = grpc_server(
+                self._server, max_body=settings.max_body, max_requests=settings.max_requests
+            )
+            self.rest_port = listening.getsockname()[1]
+            self.grpc_port = _add_port(grpc, settings.host, settings.grpc_port)
+            self._http = uvicorn.Server(self._http_config())
+            self._server.open()
+            await grpc.start()
+            looking = asyncio.create_task(self._look_for_versions())
+            self._tell_where()
+            self.started.set()
+            try:
+                await self._http.serve(sockets=[listening])
+            finally:
+                looking.cancel()
+                await asyncio.gather(looking, grpc.stop(_LAST_ANSWERS), return_exceptions=True)
+                await self._server.close()
+
+    def stop(self):
+        """Ends the server; may be called from any thread."""
+        self._http.should_exit = True
+
+    def _http_config(self):
+        settings = self._settings
+        application = Bounds(
+            rest_application(self._server, page_routes(self._server, settings.attention)),
+            max_body=settings.max_body,
+            max_requests=settings.max_requests,
+            timeout=settings.timeout,
+        )
+        return uvicorn.Config(
+            application,
+            http=PromptProtocol,
+            ws="none",
+            lifespan="off",
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            # Connections, too, are bounded: most of them may be idle.
+            limit_concurrency=4 * settings.max_requests,
+            timeout_graceful_shutdown=_LAST_ANSWERS,
+        )
+
+    async def _look_for_versions(self):
+        while True:
+            await asyncio.sleep(self._settings.poll)
+            for model in self._models:
+                line = await asyncio.to_thread(model.refresh)
+                if line is not None:
+                    self._report(line)
+
+    def _tell_where(self):
+        host = self._settings.host
+        shown = f"[{host}]" if ":" in host else host
+        self._report("This server is for development; production is TensorFlow Serving's.")
+        self._report(f"REST   http://{shown}:{self.rest_port}/v1/models/{self._models[0].name}")
+        self._report(f"gRPC   grpc://{shown}:{self.grpc_port}")
+        self._report(f"Page   http://{shown}:{self.rest_port}/")
+
+
+def _model_folders(folders):
+    """{name: folder} of the models in some folders.
+
+    Raises:
+        InputError: there is none in one of them, or two have the same name.
+    """
+    found = {}
+    for given in map(Path, folders):
+        inside = [given] if version_folders(given) else _models_in(given)
+        if not inside:
+            raise InputError(
+                f"{given} holds no exported model; give a folder that keras-bert export wrote, "
+                "with numbered versions in it, or one that holds such folders."
+            )
+        for folder in inside:
+            name = folder.resolve().name
+            if name in found:
+                raise InputError(f"{found[name]} and {folder} would both be called {name}.")
+            found[name] = folder
+    return found
+
+
+def _models_in(folder):
+    with contextlib.suppress(OSError):
+        return sorted(entry for entry in folder.iterdir() if version_folders(entry))
+    return []
+
+
+def _load(model, report):
+    """Loads the newest version that can be; `InputError` where there is none."""
+    lines = list(iter(model.refresh, None))
+    for line in lines:
+        report(line)
+    if "AVAILABLE" not in {state.state for state in model.states.values()}:
+        raise InputError(f"No version of {lines[0]}" if lines else f"{model.name} has no version.")
+
+
+def _listen(host, port):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"Nothing can listen on {host}, port {port}: {error}.") from None
+
+
+def _add_port(grpc, host, port):
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        return grpc.add_insecure_port(address)
+    except RuntimeError:
+        raise InputError(
+            f"gRPC cannot listen on {address}, which is taken or not this machine's; give another "
+            "`grpc_port`."
+        ) from None

@@ -1,0 +1,126 @@
+"""A client of TensorFlow Serving's gRPC interface."""
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from keras_bert.serving.client_errors import ServerError
+
+# Answers of many long texts are larger than gRPC's 4 MiB.
+_LARGEST_ANSWER = 256 << 20
+
+
+class GrpcClient:
+    """Asks the models of a server at `HOST:PORT`; a context manager.
+
+    As `RestClient`, with the same methods, arguments and answers.
+    """
+
+    def __init__(self, address, *, timeout):
+        self._address = address
+        self._timeout = timeout
+        options = [
+            ("grpc.max_receive_message_length", _LARGEST_ANSWER),
+            ("grpc.enable_http_proxy", 0),
+        ]
+        self._channel = grpc.insecure_channel(address, options=options)
+        self._prediction = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+        self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._channel.close()
+
+    def signature(self, model, signature, *, version=None):
+        """See `RestClient.signature`."""
+        found = self._signatures(model, version)
+        if signature not in found:
+            raise ServerError(
+                f"The model {model} has no signature {signature}; it has {', '.join(found)}.",
+                code="INVALID_ARGUMENT",
+            )
+        definition = found[signature]
+        return {"inputs": _described(definition.inputs), "outputs": _described(definition.outputs)}
+
+    def versions(self, model):
+        """See `RestClient.versions`."""
+        request = get_model_status_pb2.GetModelStatusRequest()
+        request.model_spec.name = model
+        answer = self._ask(self._models.GetModelStatus, request)
+        name = get_model_status_pb2.ModelVersionStatus.State.Name
+        return [(status.version, name(status.state)) for status in answer.model_version_status]
+
+    def predict(self, model, examples, *, signature="serving_default", version=None):
+        """See `RestClient.predict`."""
+        examples = list(examples)
+        request = predict_pb2.PredictRequest()
+        _fill(request.model_spec, model, version)
+        request.model_spec.signature_name = signature
+        infos = self._signatures(model, version)[signature].inputs if examples else {}
+        for name in examples[0] if examples else ():
+            dtype = infos[name].dtype if name in infos else None  # the server says it is unknown
+            values = [example[name] for example in examples]
+            try:
+                request.inputs[name].CopyFrom(tf.make_tensor_proto(values, dtype=dtype))
+            except (TypeError, ValueError) as error:
+                raise ServerError(
+                    f"The input {name!r} cannot be sent: {error}", code="INVALID_ARGUMENT"
+                ) from None
+        answer = self._ask(self._prediction.Predict, request)
+        columns = {name: tf.make_ndarray(proto) for name, proto in answer.outputs.items()}
+        columns = {name: _readable(array) for name, array in sorted(columns.items())}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _signatures(self, model, version):
+        request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
+        _fill(request.model_spec, model, version)
+        answer = self._ask(self._prediction.GetModelMetadata, request)
+        found = get_model_metadata_pb2.SignatureDefMap()
+        answer.metadata["signature_def"].Unpack(found)
+        return found.signature_def
+
+    def _ask(self, method, request):
+        try:
+            return method(request, timeout=self._timeout)
+        except grpc.RpcError as error:
+            code, said = error.code().name, error.details()
+        if code == "UNAVAILABLE":
+            message = f"{self._address} cannot be reached, or takes no more requests: {said}"
+        else:
+            message = f"{self._address} refused ({code}): {said}"
+        raise ServerError(message, code=code)
+
+
+def _fill(spec, model, version):
+    spec.name = model
+    if version is not None:
+        spec.version.value = version
+
+
+def _described(tensors):
+    dtype = tf.dtypes.as_dtype
+    return {
+        name: {
+            "dtype": f"DT_{dtype(info.dtype).name.upper()}".replace("FLOAT32", "FLOAT"),
+            "shape": [dim.size for dim in info.tensor_shape.dim],
+        }
+        for name, info in sorted(tensors.items())
+    }
+
+
+def _readable(array):
+    """An array as lists of what JSON has; bytes that are not UTF-8 are replaced, as by REST."""
+    if array.dtype.kind == "O":
+        array = np.frompyfunc(lambda value: value.decode("utf-8", errors="replace"), 1, 1)(array)
+    elif array.dtype.kind == "f":
+        array = array.astype(str).astype(np.float64)
+    return array.tolist()

@@ -1,0 +1,149 @@
+"""The gRPC interface of TensorFlow Serving, over a `ModelServer`."""
+
+import functools
+
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from keras_bert.serving import model_protos
+from keras_bert.serving.inputs import array_of_proto
+from keras_bert.serving.model_version import DEFAULT_SIGNATURE
+from keras_bert.serving.refusal import Refusal
+
+# A call that is never sent whole would hold its place for ever: no connection is older than this.
+_OLDEST_CONNECTION = 600
+
+
+def grpc_server(server, *, max_body, max_requests):
+    """A `grpc.aio.Server` of a `ModelServer`, which has no port yet."""
+    made = grpc.aio.server(
+        maximum_concurrent_rpcs=max_requests,
+        options=[
+            ("grpc.max_receive_message_length", max_body),
+            # Clients that vanished are found out; those that are there connect anew in passing.
+            ("grpc.keepalive_time_ms", 30_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.max_connection_age_ms", 1000 * _OLDEST_CONNECTION),
+            ("grpc.max_connection_age_grace_ms", int(2000 * server.timeout)),
+            # A second server on the same port is told so, and does not take half of the requests.
+            ("grpc.so_reuseport", 0),
+        ],
+    )
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        _PredictionService(server, max_values=max_body), made
+    )
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(_ModelService(server), made)
+    return made
+
+
+def _refusing(answer):
+    """A method whose `Refusal` is the status of the call."""
+
+    @functools.wraps(answer)
+    async def method(self, request, context):
+        try:
+            return await answer(self, request)
+        except Refusal as refusal:
+            await context.abort(grpc.StatusCode[refusal.code], refusal.message)
+
+    return method
+
+
+class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    def __init__(self, server, *, max_values):
+        self._server = server
+        self._max_values = max_values
+
+    @_refusing
+    async def Predict(self, request):
+        spec = request.model_spec
+
+        def read_inputs(infos):
+            return {
+                name: array_of_proto(name, proto, max_values=self._max_values)
+                for name, proto in request.inputs.items()
+            }
+
+        async with self._server.request(spec.name, entrypoint="GRPC"):
+            version, outputs = await self._server.predict(
+                spec.name, _number(spec), spec.signature_name, read_inputs
+            )
+            return _response(request, version, outputs)
+
+    @_refusing
+    async def GetModelMetadata(self, request):
+        unknown = [field for field in request.metadata_field if field != model_protos.SIGNATURES]
+        if unknown or not request.metadata_field:
+            raise Refusal(
+                "INVALID_ARGUMENT",
+                f"metadata_field must be {model_protos.SIGNATURES}, the one that there is.",
+            )
+        spec = request.model_spec
+        return model_protos.metadata_response(self._server.model(spec.name), _number(spec))
+
+    @_refusing
+    async def Classify(self, request):
+        self._check_method(request.model_spec, "classify")
+
+    @_refusing
+    async def Regress(self, request):
+        self._check_method(request.model_spec, "regress")
+
+    @_refusing
+    async def MultiInference(self, request):
+        for task in request.tasks:
+            self._check_method(task.model_spec, task.method_name.rpartition("/")[2] or "classify")
+        raise Refusal("INVALID_ARGUMENT", "Inference request contains no tasks.")
+
+    def _check_method(self, spec, method):
+        version = self._server.model(spec.name).version(_number(spec))
+        model_protos.check_method(version, spec.signature_name, method)
+
+
+class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
+    def __init__(self, server):
+        self._server = server
+
+    @_refusing
+    async def GetModelStatus(self, request):
+        spec = request.model_spec
+        return model_protos.status_response(self._server.model(spec.name), _number(spec))
+
+    @_refusing
+    async def HandleReloadConfigRequest(self, request):
+        raise Refusal(
+            "UNIMPLEMENTED",
+            "The development server serves the folders that it was started with; start it anew.",
+        )
+
+
+def _number(spec):
+    """The version that a `ModelSpec` asks for, or None."""
+    choice = spec.WhichOneof("version_choice")
+    if choice == "version_label":
+        raise Refusal(
+            "INVALID_ARGUMENT", f"Unrecognized servable version label: {spec.version_label}"
+        )
+    return spec.version.value if choice == "version" else None
+
+
+def _response(request, version, outputs):
+    unknown = [name for name in request.output_filter if name not in outputs]
+    if unknown:
+        raise Refusal(
+            "INVALID_ARGUMENT",
+            f"output tensor alias not found in signature: {unknown[0]} Outputs expected to be in "
+            f"the set {{{','.join(sorted(outputs))}}}.",
+        )
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = request.model_spec.name
+    response.model_spec.version.value = version.number
+    response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    for name in request.output_filter or outputs:
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
+    return response

@@ -1,0 +1,81 @@
+"""What the server's two doors, REST and gRPC, have behind them: models, and who waits for them."""
+
+import asyncio
+import contextlib
+import time
+
+from keras_bert.serving.batcher import Batcher
+from keras_bert.serving.inputs import check_inputs
+from keras_bert.serving.metrics import Metrics
+from keras_bert.serving.refusal import Refusal
+
+
+class ModelServer:
+    """Some `ServedModel`s, asked by name. To be used in one event loop, between `open` and `close`.
+
+    Attributes: `models`, by name; `metrics`; `max_batch` and `timeout`, see `ServeSettings`.
+    """
+
+    def __init__(self, models, *, max_batch, timeout):
+        self.models = {model.name: model for model in models}
+        self.metrics = Metrics()
+        self.max_batch = max_batch
+        self.timeout = timeout
+        self._batchers = {}
+
+    def open(self):
+        """Begins to take requests, in the event loop that runs."""
+        self._batchers = {name: Batcher(max_rows=self.max_batch) for name in self.models}
+
+    async def close(self):
+        """Ends; what is computed is waited for."""
+        await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
+
+    def model(self, name):
+        """The `ServedModel` of a name; `Refusal` where there is none."""
+        if name not in self.models:
+            raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
+        return self.models[name]
+
+    async def predict(self, name, number, signature, read_inputs):
+        """What a version of a model answers: (the `ModelVersion`, output arrays by name).
+
+        Args:
+            name, number: the model and its version; None is the newest.
+            signature: the name of the signature; "" is the default one.
+            read_inputs: the function of `TensorInfo` by name to input arrays by name.
+
+        Raises `Refusal`.
+        """
+        version = self.model(name).version(number)
+        infos = version.signature_def(signature).inputs
+        inputs = await asyncio.to_thread(read_inputs, infos)
+        check_inputs(inputs, infos, max_batch=self.max_batch)
+        start = time.perf_counter()
+        outputs = await self._batchers[name].compute(version, signature, inputs)
+        self.metrics.count_computation(name, seconds=time.perf_counter() - start)
+        return version, outputs
+
+    @contextlib.asynccontextmanager
+    async def request(self, name, *, entrypoint):
+        """Around a request for a prediction: bounds its time, and counts it.
+
+        Raises `Refusal` in place of the time-out.
+        """
+        start, status = time.perf_counter(), "CANCELLED"
+        try:
+            async with asyncio.timeout(self.timeout):
+                yield
+            status = "OK"
+        except TimeoutError:
+            status = "DEADLINE_EXCEEDED"
+            raise Refusal(status, f"There was no answer within {self.timeout:g} s.") from None
+        except Refusal as refusal:
+            status = refusal.code
+            raise
+        finally:
+            if name in self.models:  # the asker's words must not fill the memory
+                seconds = time.perf_counter() - start
+                self.metrics.count_request(
+                    name, status=status, entrypoint=entrypoint, seconds=seconds
+                )

@@ -1,0 +1,84 @@
+"""The page on which a person tries the models: its files, and what it asks beside REST.
+
+Everything else it asks of the models as any other client does.
+"""
+
+import asyncio
+import functools
+from pathlib import Path
+
+import numpy as np
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from keras_bert.embeddings.embed import open_model
+from keras_bert.errors import InputError
+from keras_bert.pictures.attention import attention_of
+from keras_bert.serving import rest_json
+from keras_bert.serving.refusal import Refusal
+
+_FILES = Path(__file__).parent / "page_files"
+_VECTOR = "sentence"  # the output of an exported encoder that is a vector a text
+
+
+def page_routes(server, attention):
+    """Starlette's routes of the page over a `ModelServer`.
+
+    Args:
+        attention: the folder of the model whose attention is shown, or None.
+
+    Raises:
+        InputError: that folder is none.
+    """
+    looked_into = None if attention is None else open_model(attention)
+    handlers = {
+        "/try/models": (functools.partial(_models, server, looked_into is not None), "GET"),
+        "/try/vectors": (functools.partial(_vectors, server), "POST"),
+        "/try/attention": (functools.partial(_attention, looked_into), "POST"),
+    }
+    routes = [Route(path, handler, methods=[verb]) for path, (handler, verb) in handlers.items()]
+    return [*routes, Mount("/", StaticFiles(directory=_FILES, html=True))]
+
+
+async def _models(server, has_attention, request):
+    """The names of the models, and the most texts to ask at a time."""
+    answer = {"models": sorted(server.models), "attention": has_attention}
+    return JSONResponse({**answer, "batch": min(32, server.max_batch)})
+
+
+async def _vectors(server, request):
+    """{model, texts} -> vectors of length 1, a text each.
+
+    By REST the vectors of all tokens would come along, a hundred times as many numbers.
+    """
+    asked = rest_json.read_object(await request.body())
+    name, texts = asked.get("model"), asked.get("texts")
+    if not (isinstance(name, str) and isinstance(texts, list)):
+        raise Refusal("INVALID_ARGUMENT", "Give 'model', a name, and 'texts', a list of strings.")
+
+    def read_inputs(infos):
+        return rest_json.read_inputs({rest_json.ROWS: texts}, infos)[1]
+
+    async with server.request(name, entrypoint="REST"):
+        _, outputs = await server.predict(name, None, "", read_inputs)
+    if _VECTOR not in outputs:
+        raise Refusal("INVALID_ARGUMENT", f"The model {name} gives no vector of a text.")
+    vectors = outputs[_VECTOR].astype(np.float64)
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    vectors = np.round(vectors / np.maximum(lengths, 1e-12), 5)
+    return JSONResponse({"vectors": vectors.tolist()})
+
+
+async def _attention(looked_into, request):
+    """{text} -> pieces (S), and attention (L, N, S, S): layer, head, from, to."""
+    if looked_into is None:
+        raise Refusal("NOT_FOUND", "The server was started without `--attention FOLDER`.")
+    text = rest_json.read_object(await request.body()).get("text")
+    if not isinstance(text, str):
+        raise Refusal("INVALID_ARGUMENT", "Give 'text', a string.")
+    try:
+        pieces, shares = await asyncio.to_thread(attention_of, *looked_into, text)
+    except InputError as error:
+        raise Refusal("INVALID_ARGUMENT", str(error)) from None
+    return JSONResponse({"pieces": pieces, "attention": np.round(shares, 4).tolist()})

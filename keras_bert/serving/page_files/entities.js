@@ -1,0 +1,39 @@
+// The spans that an answer marks in its text: {start, end, label}, in characters (code points).
+
+export function entities(answer) {
+  const count = answer.lengths;
+  const starts = answer.starts.slice(0, count);
+  const ends = answer.ends.slice(0, count);
+  if (answer.labels) {
+    const spans = starts.map((start, i) => ({ start, end: ends[i], label: answer.labels[i] }));
+    return withoutOverlaps(spans);
+  }
+  return ofTags(answer.tags.slice(0, count), starts, ends);
+}
+
+// Words with tags such as B-PER, I-PER, O; a tag without such a prefix marks its word alone.
+function ofTags(tags, starts, ends) {
+  const spans = [];
+  let open = null;
+  tags.forEach((tag, i) => {
+    const [, prefix, label] = /^([BIESLUM])-(.+)$/.exec(tag) ?? [null, "", tag];
+    const goesOn = open !== null && open.label === label && "IELM".includes(prefix) && prefix !== "";
+    if (goesOn) {
+      open.end = ends[i];
+    } else {
+      open = tag === "O" ? null : { start: starts[i], end: ends[i], label };
+      if (open) spans.push(open);
+    }
+    if (open && (prefix === "" || "ESLU".includes(prefix))) open = null;
+  });
+  return spans;
+}
+
+// Of spans that overlap, the longest are marked.
+function withoutOverlaps(spans) {
+  const kept = [];
+  for (const span of [...spans].sort((a, b) => b.end - b.start - (a.end - a.start))) {
+    if (kept.every((other) => span.end <= other.start || other.end <= span.start)) kept.push(span);
+  }
+  return kept.sort((a, b) => a.start - b.start);
+}

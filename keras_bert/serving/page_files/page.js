@@ -1,0 +1,245 @@
+// The page: a tab for each thing to try, of the models that the server has.
+//
+// What a model is for is told by its signature, as /v1/models/NAME/metadata gives it; it is asked by
+// the same REST interface as by any client. `show.js` draws the answers.
+
+import { readMetadata, ask, post, get } from "./rest.js";
+import { element, bars, marked, attentionTable, nearestList } from "./show.js";
+import { entities } from "./entities.js";
+
+const TASKS = [
+  {
+    id: "fill-mask",
+    title: "Fill in",
+    needs: "a masked language model",
+    fits: (m) => m.takes("text") && m.outputs.some((o) => o.rank === 3 && o.isText),
+    fields: [{ name: "text", label: "Text with [MASK]", value: "The capital of France is [MASK]." }],
+    show: showFilled,
+  },
+  {
+    id: "classify",
+    title: "Classify",
+    needs: "a classifier",
+    fits: (m) => m.gives("label", "score") && (m.takes("text") || m.takes("text_a", "text_b")),
+    fields: [
+      { name: "text", label: "Text", value: "Win cash prizes, call now" },
+      { name: "text_a", label: "First text", value: "A man plays the guitar." },
+      { name: "text_b", label: "Second text", value: "Somebody makes music." },
+    ],
+    show: showClass,
+  },
+  {
+    id: "tag",
+    title: "Tag",
+    needs: "a tagger or a span classifier",
+    fits: (m) => m.takes("text") && m.gives("starts", "ends", "lengths"),
+    fields: [{ name: "text", label: "Text", value: "Ada Lovelace was born in London." }],
+    show: showEntities,
+  },
+  {
+    id: "question",
+    title: "Ask a paragraph",
+    needs: "a question answerer",
+    fits: (m) => m.takes("question", "context") && m.gives("answer", "start", "end"),
+    fields: [
+      { name: "question", label: "Question", value: "Where was Ada Lovelace born?", rows: 2 },
+      {
+        name: "context",
+        label: "Paragraph",
+        value: "Ada Lovelace was born in London in 1815. She wrote about the Analytical Engine.",
+        rows: 8,
+      },
+    ],
+    show: showAnswer,
+  },
+  {
+    id: "attention",
+    title: "Attention",
+    needs: "a model folder, named with --attention FOLDER,",
+    fields: [{ name: "text", label: "Sentence", value: "The bank of the river was steep." }],
+    show: showAttention,
+  },
+  {
+    id: "nearest",
+    title: "Nearest sentences",
+    needs: "an encoder",
+    fits: (m) => m.takes("text") && m.gives("sentence"),
+    fields: [{ name: "text", label: "Sentence", value: "How do I open a file?" }],
+    file: "File with a sentence on each line",
+    show: showNearest,
+  },
+];
+
+const sentenceVectors = new Map(); // `MODEL\nTEXT` -> vector
+const settings = await get("/try/models");
+const models = [];
+for (const name of settings.models) {
+  try {
+    models.push(await readMetadata(name));
+  } catch {
+    // A model without a version that loads is none to try.
+  }
+}
+build();
+
+function build() {
+  const tabs = document.getElementById("tabs");
+  const panels = document.getElementById("panels");
+  const made = TASKS.map((task) => {
+    const fitting = task.fits ? models.filter(task.fits) : [];
+    const tab = element("button", { role: "tab", id: `tab-${task.id}`, type: "button" }, task.title);
+    tab.setAttribute("aria-controls", `panel-${task.id}`);
+    const panel = element("section", { role: "tabpanel", id: `panel-${task.id}`, tabIndex: -1 });
+    panel.setAttribute("aria-labelledby", tab.id);
+    const there = task.id === "attention" ? settings.attention : fitting.length > 0;
+    if (there) {
+      fillPanel(panel, task, fitting);
+    } else {
+      const text = `Nothing to try: ${task.needs} is not served.`;
+      panel.append(element("p", { className: "hint" }, text));
+    }
+    tabs.append(tab);
+    panels.append(panel);
+    return { tab, panel, there };
+  });
+  const select = (number, focus) => {
+    made.forEach(({ tab, panel }, other) => {
+      tab.setAttribute("aria-selected", String(other === number));
+      tab.tabIndex = other === number ? 0 : -1;
+      panel.hidden = other !== number;
+    });
+    if (focus) made[number].tab.focus();
+  };
+  made.forEach(({ tab }, number) => {
+    tab.addEventListener("click", () => select(number, false));
+    tab.addEventListener("keydown", (event) => {
+      const last = made.length - 1;
+      const next = {
+        ArrowRight: number === last ? 0 : number + 1,
+        ArrowLeft: number === 0 ? last : number - 1,
+        Home: 0,
+        End: last,
+      }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      select(next, true);
+    });
+  });
+  select(Math.max(0, made.findIndex(({ there }) => there)), false);
+  document.body.dataset.ready = "yes";
+}
+
+function fillPanel(panel, task, fitting) {
+  const form = element("form");
+  const answer = element("div", { className: "answer" });
+  answer.setAttribute("aria-live", "polite");
+  const chosen = choice(task, fitting);
+  if (chosen) form.append(chosen.label, chosen.select);
+  const model = () => fitting[chosen ? chosen.select.selectedIndex : 0];
+  const areas = task.fields.map((field) => {
+    const id = `${task.id}-${field.name}`;
+    const area = element("textarea", { id, rows: field.rows ?? 3, value: field.value });
+    const label = element("label", { htmlFor: id }, field.label);
+    form.append(label, area);
+    return { name: field.name, label, area };
+  });
+  let file = null;
+  if (task.file) {
+    file = element("input", { type: "file", id: `${task.id}-file`, accept: "text/*" });
+    form.append(element("label", { htmlFor: file.id }, task.file), file);
+  }
+  const button = element("button", { type: "submit", className: "ask" }, "Ask");
+  form.append(button);
+  panel.append(form, answer);
+
+  const shown = () => areas.filter(({ name }) => task.id === "attention" || model().takesAlso(name));
+  const showFields = () => {
+    const now = shown();
+    for (const one of areas) one.label.hidden = one.area.hidden = !now.includes(one);
+  };
+  if (chosen) chosen.select.addEventListener("change", showFields);
+  showFields();
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (button.disabled) return;
+    button.disabled = true;
+    const given = Object.fromEntries(shown().map(({ name, area }) => [name, area.value]));
+    try {
+      const found = await task.show(model(), given, { file, tell: (text) => answer.replaceChildren(text) });
+      answer.replaceChildren(...found);
+    } catch (error) {
+      answer.replaceChildren(element("p", { className: "wrong", role: "alert" }, error.message));
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+function choice(task, fitting) {
+  if (fitting.length < 2) return null;
+  const select = element("select", { id: `${task.id}-model` });
+  select.append(...fitting.map((model) => element("option", {}, model.name)));
+  return { select, label: element("label", { htmlFor: select.id }, "Model") };
+}
+
+async function showFilled(model, given) {
+  const found = await ask(model, given);
+  const pieces = found[model.outputs.find((o) => o.rank === 3 && o.isText).name];
+  const shares = found[model.outputs.find((o) => o.rank === 3 && !o.isText).name];
+  const count = given.text.split("[MASK]").length - 1;
+  if (count === 0) throw new Error("The text has no [MASK]; write it where a word is to be found.");
+  return pieces.slice(0, count).flatMap((row, place) => {
+    const title = count === 1 ? "[MASK]" : `[MASK] ${place + 1} of ${count}`;
+    const rows = row.map((piece, rank) => [piece, shares[place][rank]]);
+    return [element("h2", {}, title), bars(rows)];
+  });
+}
+
+async function showClass(model, given) {
+  const found = await ask(model, given);
+  const shares = found.probabilities ?? [];
+  const title = element("h2", {}, `${found.label} `);
+  title.append(element("small", {}, found.score.toFixed(4)));
+  const names = found.labels ?? shares.map((share) => (share === found.score ? found.label : "another label"));
+  const rows = shares.map((share, number) => [names[number], share]);
+  return [title, bars(rows.sort((one, other) => other[1] - one[1]))];
+}
+
+async function showEntities(model, given) {
+  const spans = entities(await ask(model, given));
+  const count = element("p", { className: "hint" }, spans.length ? "" : "Nothing is marked.");
+  return [marked(given.text, spans), count];
+}
+
+async function showAnswer(model, given) {
+  const found = await ask(model, given);
+  const title = element("h2", {}, found.answer === "" ? "No answer " : `${found.answer} `);
+  title.append(element("small", {}, found.score.toFixed(4)));
+  const spans = found.answer === "" ? [] : [{ start: found.start, end: found.end, label: "" }];
+  return [title, marked(given.context, spans)];
+}
+
+async function showAttention(model, given) {
+  const { pieces, attention } = await post("/try/attention", given);
+  return attentionTable(pieces, attention);
+}
+
+async function showNearest(model, given, { file, tell }) {
+  if (!file.files.length) throw new Error("Choose a file with a sentence on each line.");
+  const lines = (await file.files[0].text()).split("\n").map((line) => line.trim());
+  const texts = [...new Set(lines.filter((line) => line !== ""))];
+  const missing = texts.filter((text) => !sentenceVectors.has(`${model.name}\n${text}`));
+  for (let first = 0; first < missing.length; first += settings.batch) {
+    tell(`Reading ${first} of ${missing.length} sentences …`);
+    const some = missing.slice(first, first + settings.batch);
+    const { vectors } = await post("/try/vectors", { model: model.name, texts: some });
+    some.forEach((text, row) => sentenceVectors.set(`${model.name}\n${text}`, vectors[row]));
+  }
+  const { vectors } = await post("/try/vectors", { model: model.name, texts: [given.text] });
+  const dot = (vector) => vector.reduce((sum, x, place) => sum + x * vectors[0][place], 0);
+  const found = texts.map((text) => [text, dot(sentenceVectors.get(`${model.name}\n${text}`))]);
+  return [nearestList(found.sort((one, other) => other[1] - one[1]).slice(0, 10))];
+}

@@ -1,0 +1,57 @@
+// What the page asks of the server.
+
+// An answer that is an error becomes one, with the server's sentence.
+async function read(response) {
+  let answer;
+  try {
+    answer = await response.json();
+  } catch {
+    throw new Error(`The server answered ${response.status} ${response.statusText}.`);
+  }
+  if (!response.ok) throw new Error(answer.error ?? `The server answered ${response.status}.`);
+  return answer;
+}
+
+async function reach(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch {
+    throw new Error("The server cannot be reached.");
+  }
+}
+
+export async function get(path) {
+  return read(await reach(path));
+}
+
+export async function post(path, value) {
+  const headers = { "Content-Type": "application/json" };
+  return read(await reach(path, { method: "POST", headers, body: JSON.stringify(value) }));
+}
+
+// What a model takes and gives by its default signature.
+export async function readMetadata(name) {
+  const { metadata } = await get(`/v1/models/${encodeURIComponent(name)}/metadata`);
+  const signature = metadata.signature_def.signature_def.serving_default;
+  const inputs = Object.keys(signature.inputs);
+  const outputs = Object.entries(signature.outputs).map(([output, info]) => ({
+    name: output,
+    rank: info.tensor_shape.dim.length,
+    isText: info.dtype === "DT_STRING",
+  }));
+  const given = outputs.map((output) => output.name);
+  return {
+    name,
+    outputs,
+    takes: (...names) => names.length === inputs.length && names.every((n) => inputs.includes(n)),
+    takesAlso: (n) => inputs.includes(n),
+    gives: (...names) => names.every((n) => given.includes(n)),
+  };
+}
+
+// What the model says of one example: {output: value}.
+export async function ask(model, example) {
+  const path = `/v1/models/${encodeURIComponent(model.name)}:predict`;
+  const { predictions } = await post(path, { instances: [example] });
+  return predictions[0];
+}

@@ -1,0 +1,180 @@
+"""What the server is held to: nobody takes its size, time or place from others."""
+
+import asyncio
+import json
+import socket
+import time
+
+import grpc
+import pytest
+import requests
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from keras_bert.errors import InputError
+from keras_bert.serving.ask import connect
+from keras_bert.serving.client_errors import ServerError
+from keras_bert.serving.development_server import DevelopmentServer
+from tests.serving.running import running
+
+PATH = "/v1/models/echo:predict"
+MAX_BODY, MAX_BATCH, MAX_REQUESTS = 200_000, 16, 4
+
+
+@pytest.fixture(scope="module")
+def server(echo_folder):
+    bounds = {"max_body": MAX_BODY, "max_batch": MAX_BATCH, "max_requests": MAX_REQUESTS}
+    with running(models=[echo_folder], timeout=2.0, **bounds) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _still_answers(server):
+    """Whatever a test did: at its end a request is answered as if nothing had been."""
+    yield
+    for url in (server.rest, server.grpc):
+        with connect(url, timeout=10) as client:
+            assert client.predict("echo", [{"text": "after"}])[0]["label"] == "1:after"
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def client(request, server):
+    with connect(getattr(server, request.param), timeout=10) as client:
+        yield client
+
+
+def raw(server):
+    return socket.create_connection(("127.0.0.1", server.rest_port), timeout=10)
+
+
+def sent(head, body=b""):
+    return f"{head} HTTP/1.1\r\nHost: x\r\n".encode() + body
+
+
+def everything(connection):
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("examples", [MAX_BATCH, MAX_BATCH + 1, 10_000])
+def test_a_batch_has_so_many_examples(client, examples):
+    asked = [{"text": "a"}] * examples
+    if examples <= MAX_BATCH:
+        assert len(client.predict("echo", asked)) == examples
+        return
+    with pytest.raises(ServerError, match=f"more than the {MAX_BATCH}") as refused:
+        client.predict("echo", asked)
+    assert refused.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
+
+
+@pytest.mark.parametrize("size", [MAX_BODY + 1, 3 * MAX_BODY])
+def test_a_body_that_is_too_large_is_told_so(client, size):
+    with pytest.raises(ServerError) as refused:
+        client.predict("echo", [{"text": "x" * size}])
+    assert refused.value.code == "RESOURCE_EXHAUSTED"
+
+
+def test_a_body_without_end_is_cut_off(server):
+    with raw(server) as connection:
+        connection.sendall(sent(f"POST {PATH}", b"Content-Length: 99999999999\r\n\r\n"))
+        with pytest.raises(OSError):
+            for _ in range(10_000):
+                connection.sendall(b"x" * 65536)
+            assert connection.recv(1) == b"", "the server goes on reading"
+
+
+def test_a_tensor_says_no_more_than_it_holds(server):
+    """A proto of a few bytes may say that it has the shape (1, 10^12)."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "echo"
+    request.model_spec.signature_name = "two"
+    request.inputs["text_a"].CopyFrom(tf.make_tensor_proto(["a"]))
+    numbers = request.inputs["numbers"]
+    numbers.dtype = tf.int32.as_datatype_enum
+    numbers.int_val.append(1)
+    for sizes in ((1, 10**12), (1, -1), (10**9, 10**9)):
+        del numbers.tensor_shape.dim[:]
+        for size in sizes:
+            numbers.tensor_shape.dim.add(size=size)
+        with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            with pytest.raises(grpc.RpcError) as refused:
+                stub.Predict(request, timeout=10)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
+
+
+@pytest.mark.parametrize(
+    "told, answer",
+    [
+        (b"", b""),  # connects and is silent
+        (sent(f"POST {PATH}"), b""),  # headers without end
+        (sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"), b"408"),  # a body without end
+    ],
+)
+def test_slow_clients_are_not_waited_for(server, told, answer):
+    start = time.monotonic()
+    with raw(server) as connection:
+        connection.sendall(told)
+        found = everything(connection)
+    assert time.monotonic() - start < 8
+    assert answer in found and (found == b"") == (answer == b"")
+
+
+def test_requests_beyond_the_bound_are_turned_away(server):
+    stalled = [raw(server) for _ in range(MAX_REQUESTS)]
+    try:
+        for connection in stalled:
+            connection.sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
+        time.sleep(0.3)
+        answer = requests.get(f"{server.rest}/v1/models/echo", timeout=10)
+        assert answer.status_code == 503
+        assert str(MAX_REQUESTS) in answer.json()["error"]
+    finally:
+        for connection in stalled:
+            connection.close()
+    time.sleep(0.3)
+
+
+def test_who_leaves_while_waiting_is_not_computed(server):
+    """Three that are slow fill the lanes; the fourth leaves before its turn."""
+    computed = computations(server)
+    body = json.dumps({"signature_name": "", "instances": ["slow"]}).encode()
+    head = sent(f"POST {PATH}", f"Content-Length: {len(body)}\r\n".encode())
+    head += b"Connection: close\r\n\r\n"
+    connections = [raw(server) for _ in range(3)]
+    for connection in connections:
+        connection.sendall(head + body)
+    time.sleep(0.1)
+    connections[2].close()
+    for connection in connections[:2]:
+        assert b'"1:slow"' in everything(connection)
+        connection.close()
+    time.sleep(0.3)
+    assert computations(server) - computed == 2
+
+
+def computations(server):
+    text = requests.get(f"{server.rest}/monitoring/prometheus/metrics", timeout=10).text
+    start = ":tensorflow:serving:runtime_latency_count{"
+    return sum(int(line.split()[-1]) for line in text.splitlines() if line.startswith(start))
+
+
+def test_what_takes_too_long_is_told_so(echo_folder):
+    with running(models=[echo_folder], timeout=0.1) as hasty:
+        for url in (hasty.rest, hasty.grpc):
+            with connect(url, timeout=10) as client, pytest.raises(ServerError) as refused:
+                client.predict("echo", [{"text": "slow"}])
+            assert refused.value.code == "DEADLINE_EXCEEDED"
+
+
+def test_a_port_that_is_taken_is_told_so(server, echo_folder):
+    for ports, message in (
+        ({"rest_port": server.rest_port}, "Nothing can listen on 127.0.0.1"),
+        ({"grpc_port": server.grpc_port}, "`grpc_port`"),
+    ):
+        settings = {"rest_port": 0, "grpc_port": 0, **ports}
+        second = DevelopmentServer(models=[echo_folder], report=lambda line: None, **settings)
+        with pytest.raises(InputError, match=message):
+            asyncio.run(second.run())

@@ -1,0 +1,118 @@
+"""`keras-bert serve` and `keras-bert ask` as a person types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from keras_bert.cli import main as cli
+from keras_bert.serving.settings import given_names
+from tests.serving.running import running
+
+
+@pytest.fixture(scope="module")
+def server(echo_folder):
+    with running(models=[echo_folder / "echo"]) as server:
+        yield server
+
+
+def ask(capsys, *arguments):
+    assert cli.main(["ask", *arguments]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("door", ["rest", "grpc"])
+def test_texts_and_files_are_asked_in_order(server, door, tmp_path, capsys):
+    url = getattr(server, door)
+    found = ask(capsys, url, "--model", "echo", "--text", "one", "--text", "zwölf")
+    assert [answer["label"] for answer in found] == ["1:one", "1:zwölf"]
+    lines = [{"text": f"line {number}"} for number in range(7)]
+    file = tmp_path / "examples.jsonl"
+    file.write_text("\n\n".join(map(json.dumps, lines)), encoding="utf-8")
+    more = ask(capsys, url, "--model", "echo", "--data", str(file), "--batch-size", "3")
+    assert [answer["label"] for answer in more] == [f"1:line {number}" for number in range(7)]
+    assert set(more[0]) == {"label", "score", "probabilities"}
+
+
+def test_metadata_says_what_a_model_takes(server, capsys):
+    (found,) = ask(capsys, server.rest, "--model", "echo", "--metadata", "--signature", "two")
+    assert found["versions"] == {"1": "AVAILABLE"}
+    assert found["inputs"] == {
+        "numbers": {"dtype": "DT_INT32", "shape": [-1, -1]},
+        "text_a": {"dtype": "DT_STRING", "shape": [-1]},
+    }
+    assert set(found["outputs"]) == {"numbers", "text_bytes", "total"}
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["localhost:8501", "--text", "a"], "no address of a server"),
+        (["http://127.0.0.1:1", "--text", "a"], "cannot be reached"),
+        (["grpc://127.0.0.1:1", "--text", "a"], "cannot be reached"),
+        (["REST", "--text", "boom"], "No text may be boom"),
+        (["REST", "--text", "a", "--version", "4"], "Specific(echo, 4)"),
+        (["GRPC", "--text", "a", "--signature", "x"], '"x" not found in signature def'),
+        (["REST"], "Give either --data"),
+        (["REST", "--question", "a", "--question", "b", "--context", "c"], "equally often"),
+        (["REST", "--data", "FILE"], "line 2: not JSON"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(server, arguments, message, tmp_path, capsys):
+    (tmp_path / "bad").write_text('{"text": "a"}\n{"text"\n')
+    known = {"REST": server.rest, "GRPC": server.grpc, "FILE": str(tmp_path / "bad")}
+    arguments = [known.get(argument, argument) for argument in arguments]
+    assert cli.main(["ask", *arguments, "--model", "echo", "--timeout", "5"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("keras-bert: ") and message in told and told.count("\n") == 1
+
+
+def test_every_text_that_predict_takes_can_be_asked():
+    assert given_names() == ("text", "text_a", "text_b", "question", "context")
+
+
+def test_padding_is_left_out_of_answers():
+    from keras_bert.serving.ask import _without_padding
+
+    padded = {"words": ["a", "b", ""], "starts": [0, 2, 0], "lengths": 2, "score": 1.0}
+    assert _without_padding(padded) == {"words": ["a", "b"], "starts": [0, 2], "score": 1.0}
+
+
+def test_folders_without_models_are_told(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty" / "1").mkdir(parents=True)
+    for folder, message in (
+        (tmp_path / "none", "holds no exported model"),
+        (tmp_path / "file", "holds no exported model"),
+        (tmp_path / "empty", "empty: version 1 does not load"),
+    ):
+        assert cli.main(["serve", "--models", str(folder)]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_two_models_of_one_name_are_told(echo_folder, capsys):
+    assert cli.main(["serve", "--models", str(echo_folder), str(echo_folder / "echo")]) == 2
+    assert "would both be called echo" in capsys.readouterr().err
+
+
+def test_it_serves_until_it_is_stopped(echo_folder):
+    """As a process, since signals are told to its main thread."""
+    command = [sys.executable, "-m", "keras_bert.cli.console", "serve"]
+    command += ["--models", str(echo_folder), "--rest-port", "0", "--grpc-port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watch = threading.Timer(120, process.kill)
+    watch.start()
+    try:
+        lines = [process.stdout.readline() for _ in range(5)]
+        assert "for development" in lines[1] and "http://127.0.0.1:" in lines[2]
+        os.kill(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        watch.cancel()
+        process.kill()
+    assert process.returncode == 130
+    assert told == "keras-bert: stopped; what was asked before has been answered.\n"

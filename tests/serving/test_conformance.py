@@ -1,0 +1,235 @@
+"""What TensorFlow Serving's REST and gRPC promise, asked of a running server: ours, or any other.
+
+See conftest.py for how to name another server.
+"""
+
+import base64
+import concurrent.futures
+import json
+
+import grpc
+import numpy as np
+import prometheus_client.parser
+import pytest
+import requests
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from keras_bert.serving.ask import connect
+from keras_bert.serving.client_errors import ServerError
+
+TEXTS = [
+    "Win cash!",
+    "",
+    "   ",
+    "Ada Été 好 🎉",
+    "long text " * 300,
+    "\x00 [MASK] [SEP]",
+    "שלום abc",
+]
+
+
+@pytest.fixture(scope="module")
+def local(served):
+    """The same models in this process: `local(model, signature, **inputs)`."""
+    loaded = {}
+
+    def answer(model, signature="serving_default", **inputs):
+        if model not in loaded:
+            loaded[model] = tf.saved_model.load(str(served.models / model / "1"))
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        outputs = loaded[model].signatures[signature](**tensors)
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    return answer
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def client(request, served):
+    with connect(getattr(served, request.param), timeout=60) as client:
+        yield client
+
+
+def rest(served, path, body=None, data=None):
+    method = "GET" if body is None and data is None else "POST"
+    return requests.request(method, served.rest + path, json=body, data=data, timeout=60)
+
+
+def test_strings_are_answered_as_by_the_model_itself(client, local):
+    expected = local("classifier", text=TEXTS)
+    assert len(set(expected["label"])) == 2
+    answers = client.predict("classifier", [{"text": text} for text in TEXTS])
+    for row, answer in enumerate(answers):
+        for name, array in expected.items():
+            values = json.loads(json.dumps(array.tolist()[row], default=bytes.decode))
+            assert answer[name] == pytest.approx(values, abs=1e-5), name
+
+
+def test_ids_and_examples_are_other_ways_in(client, local):
+    row = {"input_ids": [2, 7, 3], "input_mask": [1, 1, 1], "segment_ids": [0, 0, 0]}
+    (answer,) = client.predict("classifier", [row], signature="ids")
+    inputs = {name: np.array([values], np.int32) for name, values in row.items()}
+    expected = local("classifier", "ids", **inputs)
+    assert answer["probabilities"] == pytest.approx(expected["probabilities"][0].tolist(), abs=1e-5)
+
+
+def test_serialized_examples_are_bytes_in_json(served, local):
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"Win cash!"]))
+    example = tf.train.Example(features=tf.train.Features(feature={"text": feature}))
+    data = example.SerializeToString()
+    body = {
+        "signature_name": "examples",
+        "instances": [{"b64": base64.b64encode(data).decode()}],
+    }
+    (answer,) = rest(served, "/v1/models/classifier:predict", body).json()["predictions"]
+    assert answer["label"] == local("classifier", text=["Win cash!"])["label"][0].decode()
+
+
+def test_rows_and_columns_say_the_same(served):
+    path = "/v1/models/echo/versions/1:predict"
+    texts = ["a", "bb"]
+    named = rest(served, path, {"instances": [{"text": text} for text in texts]}).json()
+    bare = rest(served, path, {"instances": texts}).json()
+    columns = rest(served, path, {"inputs": {"text": texts}}).json()
+    assert named == bare == {"predictions": bare["predictions"]}
+    assert [row["label"] for row in bare["predictions"]] == ["1:a", "1:bb"]
+    assert columns == rest(served, path, {"inputs": texts}).json()
+    turned = {name: [row[name] for row in bare["predictions"]] for name in bare["predictions"][0]}
+    assert columns == {"outputs": turned}
+
+
+def test_outputs_called_bytes_are_base64(served):
+    odd = b"\x00\xff"
+    text = {"b64": base64.b64encode(odd).decode()}
+    body = {"signature_name": "two", "instances": [{"text_a": text, "numbers": [1, 2]}]}
+    (answer,) = rest(served, "/v1/models/echo:predict", body).json()["predictions"]
+    assert answer == {"text_bytes": text, "numbers": [0], "total": [2, 3]}
+
+
+def test_one_version_is_available(client):
+    assert client.versions("classifier") == [(1, "AVAILABLE")]
+
+
+def test_the_status_in_json(served):
+    status = {"error_code": "OK", "error_message": ""}
+    expected = [{"version": "1", "state": "AVAILABLE", "status": status}]
+    for path in ("/v1/models/echo", "/v1/models/echo/versions/1"):
+        assert rest(served, path).json() == {"model_version_status": expected}
+
+
+def test_metadata_is_what_the_saved_model_says(client, served):
+    found = client.signature("classifier", "serving_default")
+    assert found["inputs"] == {"text": {"dtype": "DT_STRING", "shape": [-1]}}
+    assert found["outputs"]["probabilities"] == {"dtype": "DT_FLOAT", "shape": [-1, 2]}
+    ids = client.signature("classifier", "ids")["inputs"]
+    assert ids["input_ids"] == {"dtype": "DT_INT32", "shape": [-1, -1]}
+    whole = rest(served, "/v1/models/classifier/metadata").json()
+    assert whole["model_spec"] == {"name": "classifier", "signature_name": "", "version": "1"}
+    signatures = whole["metadata"]["signature_def"]["signature_def"]
+    assert {"serving_default", "ids", "examples"} <= set(signatures)
+    assert signatures["ids"]["method_name"] == "tensorflow/serving/predict"
+
+
+@pytest.mark.parametrize(
+    "asked, code",
+    [
+        (dict(model="nobody", examples=[{"text": "a"}]), "NOT_FOUND"),
+        (dict(model="echo", examples=[{"text": "a"}], version=9), "NOT_FOUND"),
+        (dict(model="echo", examples=[{"texts": "a"}]), "INVALID_ARGUMENT"),
+        (dict(model="echo", examples=[{"text": "boom"}]), "INVALID_ARGUMENT"),
+    ],
+)
+def test_what_cannot_be_answered_has_the_code_that_says_why(client, asked, code):
+    with pytest.raises(ServerError) as refused:
+        client.predict(**asked)
+    assert refused.value.code == code
+    assert client.predict("echo", [{"text": "after"}])[0]["label"] == "1:after"
+
+
+@pytest.mark.parametrize(
+    "body, status",
+    [
+        ("{", 400),
+        ("[]", 400),
+        ("", 400),
+        ("{}", 400),
+        ('{"instances": 3}', 400),
+        ('{"instances": [3]}', 400),
+        ('{"instances": [["a"]]}', 400),
+        ('{"instances": ["a", {"text": "b"}]}', 400),
+        ('{"instances": ["a"], "inputs": ["a"]}', 400),
+        ('{"instances": [{"text": "a", "more": 1}]}', 400),
+        ('{"instances": ["a"], "signature_name": "nothing"}', 400),
+        ('{"instances": ["a"], "signature_name": 3}', 400),
+        ('{"instances": ["\\ud800"]}', 400),
+        ('{"instances": [{"b64": "%%"}]}', 400),
+        ('{"signature_name": "two", "inputs": {"text_a": ["a"]}}', 400),
+        ('{"signature_name": "two", "inputs": {"text_a": ["a"], "numbers": [[1.5]]}}', 400),
+        ('{"signature_name": "two", "inputs": {"text_a": ["a"], "numbers": [[1], [2, 3]]}}', 400),
+        ("[" * 100_000, 400),
+    ],
+)
+def test_a_body_that_is_wrong_is_an_error_in_json(served, body, status):
+    answer = rest(served, "/v1/models/echo:predict", data=body)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+
+
+def test_other_methods_want_other_signatures(served):
+    body = {"examples": [{"text": "a"}]}
+    for method in ("classify", "regress"):
+        answer = rest(served, f"/v1/models/echo:{method}", body)
+        assert answer.status_code == 400 and "method_name" in answer.json()["error"]
+
+
+def test_a_filter_leaves_outputs_out(served):
+    with grpc.insecure_channel(served.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        request = predict_pb2.PredictRequest(output_filter=["score"])
+        request.model_spec.name = "echo"
+        request.inputs["text"].CopyFrom(tf.make_tensor_proto(["abc"]))
+        answer = stub.Predict(request, timeout=60)
+        assert list(answer.outputs) == ["score"]
+        assert tf.make_ndarray(answer.outputs["score"]) == [0.25]
+        assert answer.model_spec.version.value == 1
+        request.output_filter.append("nothing")
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.Predict(request, timeout=60)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_everybody_gets_their_own_answer(served):
+    def ask(number):
+        url = served.grpc if number % 2 else served.rest
+        texts = [f"{number} {place}" for place in range(number % 4 + 1)]
+        texts += ["boom"] * (number % 9 == 0)
+        with connect(url, timeout=60) as client:
+            try:
+                found = client.predict("echo", [{"text": text} for text in texts])
+            except ServerError as error:
+                assert number % 9 == 0 and error.code == "INVALID_ARGUMENT"
+                return
+        assert number % 9
+        assert [row["label"] for row in found] == [f"1:{text}" for text in texts]
+
+    with concurrent.futures.ThreadPoolExecutor(16) as threads:
+        list(threads.map(ask, range(120)))
+
+
+def test_metrics_have_the_names_and_form_of_prometheus(served):
+    rest(served, "/v1/models/echo:predict", {"instances": ["a"]})
+    text = rest(served, "/monitoring/prometheus/metrics").text
+    found = {
+        sample.name: sample
+        for family in prometheus_client.parser.text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels.get("model_name") == "echo" and sample.labels.get("status", "OK") == "OK"
+    }
+    assert "# TYPE :tensorflow:serving:request_count counter\n" in text
+    assert '\n:tensorflow:serving:request_count{model_name="echo",status="OK"} ' in text
+    # That parser gives every counter the name that its own exposition would have given it.
+    assert found[":tensorflow:serving:request_count_total"].value >= 1
+    latency = found[":tensorflow:serving:request_latency_count"]
+    assert {"model_name", "API", "entrypoint"} <= set(latency.labels)
+    assert latency.value >= 1
+    assert found[":tensorflow:serving:request_latency_bucket"].labels["le"] == "+Inf"

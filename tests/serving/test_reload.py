@@ -1,0 +1,69 @@
+"""A new version answers as soon as its folder is there, and nobody notices but by the answer."""
+
+import threading
+import time
+
+import requests
+
+from keras_bert.serving.ask import connect
+from keras_bert.serving.served_model import ServedModel
+from tests.serving.running import running
+from tests.serving.toy_models import write_echo
+
+
+def test_no_request_is_lost_while_versions_change(tmp_path):
+    folder = tmp_path / "echo"
+    write_echo(folder, 1)
+    seen, failures, over = [], [], threading.Event()
+
+    def ask(url):
+        with connect(url, timeout=30) as client:
+            while not over.is_set():
+                try:
+                    (row,) = client.predict("echo", [{"text": "x"}])
+                    seen.append(row["label"])
+                except Exception as error:
+                    failures.append(error)
+
+    def wait_for(label):
+        deadline = time.monotonic() + 30
+        while label not in seen[-2:] and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    with running(models=[folder], poll=0.05) as server:
+        threads = [threading.Thread(target=ask, args=(url,)) for url in (server.rest, server.grpc)]
+        for thread in threads:
+            thread.start()
+        for version in (2, 3):
+            write_echo(folder, version)
+            wait_for(f"{version}:x")
+        over.set()
+        for thread in threads:
+            thread.join()
+        states = requests.get(f"{server.rest}/v1/models/echo", timeout=10).json()
+        gone = requests.get(f"{server.rest}/v1/models/echo/versions/1/metadata", timeout=10)
+    assert failures == []
+    assert sorted(seen) == seen and set(seen) == {"1:x", "2:x", "3:x"}
+    states = [(state["version"], state["state"]) for state in states["model_version_status"]]
+    assert states == [("3", "AVAILABLE"), ("2", "END"), ("1", "END")]
+    assert gone.status_code == 404
+
+
+def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_path):
+    folder = tmp_path / "echo"
+    write_echo(folder, 1)
+    model = ServedModel("echo", folder)
+    assert model.refresh() == "echo: version 1 answers."
+    (folder / "3").mkdir()
+    assert "version 3 does not load" in model.refresh()
+    assert model.version().number == 1
+    assert dict(model.states_of())[3].state == "END" and dict(model.states_of())[3].message
+    assert model.refresh() is None, "what has not changed is not tried again"
+    write_echo(folder, 2)
+    assert model.refresh() == "echo: version 2 answers.", "it is the newest that can be loaded"
+    (folder / "3").rmdir()
+    write_echo(folder, 3)
+    assert model.refresh() == "echo: version 3 answers."
+    for entry in folder.iterdir():
+        entry.rename(tmp_path / entry.name)
+    assert model.refresh() is None and model.version().number == 3

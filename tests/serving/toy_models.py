@@ -1,0 +1,55 @@
+"""SavedModels of a few operations, whose answers tell who asked and which version answered."""
+
+import tensorflow as tf
+
+
+class Echo(tf.Module):
+    """`text` (B,) -> `label`, "VERSION:TEXT"; `score` and `probabilities` of its length.
+
+    Refuses a batch with a text "boom" in it, as an assertion of a graph does. Computes a batch with
+    "slow" in it for about half a second.
+    """
+
+    def __init__(self, version):
+        super().__init__()
+        self.version = version
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def answer(self, text):
+        bad = tf.reduce_any(tf.equal(text, "boom"))
+        ok = tf.debugging.Assert(~bad, ["No text may be boom."])
+        turns = tf.where(tf.reduce_any(tf.equal(text, "slow")), 40, 0)
+        wait = tf.while_loop(
+            lambda i, x: i < turns, lambda i, x: (i + 1, tf.linalg.matmul(x, x)), (0, tf.eye(600))
+        )[1]
+        with tf.control_dependencies([ok, wait]):
+            length = tf.cast(tf.strings.length(text), tf.float32)
+        share = 1 / (1 + length)
+        return {
+            "label": tf.strings.join([f"{self.version}:", text]),
+            "score": share,
+            "probabilities": tf.stack([share, 1 - share], axis=1),
+        }
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="text_a"),
+            tf.TensorSpec([None, None], tf.int32, name="numbers"),
+        ]
+    )
+    def two(self, text_a, numbers):
+        ragged = tf.RaggedTensor.from_row_lengths(
+            tf.range(tf.reduce_sum(numbers[:, 0])), numbers[:, 0]
+        )
+        return {"text_bytes": text_a, "numbers": ragged.to_tensor(), "total": numbers + 1}
+
+
+def write_echo(folder, version):
+    """Writes version `version` under `folder`, in one rename."""
+    model = Echo(version)
+    aside = folder.parent / f".{folder.name}-{version}"
+    tf.saved_model.save(
+        model, str(aside), signatures={"serving_default": model.answer, "two": model.two}
+    )
+    folder.mkdir(exist_ok=True)
+    aside.rename(folder / str(version))
