@@ -12,7 +12,7 @@ const TASKS = [
     id: "fill-mask",
     title: "Fill in",
     needs: "a masked language model",
-    fits: (m) => m.takes("text") && m.outputs.some((o) => o.rank === 3 && o.isText),
+    fits: (m) => m.takes("text") && m.gives("pieces", "probabilities"),
     fields: [{ name: "text", label: "Text with [MASK]", value: "The capital of France is [MASK]." }],
     show: showFilled,
   },
@@ -186,14 +186,11 @@ function choice(task, fitting) {
 }
 
 async function showFilled(model, given) {
-  const found = await ask(model, given);
-  const pieces = found[model.outputs.find((o) => o.rank === 3 && o.isText).name];
-  const shares = found[model.outputs.find((o) => o.rank === 3 && !o.isText).name];
-  const count = given.text.split("[MASK]").length - 1;
-  if (count === 0) throw new Error("The text has no [MASK]; write it where a word is to be found.");
-  return pieces.slice(0, count).flatMap((row, place) => {
-    const title = count === 1 ? "[MASK]" : `[MASK] ${place + 1} of ${count}`;
-    const rows = row.map((piece, rank) => [piece, shares[place][rank]]);
+  const { pieces, probabilities, lengths } = await ask(model, given);
+  if (lengths === 0) throw new Error("The text has no [MASK]; write it where a word is to be found.");
+  return pieces.slice(0, lengths).flatMap((row, place) => {
+    const title = lengths === 1 ? "[MASK]" : `[MASK] ${place + 1} of ${lengths}`;
+    const rows = row.map((piece, rank) => [piece, probabilities[place][rank]]);
     return [element("h2", {}, title), bars(rows)];
   });
 }
@@ -203,8 +200,9 @@ async function showClass(model, given) {
   const shares = found.probabilities ?? [];
   const title = element("h2", {}, `${found.label} `);
   title.append(element("small", {}, found.score.toFixed(4)));
-  const names = found.labels ?? shares.map((share) => (share === found.score ? found.label : "another label"));
-  const rows = shares.map((share, number) => [names[number], share]);
+  // The answer names the likeliest label alone; the others are known by their numbers.
+  const best = shares.indexOf(Math.max(...shares));
+  const rows = shares.map((share, i) => [i === best ? found.label : `label ${i + 1}`, share]);
   return [title, bars(rows.sort((one, other) => other[1] - one[1]))];
 }
 

@@ -34,18 +34,12 @@ export async function readMetadata(name) {
   const { metadata } = await get(`/v1/models/${encodeURIComponent(name)}/metadata`);
   const signature = metadata.signature_def.signature_def.serving_default;
   const inputs = Object.keys(signature.inputs);
-  const outputs = Object.entries(signature.outputs).map(([output, info]) => ({
-    name: output,
-    rank: info.tensor_shape.dim.length,
-    isText: info.dtype === "DT_STRING",
-  }));
-  const given = outputs.map((output) => output.name);
+  const outputs = Object.keys(signature.outputs);
   return {
     name,
-    outputs,
     takes: (...names) => names.length === inputs.length && names.every((n) => inputs.includes(n)),
     takesAlso: (n) => inputs.includes(n),
-    gives: (...names) => names.every((n) => given.includes(n)),
+    gives: (...names) => names.every((n) => outputs.includes(n)),
   };
 }
 

@@ -1,0 +1,83 @@
+"""SavedModels of a few operations that answer as exported tasks do, for the test of the page."""
+
+import tensorflow as tf
+
+from tests.serving.toy_models import write_echo
+
+_TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+
+def write_page_models(folder):
+    """Writes one model for everything that the page can try."""
+    write_echo(folder / "echo", 1)
+    for name, (function, inputs) in _MODELS.items():
+        module = tf.Module()
+        module.function = tf.function(function, input_signature=inputs)
+        tf.saved_model.save(
+            module, str(folder / name / "1"), signatures={"serving_default": module.function}
+        )
+
+
+def _fill(text):
+    """For each [MASK] the pieces "one" and "two"."""
+    count = tf.strings.split(text, "[MASK]").row_lengths() - 1
+    ones = tf.ragged.range(count)
+    pieces = tf.repeat(tf.constant([["one", "two"]]), tf.size(ones.values), axis=0)
+    chances = tf.repeat(tf.constant([[0.75, 0.25]]), tf.size(ones.values), axis=0)
+    return {
+        "pieces": ones.with_values(pieces).to_tensor(),
+        "probabilities": ones.with_values(chances).to_tensor(),
+        "lengths": tf.cast(count, tf.int32),
+    }
+
+
+def _tag(text):
+    """Words between single spaces; a name begins at a capital and goes on in the next."""
+    words = tf.strings.split(text, " ")
+    sizes = words.with_values(tf.strings.length(words.values, unit="UTF8_CHAR"))
+    ends = tf.ragged.map_flat_values(tf.identity, sizes)
+    sums = tf.cumsum(sizes.values + 1)
+    first = tf.gather(tf.concat([[0], sums], axis=0), sizes.row_starts())
+    ends = sizes.with_values(sums - 1 - tf.repeat(first, sizes.row_lengths()))
+    capital = tf.strings.regex_full_match(words.values, r"\p{Lu}.*")
+    before = tf.concat([[False], capital[:-1]], axis=0)
+    tags = tf.where(capital, tf.where(before, "I-PER", "B-PER"), "O")
+    return {
+        "words": words.to_tensor(),
+        "tags": words.with_values(tags).to_tensor(),
+        "scores": tf.cast(sizes.to_tensor(), tf.float32),
+        "starts": (ends - sizes).to_tensor(),
+        "ends": ends.to_tensor(),
+        "lengths": tf.cast(words.row_lengths(), tf.int32),
+    }
+
+
+def _question(question, context):
+    """The characters from the second one on, as many as the question has; "" for "none?"."""
+    length = tf.strings.length(question, unit="UTF8_CHAR") * tf.cast(question != "none?", tf.int32)
+    ones = tf.ones_like(length)
+    return {
+        "answer": tf.strings.substr(context, ones, length, unit="UTF8_CHAR"),
+        "start": ones,
+        "end": ones + length,
+        "score": tf.cast(ones, tf.float32),
+        "null_score": tf.cast(-ones, tf.float32),
+    }
+
+
+def _encode(text):
+    """How often each letter from a to z is in a text."""
+    points = tf.strings.unicode_decode(text, "UTF-8")
+    counts = tf.reduce_sum(tf.one_hot(points.to_tensor(-1) - ord("a"), 26), axis=1)
+    return {"sentence": counts, "embeddings": counts[:, None]}
+
+
+_MODELS = {
+    "fill": (_fill, [_TEXT]),
+    "names": (_tag, [_TEXT]),
+    "questions": (
+        _question,
+        [tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context")],
+    ),
+    "encoder": (_encode, [_TEXT]),
+}

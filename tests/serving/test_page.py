@@ -1,0 +1,155 @@
+"""The page, in a real browser: what a person types, and what is shown."""
+
+import shutil
+
+import pytest
+
+from keras_bert.checkpoints import save_folder
+from tests.serving.page_models import write_page_models
+from tests.serving.running import running
+from tests.small_model import make_encoder, make_tokenizer
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_page_models(folder / "models")
+    tokenizer = make_tokenizer(["bank", "river"])
+    encoder = make_encoder(tokenizer, num_hidden_layers=1)
+    save_folder(encoder, tokenizer, folder / "encoder")
+    with running(models=[folder / "models"], attention=folder / "encoder") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = [path for path in map(shutil.which, BROWSERS) if path is not None]
+    if not found:
+        pytest.skip(f"NOT TESTED in a browser: there is none here of {', '.join(BROWSERS)}")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found[0], args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, server):
+    """The page, loaded; at the end it has asked nobody but the server, and nothing went wrong."""
+    context = browser.new_context(viewport={"width": 900, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    asked, wrong = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(server.rest)
+    page.wait_for_selector("body[data-ready]")
+    yield page
+    context.close()
+    assert wrong == []
+    assert [url for url in asked if not url.startswith((server.rest, "data:"))] == []
+
+
+def ask(page, task, **fields):
+    """Fills the fields of a tab, asks, and gives its answer, when it is there."""
+    page.click(f"#tab-{task}")
+    for name, value in fields.items():
+        page.fill(f"#{task}-{name}", value)
+    page.click(f"#panel-{task} button.ask")
+    page.wait_for_selector(f"#panel-{task} .answer > *")
+    return page.locator(f"#panel-{task} .answer")
+
+
+def marks(answer):
+    return [mark.inner_text() for mark in answer.locator("mark").all()]
+
+
+def test_words_for_each_mask(page):
+    answer = ask(page, "fill-mask", text="A [MASK] and a [MASK].")
+    assert answer.locator("h2").all_inner_texts() == ["[MASK] 1 of 2", "[MASK] 2 of 2"]
+    assert answer.locator("tr").first.inner_text().split() == ["one", "0.7500"]
+    page.fill("#fill-mask-text", "no mask")
+    page.click("#panel-fill-mask button.ask")
+    assert "has no [MASK]" in page.locator("#panel-fill-mask [role=alert]").inner_text()
+
+
+def test_a_label(page):
+    answer = ask(page, "classify", text="<b>win</b>")
+    assert answer.locator("h2").inner_text().startswith("1:<b>win</b>")
+    assert answer.locator("b").count() == 0, "a text is never HTML"
+
+
+def test_entities_are_marked_where_they_stand(page):
+    answer = ask(page, "tag", text="🎉 heute sang Ada Lovelace in Zürich mit")
+    assert marks(answer) == ["Ada LovelacePER", "ZürichPER"]
+    shown = answer.locator("p.marked").inner_text()
+    assert shown == "🎉 heute sang Ada LovelacePER in ZürichPER mit"
+
+
+def test_the_answer_is_marked_in_its_paragraph(page):
+    answer = ask(page, "question", question="what?", context="🎉ünter dem Tisch")
+    assert marks(answer) == ["ünter"]
+    page.fill("#question-question", "none?")
+    page.press("#question-question", "Control+Enter")
+    page.locator("#panel-question h2", has_text="No answer").wait_for()
+    assert marks(answer) == []
+
+
+def test_attention_of_each_head(page):
+    answer = ask(page, "attention", text="bank river")
+    heads = answer.locator("thead th span").all_inner_texts()
+    assert heads == ["[CLS]", "bank", "river", "[SEP]"]
+    before = answer.locator("td").first.get_attribute("title")
+    answer.locator("#attention-Head").select_option("2")
+    assert answer.locator("td").count() == 16
+    assert answer.locator("td").first.get_attribute("title") != before
+
+
+def test_the_nearest_sentences_of_a_file(page, tmp_path):
+    lines = [f"zz yy {'x' * number}" for number in range(1, 40)]
+    file = tmp_path / "sentences.txt"
+    file.write_text("\n".join([*lines, "abc abc", "", "abc", "cab", "abcd"]))
+    page.click("#tab-nearest")
+    page.set_input_files("#nearest-file", file)
+    answer = ask(page, "nearest", text="bca")
+    page.wait_for_selector("ol.nearest")
+    found = answer.locator("li").all_inner_texts()
+    assert len(found) == 10
+    assert {text.rsplit(" ", 1)[0] for text in found[:3]} == {"abc abc", "abc", "cab"}
+    assert found[0].endswith("1.000") and found[3].startswith("abcd ")
+
+
+def test_keys_alone_are_enough(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "tab-fill-mask"
+    for key, tab in (("ArrowLeft", "nearest"), ("Home", "fill-mask"), ("ArrowRight", "classify")):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.id") == f"tab-{tab}"
+        assert page.locator("[role=tabpanel]:visible").get_attribute("id") == f"panel-{tab}"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "classify-text"
+    page.keyboard.press("Control+A")
+    page.keyboard.type("typed")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#panel-classify h2")
+    assert page.locator("#panel-classify h2").inner_text().startswith("1:typed")
+
+
+def test_what_the_server_says_is_shown(page):
+    answer = ask(page, "classify", text="boom")
+    assert "No text may be boom" in answer.locator("[role=alert]").inner_text()
+
+
+def test_a_model_that_is_not_there_is_said(browser, echo_folder):
+    with running(models=[echo_folder]) as server:
+        page = browser.new_page()
+        page.goto(server.rest)
+        page.wait_for_selector("body[data-ready]")
+        assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Classify"
+        page.click("#tab-question")
+        assert "a question answerer is not served" in page.inner_text("#panel-question")
+        page.close()
