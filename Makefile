@@ -37,10 +37,11 @@ types: $(VENV)/installed-test
 	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi
 	@$(BIN)/ruff format --quiet keras_bert/__init__.pyi
 
-# The speeds. Not among them: real_run.py and finetuning.py, which take hours, parity.py, how far our
+# The speeds. Not among them: real_run.py and finetuning.py, which take hours, serving.py, whose peers
+# are not among what the tests need, parity.py, how far our
 # outputs are from other programs', robustness.py, which kills, and what the others import.
 BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py \
-  finetuning.py peer_finetuning.py real_tasks.py)
+  finetuning.py peer_finetuning.py real_tasks.py serving.py serving_soak.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done

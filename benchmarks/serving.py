@@ -1,0 +1,332 @@
+"""An exported classifier's speed beside PyTorch transformers and ONNX Runtime, and a soak.
+
+Text in and label out, by the same weights, each in a process of its own with as many threads as
+there are cores; all take turns, so that the ratios hold on a busy machine. Ours is the SavedModel,
+in a process that has TensorFlow and TensorFlow Text alone; PyTorch has the fast tokenizer and the
+model, in float32 and in bfloat16; ONNX Runtime the same tokenizer and the graph that PyTorch
+exports. Short texts are those of `../shared/data/sst2`, long ones are many of them, joined and cut.
+Needs onnx and onnxruntime (`pip install -e '.[benchmarks]'`).
+
+    python benchmarks/serving.py                            # both sizes: about half an hour
+    python benchmarks/serving.py --size minilm --rounds 3
+    python benchmarks/serving.py soak --minutes 10          # the development server under load
+
+The soak asks a MiniLM-sized model at the highest rate that it holds, over REST and gRPC: short and
+long texts, batches, and requests that are wrong. An answer that is not the right one, or memory
+that goes on growing, ends it with 1.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+STARTED = time.perf_counter()  # what is waited for until the first answer begins with the imports
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import numpy as np  # noqa: E402
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "sst2" / "dev.tsv"
+CORES = os.cpu_count()
+MAX_LENGTH = 128
+LABELS = ("negative", "positive")
+SIZES = ("minilm", "base")
+PEERS = ("transformers", "transformers bfloat16", "ONNX Runtime")
+REFERENCE = "ONNX Runtime"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("mode", nargs="?", choices=("speed", "soak"), default="speed")
+    parser.add_argument("--size", choices=SIZES, action="append")
+    parser.add_argument("--rounds", type=int, default=20, help="turns of each contender")
+    parser.add_argument("--precision", action="append", help="of our exports (default: float32)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of the soak")
+    parser.add_argument("--worker", nargs=2, metavar=("CONTENDER", "FOLDER"))
+    arguments = parser.parse_args()
+    if arguments.worker is not None:
+        work(*arguments.worker)
+        return
+    from needed import minilm_folder
+
+    minilm = minilm_folder(data=DATA)
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.mode == "soak":
+            from serving_soak import soak
+
+            prepare("minilm", minilm, Path(folder), precisions=["float32"], peers=())
+            sys.exit(soak(Path(folder), read_texts(), minutes=arguments.minutes))
+        precisions = arguments.precision or ["float32"]
+        for size in arguments.size or SIZES:
+            place = Path(folder) / size
+            prepare(size, minilm, place, precisions=precisions, peers=PEERS)
+            ours = [f"ours {precision}" for precision in precisions]
+            compare(size, place, [*ours, *PEERS], rounds=arguments.rounds)
+
+
+def prepare(size, minilm, folder, *, precisions, peers):
+    """Writes what each contender loads; in a process of its own, whose memory ends with it."""
+    code = "import serving, sys; serving.write(*map(eval, sys.argv[1:]))"
+    values = (size, str(minilm), str(folder), tuple(precisions), tuple(peers))
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *map(repr, values)],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+    )
+
+
+def write(size, minilm, folder, precisions, peers):
+    """The model folder, our exports, and the graph for ONNX Runtime, under `folder`."""
+    import keras
+
+    import keras_bert as kb
+    from keras_bert.export.saved_model import export_task
+
+    folder = Path(folder)
+    keras.utils.set_random_seed(0)
+    encoder, tokenizer = kb.load(minilm)
+    if size == "base":  # no weights of that size are here; its speed does not depend on them
+        config = kb.BertConfig.preset("base", vocab_size=len(tokenizer))
+        encoder = kb.BertEncoder(config)
+    task = kb.Classifier(encoder, tokenizer, labels=LABELS, max_length=MAX_LENGTH)
+    task.save(folder / "model")
+    for precision in precisions:
+        options = {} if precision == "float32" else {"precision": precision}
+        export_task(task, folder / f"ours {precision}", **options)
+    if REFERENCE in peers:
+        write_onnx(folder / "model", folder / "model.onnx")
+
+
+def write_onnx(model, path):
+    """The classifier as ONNX, of any batch and length, by PyTorch's own exporter."""
+    import torch
+    import transformers
+
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(model).eval()
+    model.config.return_dict = False
+    ids = torch.ones((2, 8), dtype=torch.long)
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    torch.onnx.export(
+        model,
+        (ids, ids, 0 * ids),
+        str(path),
+        input_names=names,
+        output_names=["logits"],
+        dynamic_axes=dict.fromkeys(names, {0: "B", 1: "S"}),
+        opset_version=17,
+        dynamo=False,  # the other exporter fixes what is computed of the shapes
+    )
+
+
+def compare(size, folder, contenders, *, rounds):
+    """Prints the table of a size: all contenders in turn, at every point."""
+    workers, loads = {}, {}
+    try:
+        for name in contenders:  # one after another: they would slow each other down
+            workers[name] = Worker(name, folder)
+            loads[name] = workers[name].read()["seconds"]
+        print(f"\n{size}: seconds from the process's start to the first answer:")
+        print(", ".join(f"{name} {seconds:.1f}" for name, seconds in loads.items()))
+        print("\n| texts | contender | p50 ms | p95 | p99 | examples/s | p50 to ONNX's | rate |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+        for title, batches in points(rounds).items():
+            measure_point(title, batches, workers)
+        if "ours float32" in workers:
+            measure_tokenization(workers["ours float32"])
+    finally:
+        for worker in workers.values():
+            worker.end()
+
+
+def points(rounds):
+    """{title: batches of texts}, a batch for each turn."""
+    texts = read_texts()
+    short = [text for text in texts if len(text.split()) < 40]
+    long = " ".join(texts).split()
+    long = [" ".join(long[n : n + 200]) for n in range(0, 200 * 32 * 4, 200)]  # over 128 tokens
+    take = np.random.default_rng(0).choice
+    return {
+        "1 short": [[str(take(short))] for _ in range(10 * rounds)],
+        "1 of 128 tokens": [[str(take(long))] for _ in range(5 * rounds)],
+        "32 short, mixed": [take(short, 32).tolist() for _ in range(rounds)],
+        "32 of 128 tokens": [take(long, 32).tolist() for _ in range(max(2, rounds // 2))],
+    }
+
+
+def read_texts():
+    """The texts of SST-2's dev file, in its order."""
+    return [line.split("\t")[0] for line in DATA.read_text(encoding="utf-8").splitlines()]
+
+
+def measure_point(title, batches, workers):
+    seconds = {name: [] for name in workers}
+    labels = {name: [] for name in workers}
+    for number, batch in enumerate([batches[0], *batches]):
+        for name, worker in workers.items():
+            answer = worker.ask({"texts": batch})
+            if number:  # the first turn warms up
+                seconds[name].append(answer["seconds"])
+                labels[name] += answer["labels"]
+    expected = labels["transformers"]
+    for name, taken in seconds.items():
+        same = np.mean([one == other for one, other in zip(labels[name], expected, strict=True)])
+        p50, p95, p99 = (1e3 * np.percentile(taken, share) for share in (50, 95, 99))
+        rate = sum(map(len, batches)) / sum(taken)
+        slower = np.percentile(taken, 50) / np.percentile(seconds[REFERENCE], 50)
+        faster = sum(seconds[REFERENCE]) / sum(taken)
+        note = "" if same == 1 else f" ({same:.1%} of its labels are float32's)"
+        row = (f"{p50:.1f}", f"{p95:.1f}", f"{p99:.1f}", f"{rate:.1f}", f"{slower:.2f}")
+        row = (*row, f"{faster:.2f}{note}")
+        print(f"| {title} | {name} | {' | '.join(row)} |", flush=True)
+        if name == "ours float32" and same < 0.999:
+            sys.exit(f"{name} gives other labels than transformers: {same:.2%} are the same.")
+
+
+def measure_tokenization(worker):
+    """Prints what of our time is tokenization: strings against the ids of the same texts."""
+    for title, batches in points(5).items():
+        shares = [worker.ask({"texts": batch, "tokenization": True})["share"] for batch in batches]
+        print(f"Tokenization, {title}: {np.median(shares):.1%} of the time.", flush=True)
+
+
+class Worker:
+    """A contender in a process of its own, asked over its standard input."""
+
+    def __init__(self, name, folder):
+        command = [sys.executable, "-W", "ignore", __file__, "--worker", name, str(folder)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, question):
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return self.read()
+
+    def read(self):
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit("A contender has ended; what it said is above.")
+        return json.loads(line)
+
+    def end(self):
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def work(contender, folder):
+    """A contender's process: answers lines of JSON until there are no more."""
+    answers, out = os.dup(1), sys.stdout
+    os.dup2(2, 1)  # what libraries print is no answer
+    out = os.fdopen(answers, "w")
+    kind, _, precision = contender.partition(" ")
+    makers = {"ours": Ours, "transformers": Transformers, "ONNX": OnnxRuntime}
+    model = makers[kind](Path(folder), precision)
+    model.labels(["a text"])
+    print(json.dumps({"seconds": time.perf_counter() - STARTED}), file=out, flush=True)
+    for line in sys.stdin:
+        question = json.loads(line)
+        if question.get("tokenization"):
+            answer = {"share": model.tokenization(question["texts"])}
+        else:
+            start = time.perf_counter()
+            labels = model.labels(question["texts"])
+            answer = {"seconds": time.perf_counter() - start, "labels": labels}
+        print(json.dumps(answer), file=out, flush=True)
+
+
+class Ours:
+    def __init__(self, folder, precision):
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401
+
+        (version,) = (folder / f"ours {precision}").glob("[0-9]*")
+        self._tf = tf
+        self._model = tf.saved_model.load(str(version))
+        self._answer = self._model.signatures["serving_default"]
+        self._folder = folder / "model"
+        self._tokenizer = None
+
+    def labels(self, texts):
+        found = self._answer(text=self._tf.constant(texts))["label"].numpy()
+        return [label.decode() for label in found]
+
+    def tokenization(self, texts):
+        """The share of the time that strings take over ids, of medians of five calls each."""
+        from transformers import AutoTokenizer
+
+        self._tokenizer = self._tokenizer or AutoTokenizer.from_pretrained(self._folder)
+        found = self._tokenizer(
+            texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="np"
+        )
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        ids = {
+            ours: self._tf.constant(found[name], self._tf.int32)
+            for ours, name in zip(("input_ids", "input_mask", "segment_ids"), names, strict=True)
+        }
+        strings = self._tf.constant(texts)
+        from_ids = self._model.signatures["ids"]
+        times = {"text": [], "ids": []}
+        for _ in range(6):
+            for name, call in (
+                ("text", lambda: self._answer(text=strings)),
+                ("ids", lambda: from_ids(**ids)),
+            ):
+                start = time.perf_counter()
+                call()["label"].numpy()
+                times[name].append(time.perf_counter() - start)
+        whole, rest = (float(np.median(taken[1:])) for taken in times.values())
+        return 1 - rest / whole
+
+
+class Transformers:
+    def __init__(self, folder, precision):
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        torch.set_num_threads(CORES)
+        dtype = getattr(torch, precision or "float32")
+        load = AutoModelForSequenceClassification.from_pretrained
+        self._model = load(folder / "model", dtype=dtype).eval()
+        self._tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+        self._torch = torch
+
+    def labels(self, texts):
+        inputs = self._tokenizer(
+            texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="pt"
+        )
+        with self._torch.inference_mode():
+            found = self._model(**inputs).logits.argmax(-1)
+        return [LABELS[number] for number in found.tolist()]
+
+
+class OnnxRuntime:
+    def __init__(self, folder, precision):
+        import onnxruntime
+        from transformers import AutoTokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = CORES
+        self._session = onnxruntime.InferenceSession(
+            str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+        self._tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+
+    def labels(self, texts):
+        inputs = self._tokenizer(
+            texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="np"
+        )
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        feed = {name: inputs[name].astype(np.int64) for name in names}
+        (logits,) = self._session.run(None, feed)
+        return [LABELS[number] for number in logits.argmax(-1)]
+
+
+if __name__ == "__main__":
+    main()
