@@ -59,6 +59,7 @@ __all__ = [
     "Tokenizer",
     "Vocabulary",
     "WordPieceVocabulary",
+    "ask",
     "diagnose",
     "draw_attention",
     "draw_contexts",
@@ -74,8 +75,56 @@ __all__ = [
     "pretrain",
     "push",
     "quickstart",
+    "serve",
     "sweep",
 ]
+
+def ask(
+    *,
+    url: str,
+    model: str,
+    data: str | os.PathLike[str] | None = ...,
+    version: int | None = ...,
+    signature: str = ...,
+    batch_size: int = ...,
+    timeout: float = ...,
+    metadata: bool = ...,
+    text: str | Sequence[str] | None = ...,
+    text_a: str | Sequence[str] | None = ...,
+    text_b: str | Sequence[str] | None = ...,
+    question: str | Sequence[str] | None = ...,
+    context: str | Sequence[str] | None = ...,
+) -> Iterator[dict[str, Any]]:
+    """Yields one dictionary an example, in order: what the model on the server says of it.
+
+    The server is TensorFlow Serving or `keras_bert.serve`. An answer has the outputs of the model's
+    signature. Where one of them is `lengths`, how many words or spans there are, lists of the
+    example that are padded for the company it was computed in are cut to that length, and
+    `lengths` is left out.
+
+    With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
+    signature.
+
+    Args:
+        url: http://HOST:PORT for REST, grpc://HOST:PORT for gRPC.
+        model: the name of the model on the server.
+        data: the examples: JSON Lines, on each line an object of the model's inputs; - is standard
+            input (None: give the examples themselves).
+        version: the version of the model (None: the newest).
+        signature: the entry point of the model.
+        batch_size: examples of a request.
+        timeout: seconds to wait for an answer.
+        metadata: print what the model takes and gives in place of answers.
+        text: text of an example; may be given several times (None: none).
+        text_a: text a of an example; may be given several times (None: none).
+        text_b: text b of an example; may be given several times (None: none).
+        question: question of an example; may be given several times (None: none).
+        context: context of an example; may be given several times (None: none).
+
+    Raises:
+        InputError: the address is none, an example is wrong, or (`ServerError`) the server cannot
+            be reached or refuses; at the latest when that example is reached.
+    """
 
 def diagnose() -> dict[str, Any]:
     """What `keras-bert doctor` prints.
@@ -676,6 +725,43 @@ def quickstart(
     of the session that came to the end.
 
     Raises InputError for an output folder that holds something else, or is in use.
+    """
+
+def serve(
+    *,
+    models: str | Sequence[str],
+    host: str = ...,
+    rest_port: int = ...,
+    grpc_port: int = ...,
+    attention: str | os.PathLike[str] | None = ...,
+    max_body: int = ...,
+    max_batch: int = ...,
+    max_requests: int = ...,
+    timeout: float = ...,
+    poll: float = ...,
+    report: Callable[[str], None] = ...,
+) -> None:
+    """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
+
+    It is for development: one process, no encryption, nobody is asked who they are. TensorFlow
+    Serving takes the same folders, and answers the same requests.
+
+    Args:
+        models: an exported model, or a folder of several; the name of each is that of its folder.
+        host: the address to listen on; 0.0.0.0 is all of this machine's.
+        rest_port: the port of REST and of the page; 0 is any free one.
+        grpc_port: the port of gRPC; 0 is any free one.
+        attention: a model folder, not exported, whose attention the page shows (None: the page shows
+            none).
+        max_body: bytes of a request.
+        max_batch: examples of a request, and of requests computed together.
+        max_requests: requests that are read, waited for or computed at a time.
+        timeout: seconds for a request to arrive, to be computed, and for its answer to be taken.
+        poll: seconds between looks for new version folders.
+        report: a function that is told in a line what the server does.
+
+    Raises:
+        InputError: a folder has no model that loads, two have the same name, or a port is taken.
     """
 
 def sweep(

@@ -23,9 +23,7 @@ def main():
     arguments = parser.parse_args()
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=options
-        )
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
         page = browser.new_page(viewport={"width": 760, "height": 400}, color_scheme="light")
         page.goto(arguments.url)
         page.click(f"#tab-{arguments.task}")

@@ -1,6 +1,8 @@
 """`keras-bert ask`: a model that is served, asked over REST or gRPC."""
 
 import itertools
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from keras_bert.errors import InputError
@@ -10,7 +12,7 @@ from keras_bert.settings import takes
 
 
 @takes(ask_settings())
-def ask(**settings):
+def ask(**settings) -> Iterator[dict[str, Any]]:
     """Yields one dictionary an example, in order: what the model on the server says of it.
 
     The server is TensorFlow Serving or `keras_bert.serve`. An answer has the outputs of the model's

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -23,7 +24,7 @@ _LAST_ANSWERS = 10  # seconds that requests under way have when the server ends
 
 
 @takes(ServeSettings)
-def serve(*, report=print, **settings):
+def serve(*, report: Callable[[str], None] = print, **settings) -> None:
     """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
 
     It is for development: one process, no encryption, nobody is asked who they are. TensorFlow

@@ -73,7 +73,7 @@ async def _vectors(server, request):
 async def _attention(looked_into, request):
     """{text} -> pieces (S), and attention (L, N, S, S): layer, head, from, to."""
     if looked_into is None:
-        raise Refusal("NOT_FOUND", "The server was started without `--attention FOLDER`.")
+        raise Refusal("NOT_FOUND", "The server was given no model to look into.")
     text = rest_json.read_object(await request.body()).get("text")
     if not isinstance(text, str):
         raise Refusal("INVALID_ARGUMENT", "Give 'text', a string.")
