@@ -30,6 +30,11 @@ class Wish:
         if self:
             raise SIGNALS[self._number]
 
+    def share(self):
+        """Takes over the wish of another process, where there was none here."""
+        if not self:
+            self.note(signal.SIGTERM)
+
     def note(self, number):
         self._number = number
 

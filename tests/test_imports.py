@@ -24,6 +24,7 @@ RANKS = [
         "settings",
         "stopping",
     ),
+    ("replicas",),
     ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
@@ -44,7 +45,7 @@ ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 WITHOUT_TENSORFLOW = {
     *("errors", "lazy", "wording", "files", "settings", "stopping", "config", "masking", "layers"),
     *("html_table", "terminal"),
-    "heads",
+    *("heads", "replicas"),
     *("encoder", "mixed_encoder", "tasks", "checkpoints", "cli"),
 }
 # Single modules of parts that may import it.

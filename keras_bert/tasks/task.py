@@ -17,6 +17,7 @@ from keras_bert.encoder import check_names
 from keras_bert.errors import InputError
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
+from keras_bert.tasks.global_mean import means_over_replicas
 from keras_bert.wording import listed
 
 
@@ -243,7 +244,7 @@ class Task(keras.Model):
         options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
             optimizer=optimizer,
-            loss=self.default_losses(),
+            loss=means_over_replicas(self.default_losses()),
             weighted_metrics=self.default_metrics(),
             **options,
         )

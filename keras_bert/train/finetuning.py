@@ -12,6 +12,7 @@ from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.tasks import settings_class, task_class
+from keras_bert.tasks.global_mean import means_over_replicas
 from keras_bert.train.best_model import best_entry, restore_best
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
 from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
@@ -199,7 +200,7 @@ def _compile(model, task, settings, plan):
     )
     model.compile(
         optimizer=optimizer,
-        loss=task.default_losses(),
+        loss=means_over_replicas(task.default_losses()),
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics(),
         jit_compile=False,  # XLA would compile anew for every length of rows

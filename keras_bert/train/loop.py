@@ -9,6 +9,7 @@ from keras_bert.stopping import stop_later
 from keras_bert.train.best_model import BestModel, evaluations_since_best
 from keras_bert.train.checkpoint import Checkpoint
 from keras_bert.train.curve import Curve
+from keras_bert.train.devices import Devices
 from keras_bert.train.progress import Progress
 from keras_bert.train.tensorboard import TensorBoardCurve
 
@@ -67,8 +68,9 @@ def train(
     Returns:
         The entries of the whole run's curve (see `Curve`).
     """
-    checkpoint = Checkpoint(run.checkpoints, model)
-    first_step, entries = checkpoint.restore() if checkpoint.latest is not None else (0, [])
+    devices = Devices()
+    checkpoint = Checkpoint(run.checkpoints, model) if devices.is_chief else None
+    first_step, entries = devices.restored(checkpoint, model) or (0, [])
     if first_step == plan.steps or _is_out_of_patience(entries, task, patience):
         return entries  # killed after the last checkpoint
     curve = Curve(
@@ -78,25 +80,34 @@ def train(
         loss_weights=task.default_loss_weights(),
     )
     progress = Progress(curve, first_step=first_step, names=task.SHOWN)
-    tensorboard = TensorBoardCurve(run.logs, curve, constants or {}, outputs=list(task.output))
-    callbacks = [_Measures(feed, plan), curve, progress, tensorboard]
-    if best is not None:
-        callbacks.append(BestModel(task, best, curve))
+    callbacks = [_Measures(feed, plan), curve, progress]
+    if devices.is_chief:
+        outputs = list(task.output)
+        callbacks.append(TensorBoardCurve(run.logs, curve, constants or {}, outputs=outputs))
+        if best is not None:
+            callbacks.append(BestModel(task, best, curve))
     if patience is not None:
         callbacks.append(_Patience(task, curve, patience))
+    training = feed.training(first_step)
+    devices.prepare(model, training)
     evaluation = feed.evaluation()
+    evaluation, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
     if evaluate_first and not entries and evaluation is not None:
         curve.set_model(model)
-        curve.start(model.evaluate(evaluation, return_dict=True, verbose=0))
+        curve.start(model.evaluate(evaluation, steps=batches, return_dict=True, verbose=0))
     evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
     with contextlib.closing(progress), stop_later() as wish:
-        callbacks += [_Checkpoints(checkpoint, curve, plan, wish), _End(plan, progress, wish)]
+        callbacks += [
+            _Checkpoints(checkpoint, curve, plan, wish, devices),
+            _End(plan, progress, wish),
+        ]
         model.fit(
-            feed.training(first_step),
+            devices.distributed(training),
             steps_per_epoch=plan.entry,
             initial_epoch=first_step // plan.entry,
             epochs=plan.entries,
             validation_data=evaluation,
+            validation_steps=batches,
             validation_freq=evaluated,
             callbacks=_StepCallbacks(callbacks, add_history=True, model=model),
             shuffle=False,
@@ -164,19 +175,21 @@ class _Checkpoints(keras.callbacks.Callback):
     the entries of the curve. In the middle of an entry it would also be the figures so far.
     """
 
-    def __init__(self, checkpoint, curve, plan, wish):
+    def __init__(self, checkpoint, curve, plan, wish, devices):
         super().__init__()
         self.checkpoint = checkpoint
         self.curve = curve
         self.plan = plan
         self.wish = wish
+        self.devices = devices
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        is_wished = bool(self.wish)
-        if self.plan.checkpoints(step) or is_wished:
+        is_wished = self.devices.any(bool(self.wish))
+        if self.devices.is_chief and (self.plan.checkpoints(step) or is_wished):
             self.checkpoint.save(step, self.curve.entries)
         if is_wished:
+            self.wish.share()
             self.model.stop_training = True
 
 

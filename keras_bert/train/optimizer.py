@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert.errors import InputError
+from keras_bert.replicas import replica_count
 from keras_bert.train.lamb import LAMB
 from keras_bert.train.layerwise_adamw import LayerwiseAdamW
 from keras_bert.train.per_update import PerUpdate
@@ -72,6 +73,10 @@ def make_optimizer(
     kind, layerwise = OPTIMIZERS[optimizer], {}
     if any(share != 1 for share in shares or ()) or any(first_steps or ()):
         kind, layerwise = LayerwiseAdamW, _layerwise(optimizer, model, shares, first_steps)
+    if replica_count() > 1:
+        from keras_bert.train.global_gradients import with_global_gradients  # loads TensorFlow
+
+        kind = with_global_gradients(kind)
     made = kind(
         rate,
         weight_decay=weight_decay,

@@ -27,12 +27,14 @@ from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSet
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.train.architecture import read_architecture
+from keras_bert.train.devices import Devices
+from keras_bert.train.followed_run import run_of
 from keras_bert.train.loop import Feed, train
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
-from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.settings import PretrainSettings
 from keras_bert.train.starting_point import fingerprint_of_folder, with_pooler
+from keras_bert.train.strategy import scope_of
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -77,6 +79,13 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     """
     settings = PretrainSettings.of(settings)
     report = report or (lambda line: None)
+    with scope_of(settings.strategy, report):
+        return _pretrain(settings, report)
+
+
+def _pretrain(settings, report):
+    """`pretrain` in the scope of its strategy."""
+    Devices().check_batch(settings.batch_size)
     folder = DataFolder.open(settings.data)
     task_class = _task_of(folder, settings)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
@@ -99,7 +108,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
         steps=settings.steps,
     )
     inputs = {"data": _fingerprint(folder.card.to_dict()), "vocab": vocabulary.sha256, **start}
-    with RunFolder.of(settings, command="pretrain", inputs=inputs) as run:
+    with run_of(settings, command="pretrain", inputs=inputs) as run:
         if run.finished:
             report(f"The run in {run.path} is finished already; these are its results.")
             return run.read_metrics()
@@ -130,6 +139,8 @@ def _train(model, optimizer, run, folder, settings):
             evaluate_first=True,
             constants={"unigram_entropy": {"masked_lm/loss": folder.card.unigram_entropy}},
         )
+    if not Devices().is_chief:
+        return run.finish()
     save_folder(model, model.tokenizer, run.model, overwrite=True)
     return run.finish(_summary(entries, model, folder))
 

@@ -10,6 +10,7 @@ from keras_bert.tasks import settings_class
 KEEP = ("best", "last")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
+STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 
 
@@ -50,6 +51,12 @@ class RunSettings(Settings):
     )
     checkpoint_every: int = setting(
         500, help="steps between two checkpoints to resume from", unit="STEPS", at_least=1
+    )
+    strategy: str = setting(
+        "auto",
+        help="the devices: one (none), all GPUs of this machine (mirrored), the machines of "
+        "TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto)",
+        choices=STRATEGIES,
     )
     deterministic: bool = setting(
         False,

@@ -1,0 +1,113 @@
+"""The devices that a run trains on, as its loop sees them: who writes, who gets which rows."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.input_pipeline.parts import parts
+from keras_bert.train.checkpoint import named_variables
+from keras_bert.train.workers import Workers
+
+
+class Devices:
+    """One device, or those of the strategy of `tf.distribute` that is in scope, its replicas.
+
+    Every replica has a copy of all variables and computes its part of each batch. Replicas may
+    belong to several processes, the workers, of which one, the chief, writes.
+
+    Attributes:
+        replicas: how many there are, over all workers.
+        workers: how many processes train together.
+        is_chief: whether this process is the one that writes.
+    """
+
+    def __init__(self):
+        self._strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
+        self.replicas = self._strategy.num_replicas_in_sync if self._strategy else 1
+        self._workers = self._strategy if isinstance(self._strategy, Workers) else None
+        self.workers = self._workers.count if self._workers else 1
+        self.is_chief = self._workers is None or self._workers.is_chief
+
+    def check_batch(self, rows):
+        """Raises `InputError` where batches of so many rows have no equal parts."""
+        if rows % self.replicas:
+            raise InputError(
+                f"`batch_size` is {rows}; {self.replicas} devices take equal parts of a batch, so "
+                f"it should be a multiple of {self.replicas}."
+            )
+
+    def prepare(self, model, dataset):
+        """Settles for a compiled model what Keras would settle when `fit` sees a `dataset`.
+
+        To make the figures' variables, Keras would take a batch out of the data, which it can do
+        neither with several workers nor where the parts of a batch are of several shapes. And all
+        replicas would draw the same numbers for dropout.
+        """
+        if self._strategy is None:
+            return
+        batch = tf.nest.map_structure(
+            lambda spec: keras.KerasTensor(spec.shape, spec.dtype.name), dataset.element_spec
+        )
+        model._symbolic_build(data_batch=batch)
+        model._distribute_strategy = None  # then it takes the one in scope, and builds nothing
+        self._separate_seeds(model)
+
+    def distributed(self, dataset):
+        """The dataset in which each replica gets its part of every batch; None stays None.
+
+        What one device would train on in a step is what all of them train on together: replica r
+        of n gets the rows [B r / n, B (r + 1) / n) of B.
+        """
+        if self._strategy is None or dataset is None:
+            return dataset
+
+        def of_worker(context):
+            count = context.num_replicas_in_sync // context.num_input_pipelines
+            first = context.input_pipeline_id * count
+            return parts(dataset, range(first, first + count), of=self.replicas)
+
+        return self._strategy.distribute_datasets_from_function(of_worker)
+
+    def batches_in(self, dataset):
+        """How many batches Keras must be told that a dataset has; None where it finds out itself.
+
+        It does not see the end of distributed ones coming, and warns.
+        """
+        if self._strategy is None or dataset is None:
+            return None
+        return int(dataset.cardinality())
+
+    def restored(self, checkpoint, model):
+        """What `checkpoint.restore()` gives: (step, state), or None where there is no checkpoint.
+
+        The chief alone has a `checkpoint`; of the other workers' files nothing is read.
+        """
+        found = checkpoint.restore() if self.is_chief and checkpoint.latest is not None else None
+        if self._workers is None:
+            return found
+        found = self._workers.told_by_chief(found)
+        if found is not None:
+            for variable in named_variables(model).values():
+                variable.assign(self._workers.array_of_chief(np.array(variable)))
+        return found
+
+    def any(self, wish):
+        """Whether any worker has a wish."""
+        return wish if self._workers is None else self._workers.any(wish)
+
+    def _separate_seeds(self, model):
+        """Gives replica r the seeds of the first one plus r; a checkpoint has the first one's."""
+        states = [v for v in model.variables if v.name == "seed_generator_state"]
+        if not states:
+            return
+        for state in states:
+            state.assign(np.array(state))
+
+        @tf.function(autograph=False)
+        def separate():
+            number = tf.distribute.get_replica_context().replica_id_in_sync_group
+            for state in states:
+                state.assign(state + tf.cast(tf.stack([number, 0]), state.dtype))
+
+        self._strategy.run(separate)

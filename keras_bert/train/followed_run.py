@@ -1,0 +1,116 @@
+"""A run that several workers train: one of them, the chief, owns its folder and writes."""
+
+import contextlib
+import dataclasses
+import json
+
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.settings import about
+from keras_bert.stopping import says
+from keras_bert.train.run_folder import RunFolder
+from keras_bert.train.workers import Workers
+
+# What TensorFlow raises in those that are left when a worker ends.
+_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+
+
+class FollowedRun:
+    """What a worker that is not the chief has in place of a `RunFolder`: no folder.
+
+    Attributes:
+        finished: whether the run had come to its end before.
+    """
+
+    def __init__(self, workers, metrics):
+        self._workers = workers
+        self._metrics = metrics
+        self.finished = metrics is not None
+
+    def read_metrics(self):
+        """Returns the results of a finished run."""
+        return self._metrics
+
+    def finish(self):
+        """Waits until the chief has written the results, and returns them."""
+        return self._workers.told_by_chief()
+
+    @staticmethod
+    def how_far():
+        """How to go on, in a sentence."""
+        return "stopped; the same command on all workers goes on from the chief's last checkpoint."
+
+
+@contextlib.contextmanager
+def run_of(settings, *, command, inputs):
+    """`RunFolder.of` where this process writes, and a `FollowedRun` where another one does.
+
+    All workers ask for it, and go on where the chief's folder is free for the run and all were
+    given the same.
+
+    Raises:
+        InputError: as `RunFolder.of`, on all workers; this one was given something else than the
+            chief; or another worker has ended.
+    """
+    workers = tf.distribute.get_strategy()
+    if not isinstance(workers, Workers):
+        with RunFolder.of(settings, command=command, inputs=inputs) as run:
+            yield run
+        return
+    begun = _led if workers.is_chief else _followed
+    with _loss_is_told() as told, begun(workers, settings, command, inputs) as run:
+        told.append(run)
+        yield run
+
+
+@contextlib.contextmanager
+def _led(workers, settings, command, inputs):
+    """The chief's `RunFolder`, of which the others are told."""
+    with contextlib.ExitStack() as stack:
+        try:
+            run = stack.enter_context(RunFolder.of(settings, command=command, inputs=inputs))
+        except InputError as error:
+            workers.told_by_chief({"refused": str(error)})
+            raise
+        before = run.read_metrics() if run.finished else None
+        given = _given(settings, inputs)
+        workers.told_by_chief({"given": given, "metrics": before})
+        yield run
+        if before is None:
+            workers.told_by_chief(run.read_metrics())
+
+
+@contextlib.contextmanager
+def _followed(workers, settings, command, inputs):
+    said = workers.told_by_chief()
+    if "refused" in said:
+        raise InputError(said["refused"])
+    mine = _given(settings, inputs)
+    for name, value in said["given"].items():
+        if mine.get(name) != value:
+            raise InputError(
+                f"The workers of a run need the same: {name} is {mine.get(name)!r} on this one, "
+                f"and {value!r} on the chief."
+            )
+    run = FollowedRun(workers, said["metrics"])
+    with says(run.how_far):
+        yield run
+
+
+@contextlib.contextmanager
+def _loss_is_told():
+    """Says in a sentence that a worker has ended; gives a list, to which the run is to be added."""
+    told = []
+    try:
+        yield told
+    except _LOST as error:
+        state = told[0].how_far() if told else "stopped; the same command on all begins again."
+        raise InputError(f"Another worker of the run has ended, so this one is {state}") from error
+
+
+def _given(settings, inputs):
+    """Settings and fingerprints of inputs by name, as JSON holds them; files may lie elsewhere."""
+    paths = {field.name for field in dataclasses.fields(settings) if about(field).is_path}
+    named = {name: value for name, value in settings.recorded().items() if name not in paths}
+    return json.loads(json.dumps({**named, **{f"{n} (content)": v for n, v in inputs.items()}}))

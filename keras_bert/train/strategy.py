@@ -1,0 +1,114 @@
+"""The strategies that a run can train under: which devices they are, and what is missing for them.
+
+A strategy is one of `tf.distribute`; in its scope a run makes its model, trains and evaluates
+(`keras_bert.train.devices`). docs/distribution.md has what a user does.
+"""
+
+import contextlib
+import functools
+import json
+import os
+
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.train.workers import Workers
+
+
+def scope_of(name, report=None):
+    """The context in which everything of a run belongs, for a strategy by its name.
+
+    "auto" is the cluster that TF_CONFIG describes; else the TPU that TPU_NAME names; else all GPUs
+    where there are several; else one device. "mirrored" is all GPUs of this machine, or where it
+    has none all of its logical CPU devices; "none" is one device.
+
+    Args:
+        name: the strategy, as in `RunSettings`.
+        report: a function that is told in a line where a run has several devices.
+
+    Raises:
+        InputError: the devices are not there, or TensorFlow has begun without the strategy.
+    """
+    strategy = _OPENED[_chosen(name)]()
+    if strategy is None:
+        return contextlib.nullcontext()
+    if report is not None and strategy.num_replicas_in_sync > 1:
+        report(f"Training on {strategy.num_replicas_in_sync} devices.")
+    return strategy.scope()
+
+
+def _chosen(name):
+    if name != "auto":
+        return name
+    if _cluster():
+        return "multiworker"
+    if os.environ.get("TPU_NAME"):
+        return "tpu"
+    return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "none"
+
+
+def _mirrored():
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in tf.config.list_logical_devices(kind)]
+    )
+
+
+@functools.cache  # a process joins its cluster once
+def _multiworker():
+    cluster = _cluster()
+    if "worker" not in cluster:
+        raise InputError(
+            "The environment variable TF_CONFIG names no workers; for `strategy` multiworker give "
+            "each process the addresses of all and its own number, as docs/distribution.md shows."
+        )
+    try:
+        return Workers()
+    except RuntimeError as error:
+        if "program startup" not in str(error):
+            raise
+        raise InputError(
+            "`strategy` multiworker must be the first thing that TensorFlow does in a process; "
+            "start a new one."
+        ) from error
+    except (ValueError, tf.errors.OpError) as error:
+        raise InputError(
+            f"The workers of TF_CONFIG cannot be joined: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _cluster():
+    """{job: addresses} of the environment variable TF_CONFIG; {} where it is not set."""
+    said = os.environ.get("TF_CONFIG", "")
+    try:
+        cluster = json.loads(said or "{}").get("cluster", {})
+        return {job: list(addresses) for job, addresses in cluster.items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"The environment variable TF_CONFIG describes no cluster: {said}; "
+            "docs/distribution.md shows what it should be."
+        ) from error
+
+
+@functools.cache  # what is in a TPU's memory is lost when it is initialised again
+def _tpu():
+    name = os.environ.get("TPU_NAME", "local")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise InputError(
+            f"There is no TPU {name!r} for this TensorFlow: {str(error).splitlines()[0]}; the "
+            "environment variable TPU_NAME names it, and docs/distribution.md says which versions "
+            "drive one."
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+_OPENED = {
+    "none": lambda: None,
+    "mirrored": _mirrored,
+    "multiworker": _multiworker,
+    "tpu": _tpu,
+}

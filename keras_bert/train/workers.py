@@ -1,0 +1,80 @@
+"""Several processes, on one machine or many, that train one model together."""
+
+import functools
+import json
+
+import numpy as np
+import tensorflow as tf
+
+# Every way of adding up over workers takes float32, in which 16 bits stand exactly.
+_BITS = np.uint16
+_BITS_AT_ONCE = 1 << 22
+
+
+class Workers(tf.distribute.MultiWorkerMirroredStrategy):
+    """The strategy of the cluster that TF_CONFIG describes.
+
+    What the methods `any` to `array_of_chief` ask must be asked by all workers, in one order.
+
+    Attributes:
+        count: how many workers there are.
+        is_chief: whether this process is the one that writes.
+    """
+
+    def __init__(self):
+        super().__init__()
+        resolver = self.cluster_resolver
+        jobs = resolver.cluster_spec().as_dict()
+        self.count = sum(len(jobs.get(job, ())) for job in ("chief", "worker"))
+        first = "chief" if "chief" in jobs else "worker"
+        self.is_chief = (resolver.task_type, resolver.task_id) == (first, 0)
+
+    def reduce(self, reduce_op, value, axis):
+        # Keras asks for the mean over all workers of each figure of a step, along an axis that
+        # numbers do not have, and fails. Nobody reads these: the figures of an entry are added up
+        # over the workers by the metrics themselves. So each worker keeps its own.
+        if axis is not None:
+            return self.experimental_local_results(value)[0]
+        return super().reduce(reduce_op, value, axis)
+
+    def any(self, wish):
+        """Whether any worker has a wish."""
+        return bool(self._added_up(np.array([wish], np.float32))[0])
+
+    def told_by_chief(self, value=None):
+        """The chief's value, as JSON can hold it, on every worker."""
+        text = json.dumps(value).encode() if self.is_chief else b""
+        size = int.from_bytes(self._bytes_of_chief(len(text).to_bytes(8, "little")), "little")
+        return json.loads(self._bytes_of_chief(text.ljust(size)))
+
+    def array_of_chief(self, array):
+        """The chief's array on every worker, bit by bit; each gives one of its shape and type."""
+        content = self._bytes_of_chief(np.ascontiguousarray(array).tobytes())
+        return np.frombuffer(content, array.dtype).reshape(array.shape)
+
+    def _bytes_of_chief(self, content):
+        """The chief's bytes on every worker; each gives as many."""
+        even = content.ljust(len(content) + len(content) % 2)
+        numbers = np.frombuffer(even, _BITS).astype(np.float32) * self.is_chief
+        parts = range(0, len(numbers), _BITS_AT_ONCE)
+        found = [self._added_up(numbers[start : start + _BITS_AT_ONCE]) for start in parts]
+        return b"".join(part.astype(_BITS).tobytes() for part in found)[: len(content)]
+
+    def _added_up(self, numbers):
+        """float32 (N,) -> the sum over all workers."""
+        return self.experimental_local_results(self._sums(numbers))[0].numpy()
+
+    @functools.cached_property
+    def _sums(self):
+        of_a_worker = self.num_replicas_in_sync // self.count
+
+        def add(numbers):
+            context = tf.distribute.get_replica_context()
+            is_first = context.replica_id_in_sync_group % of_a_worker == 0
+            mine = numbers * tf.cast(is_first, tf.float32)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
+
+        signature = [tf.TensorSpec([None], tf.float32)]
+        return tf.function(
+            lambda numbers: self.run(add, [numbers]), input_signature=signature, autograph=False
+        )
