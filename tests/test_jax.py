@@ -1,4 +1,4 @@
-"""The model code on Keras's JAX backend, in one process in which TensorFlow cannot be imported."""
+"""The model code on Keras's JAX backend, in processes in which TensorFlow cannot be imported."""
 
 import importlib.util
 import os
@@ -20,20 +20,33 @@ OPTIMIZER_TESTS = [
 CHOSEN = ["-k", "not parameter_counts", "-m", "not only_tensorflow"]
 
 
-@pytest.mark.skipif(
+SEVERAL_DEVICES = "tests/several_devices_on_jax.py"
+
+pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None,
     reason="NOT TESTED on the JAX backend: jax is not installed",
 )
+
+
 def test_the_model_code_runs_and_trains_on_jax_without_tensorflow(request):
+    run_on_jax(request, *CHOSEN, *TESTS, *OPTIMIZER_TESTS)
+
+
+def test_several_devices_train_as_one_does_on_jax_without_tensorflow(request):
+    run_on_jax(request, SEVERAL_DEVICES, flags="--xla_force_host_platform_device_count=4")
+
+
+def run_on_jax(request, *tests, flags=""):
+    """Runs tests in a process of their own; `flags` are XLA's."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     run = subprocess.run(
-        [*command, "-p", "tests.no_tensorflow", *CHOSEN, *TESTS, *OPTIMIZER_TESTS],
+        [*command, "-p", "tests.no_tensorflow", *tests],
         cwd=REPOSITORY,
         # Most of the time goes into compiling, each operation for each shape.
         env={
             **os.environ,
             "KERAS_BACKEND": "jax",
-            "XLA_FLAGS": "--xla_backend_optimization_level=0",
+            "XLA_FLAGS": f"--xla_backend_optimization_level=0 {flags}",
             # What did not change since the last run of the tests is not compiled again.
             "JAX_COMPILATION_CACHE_DIR": str(request.config.cache.mkdir("jax")),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.02",

@@ -33,8 +33,11 @@ def run(arguments):
     settle_glue(arguments)
     settings = flags.read(arguments)
     from keras_bert.train.finetune import finetune
+    from keras_bert.train.strategy import is_written_here
 
     metrics = finetune(**settings, report=report)
+    if not is_written_here():
+        return
     if "runs" in metrics:
         _tell_seeds(metrics)
     dev = metrics["dev"]

@@ -32,8 +32,11 @@ def add_arguments(parser, argv):
 def run(arguments):
     settings = flags.read(arguments)
     from keras_bert.train.pretrain import pretrain
+    from keras_bert.train.strategy import is_written_here
 
     metrics = pretrain(**settings, report=report)
+    if not is_written_here():
+        return
     print(_described(metrics))
     print(f"Curves: tensorboard --logdir {arguments.output}/logs")
     print(

@@ -1,10 +1,13 @@
 """The devices that a run trains on, as its loop sees them: who writes, who gets which rows."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_bert.errors import InputError
+from keras_bert.input_pipeline.length_batches import sorted_batches
 from keras_bert.input_pipeline.parts import parts
 from keras_bert.train.checkpoint import named_variables
 from keras_bert.train.workers import Workers
@@ -37,12 +40,19 @@ class Devices:
                 f"it should be a multiple of {self.replicas}."
             )
 
+    def check_rows(self, rows):
+        """Raises `InputError` where batches of so many rows have none for one of the devices."""
+        if rows < self.replicas:
+            raise InputError(
+                f"Batches have as few as {rows} rows here, and {self.replicas} devices take a part "
+                "of each; give a larger `batch_size`, more examples, or train on fewer devices."
+            )
+
     def prepare(self, model, dataset):
         """Settles for a compiled model what Keras would settle when `fit` sees a `dataset`.
 
         To make the figures' variables, Keras would take a batch out of the data, which it can do
-        neither with several workers nor where the parts of a batch are of several shapes. And all
-        replicas would draw the same numbers for dropout.
+        neither with several workers nor where the parts of a batch are of several shapes.
         """
         if self._strategy is None:
             return
@@ -51,7 +61,6 @@ class Devices:
         )
         model._symbolic_build(data_batch=batch)
         model._distribute_strategy = None  # then it takes the one in scope, and builds nothing
-        self._separate_seeds(model)
 
     def distributed(self, dataset):
         """The dataset in which each replica gets its part of every batch; None stays None.
@@ -96,13 +105,14 @@ class Devices:
         """Whether any worker has a wish."""
         return wish if self._workers is None else self._workers.any(wish)
 
-    def _separate_seeds(self, model):
-        """Gives replica r the seeds of the first one plus r; a checkpoint has the first one's."""
+    def separate_seeds(self, model):
+        """Gives replica r the first one's seeds plus r, so that each draws its own dropout.
+
+        A checkpoint has those of the first one, and so has every replica after it was restored.
+        """
         states = [v for v in model.variables if v.name == "seed_generator_state"]
-        if not states:
+        if self._strategy is None or not states:
             return
-        for state in states:
-            state.assign(np.array(state))
 
         @tf.function(autograph=False)
         def separate():
@@ -110,4 +120,50 @@ class Devices:
             for state in states:
                 state.assign(state + tf.cast(tf.stack([number, 0]), state.dtype))
 
+        for state in states:
+            state.assign(np.array(state))
         self._strategy.run(separate)
+
+    def own_parts(self, lengths, *, batch_size):
+        """The rows of steps in which this process computes all rows, whatever other workers do.
+
+        Shapes: lengths (N,) int -> a list of steps, each a list of arrays of row numbers, one for
+        each replica of this process; from the shortest to the longest row. None is empty where
+        there are as many rows, and rows in a step, as replicas.
+        """
+        if self._strategy is None:
+            return [[numbers] for numbers in sorted_batches(lengths, batch_size=batch_size)]
+        count, steps = self.replicas // self.workers, -(-len(lengths) // batch_size)
+        parts = np.array_split(np.argsort(lengths, kind="stable"), steps * count)
+        return [parts[first : first + count] for first in range(0, len(parts), count)]
+
+    def one_each(self, dataset):
+        """The dataset in which each replica of this process gets one element after the other."""
+        if self._strategy is None:
+            return dataset
+        return self._strategy.distribute_datasets_from_function(lambda context: dataset)
+
+    def on_replicas(self, function, signature):
+        """A function of what a dataset gives -> one of what `one_each` makes of it.
+
+        `signature` is the dataset's `element_spec`. What comes of it gives a list, with what each
+        replica of this process gives.
+        """
+        if self._strategy is None:
+            traced = tf.function(function, input_signature=signature, autograph=False)
+            return lambda batch: [traced(*batch)]
+
+        @tf.function(autograph=False, reduce_retracing=True)
+        def together(batch):
+            return self._strategy.run(function, batch)
+
+        return lambda batch: self._strategy.experimental_local_results(together(batch))
+
+
+def out_of_scope(function, *arguments):
+    """Calls a function where no strategy is in scope, which a scope within a scope cannot be.
+
+    There a model is made on one device, by this process alone.
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:  # a scope belongs to its thread
+        return thread.submit(function, *arguments).result()

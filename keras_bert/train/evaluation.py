@@ -4,7 +4,9 @@ import keras
 import tensorflow as tf
 
 from keras_bert.inference.answers import put, room_for
-from keras_bert.input_pipeline.length_batches import sorted_batches
+from keras_bert.input_pipeline.datasets import planned_batches
+from keras_bert.replicas import replica_count
+from keras_bert.train.devices import Devices
 
 
 class Evaluation:
@@ -20,22 +22,24 @@ class Evaluation:
     """
 
     def __init__(self, model, rows, *, batch_size):
+        devices = Devices()
         self._model = model
-        self._plan = sorted_batches(rows.lengths, batch_size=batch_size)
         self._count = len(rows)
-        self._batches = rows.evaluation_batches(batch_size=batch_size)
         self._loss = keras.metrics.Mean(name="loss")
-        self._step = tf.function(
-            self._evaluated, input_signature=self._batches.element_spec, autograph=False
-        )
+        self._plan = devices.own_parts(rows.lengths, batch_size=batch_size)
+        parts = planned_batches([part for step in self._plan for part in step], rows.batch)
+        devices.prepare(model, parts)
+        self._batches = devices.one_each(parts)
+        self._step = devices.on_replicas(self._evaluated, parts.element_spec)
 
     def __call__(self):
         """Returns (figures by name, outputs as `Inference.outputs` gives them)."""
         self._model.reset_metrics()
         self._loss.reset_state()
         found = room_for(self._model.output, self._count)
-        for numbers, batch in zip(self._plan, self._batches, strict=True):
-            put(self._step(*batch), numbers, into=found)
+        for step, batch in zip(self._plan, self._batches, strict=True):
+            for numbers, outputs in zip(step, self._step(batch), strict=True):
+                put(outputs, numbers, into=found)
         figures = {**self._model.get_metrics_result(), "loss": self._loss.result()}
         return {name: float(value) for name, value in figures.items()}, found
 
@@ -43,6 +47,7 @@ class Evaluation:
         """One batch: (B, …) by name -> the outputs; the figures go on."""
         outputs = self._model(inputs, training=False)
         loss = self._model.compute_loss(inputs, labels, outputs, weights, training=False)
+        loss = loss * replica_count()  # of which each has its share
         self._loss.update_state(loss, sample_weight=tf.shape(tf.nest.flatten(inputs)[0])[0])
         self._model.compute_metrics(inputs, labels, outputs, weights)
         return {name: tf.cast(values, tf.float32) for name, values in outputs.items()}

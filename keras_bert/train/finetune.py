@@ -11,6 +11,7 @@ from keras_bert.tasks import settings_class
 from keras_bert.train.finetuning import Finetuning
 from keras_bert.train.series import mean_and_deviation, run_series
 from keras_bert.train.settings import FinetuneSettings, finetune_settings
+from keras_bert.train.strategy import scope_of
 
 
 @takes(together(settings_class("classifier"), FinetuneSettings))
@@ -44,6 +45,12 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
     """
     settings = finetune_settings(settings.get("task", "classifier")).of(settings)
     report = report or (lambda line: None)
+    with scope_of(settings.strategy, report):
+        return _finetune(settings, report)
+
+
+def _finetune(settings, report):
+    """`finetune` in the scope of its strategy."""
     finetuning = Finetuning(settings, report)
     if settings.seeds == 1:
         return finetuning.run(settings, report)

@@ -15,13 +15,14 @@ from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over_replicas
 from keras_bert.train.best_model import best_entry, restore_best
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
+from keras_bert.train.devices import Devices, out_of_scope
 from keras_bert.train.finetuning_optimizer import RATE, RATE_OF_A_HEAD
+from keras_bert.train.followed_run import run_of
 from keras_bert.train.frozen import computed_once, freeze
 from keras_bert.train.labelled_rows import LabelledRows
 from keras_bert.train.loop import train
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
-from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.starting_point import StartingPoint
 from keras_bert.wording import counted, percent
 
@@ -78,15 +79,16 @@ class Finetuning:
 
         What the settings say of the starting point, the task and the files is as at the opening.
         """
-        with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
+        with run_of(settings, command="finetune", inputs=self.inputs) as run:
             if run.finished:
-                report(f"The run in {run.path} is finished already; these are its results.")
+                report(f"The run in {settings.output} is finished already; these are its results.")
                 return run.read_metrics()
             task = self._new_task(settings, report)
             model, computed = task, None
             if settings.frozen:
                 features, model = freeze(task)
-                computed = partial(self._computed, features, model, settings, run.checkpoints)
+                folder = run.checkpoints if Devices().is_chief else None
+                computed = partial(self._computed, features, model, settings, folder)
             plan = plan_epochs(
                 settings.epochs,
                 examples=len(self.train_rows),
@@ -94,6 +96,8 @@ class Finetuning:
                 checkpoint_every=settings.checkpoint_every,
                 steps_per_execution=settings.steps_per_execution,
             )
+            rows_of_a_batch = len(self.train_rows) // plan.evaluate_every
+            Devices().check_rows(min(rows_of_a_batch, len(self.dev_rows)))
             _compile(model, task, settings, plan)
             feed = LabelledRows(
                 model,
@@ -211,15 +215,18 @@ def _compile(model, task, settings, plan):
 def _trained(run, feed, report):
     """Trains, and finishes with the model that is to be kept; returns the run's metrics."""
     task, patience = feed.task, feed.settings.patience
-    best = run.best if feed.settings.keep == "best" else None
+    is_chief = Devices().is_chief
+    best = run.best if is_chief and feed.settings.keep == "best" else None
     entries = train(feed.model, run, feed, feed.plan, task=task, best=best, patience=patience)
     if entries[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.FIGURE} on the dev data.")
     kept = _kept(feed, entries, best, report)
     outputs = feed.outputs_at(kept["step"])
+    if not is_chief:
+        return run.finish()
     if feed.settings.dtype != "float32":
-        task, outputs = _in_float32(run, feed)
+        task, outputs = out_of_scope(_in_float32, run, feed)
     task.tune(outputs, feed.dev_rows)
     save_folder(task, task.tokenizer, run.model, overwrite=True)
     answers = task.decode(outputs, feed.dev_rows)
@@ -241,13 +248,14 @@ def _trained(run, feed, report):
 def _kept(feed, entries, best, report):
     """Puts the weights that are kept into the task; returns which they are."""
     which, entry = feed.settings.keep, entries[-1]
-    if best is not None:
+    if which == "best":
         entry = best_entry(entries, feed.task.FIGURE)
+    if best is not None:
         restore_best(feed.task, best)
     epoch = entry["step"] // feed.plan.evaluate_every
     report(
         f"Kept the model of epoch {epoch} of {feed.settings.epochs}, the {which} one"
-        f"{' on the dev data' if best is not None else ''}."
+        f"{' on the dev data' if which == 'best' else ''}."
     )
     return {"which": which, "epoch": epoch, "step": entry["step"]}
 

@@ -93,12 +93,16 @@ class FrozenRows(RowBatches):
             name: _mapped_array((int(self._sizes.sum()), state.shape[-1]), folder)
             for name, state in features.output.items()
         }
-        features.jit_compile = False  # rows come in many shapes
+        read = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in features.input.items()}
+        # Not `predict`, in which each replica of a strategy would compute the same.
+        compute = tf.function(
+            lambda inputs: features(inputs, training=False), [read], autograph=False
+        )
         for numbers in sorted_batches(self.lengths, batch_size=batch_size):
             inputs = rows.inputs(*rows.take(tf.constant(numbers, tf.int32)))
-            found = features.predict_on_batch({name: x.numpy() for name, x in inputs.items()})
+            found = compute({name: inputs[name] for name in read})
             for name, store in self._stores.items():
-                for row, state in zip(numbers, found[name], strict=True):
+                for row, state in zip(numbers, found[name].numpy(), strict=True):
                     size = self._sizes[row]
                     store[self._starts[row] :][:size] = state[:size]
             if on_batch is not None:
@@ -132,7 +136,8 @@ class FrozenRows(RowBatches):
 
 def computed_once(splits, features, head, *, batch_size, folder):
     """The `FrozenRows` of several `TokenizedExamples`, with a bar on standard error."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     with tqdm(
         total=sum(len(rows) for rows in splits),
         desc="computing features",

@@ -90,6 +90,7 @@ def train(
         callbacks.append(_Patience(task, curve, patience))
     training = feed.training(first_step)
     devices.prepare(model, training)
+    devices.separate_seeds(model)
     evaluation = feed.evaluation()
     evaluation, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
     if evaluate_first and not entries and evaluation is not None:

@@ -110,7 +110,7 @@ def _pretrain(settings, report):
     inputs = {"data": _fingerprint(folder.card.to_dict()), "vocab": vocabulary.sha256, **start}
     with run_of(settings, command="pretrain", inputs=inputs) as run:
         if run.finished:
-            report(f"The run in {run.path} is finished already; these are its results.")
+            report(f"The run in {settings.output} is finished already; these are its results.")
             return run.read_metrics()
         return _train(model, optimizer, run, folder, settings)
 

@@ -7,7 +7,9 @@ import os
 
 import numpy as np
 
+from keras_bert.errors import InputError
 from keras_bert.files import delete, system_errors
+from keras_bert.train.devices import Devices
 from keras_bert.train.run_folder import RunFolder
 
 
@@ -38,6 +40,11 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
     Raises:
         InputError: OUTPUT holds something else, or another series.
     """
+    if Devices().workers > 1:
+        raise InputError(
+            f"`{command}` makes several runs here, each of which would wait for all workers; give "
+            "every worker runs of its own, with `strategy` mirrored."
+        )
     with RunFolder.of(settings, command=command, inputs=finetuning.inputs) as folder:
         if folder.finished:
             report(f"The runs in {folder.path} are finished already; these are their results.")

@@ -37,6 +37,11 @@ def scope_of(name, report=None):
     return strategy.scope()
 
 
+def is_written_here():
+    """Whether this process writes what a run leaves: not where it has followed another worker."""
+    return not _multiworker.cache_info().currsize or _multiworker().is_chief
+
+
 def _chosen(name):
     if name != "auto":
         return name
@@ -47,11 +52,14 @@ def _chosen(name):
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "none"
 
 
+@functools.cache  # TensorFlow mixes up the sums of two of them
 def _mirrored():
+    return tf.distribute.MirroredStrategy(_devices_here())
+
+
+def _devices_here():
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    return tf.distribute.MirroredStrategy(
-        [device.name for device in tf.config.list_logical_devices(kind)]
-    )
+    return [device.name for device in tf.config.list_logical_devices(kind)]
 
 
 @functools.cache  # a process joins its cluster once

@@ -11,6 +11,7 @@ from keras_bert.train.finetuning import Finetuning
 from keras_bert.train.hparams import write_hparams
 from keras_bert.train.series import run_series
 from keras_bert.train.settings import SweepSettings, finetune_settings, sweep_settings
+from keras_bert.train.strategy import scope_of
 
 TRIED = ("learning_rate", "batch_size", "epochs")
 
@@ -40,6 +41,12 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     """
     settings = sweep_settings(settings.get("task", "classifier")).of(settings)
     report = report or (lambda line: None)
+    with scope_of(settings.strategy, report):
+        return _sweep(settings, report)
+
+
+def _sweep(settings, report):
+    """`sweep` in the scope of its strategy."""
     runs = {
         name: finetune_settings(settings.task).of(values)
         for name, values in settings.runs().items()

@@ -1,0 +1,397 @@
+"""Training on several devices and in several processes: the same numbers as on one device.
+
+`test_strategies.py` runs this file in a process whose TensorFlow has four CPU devices; by itself:
+
+    python -m pytest -p tests.four_devices tests/train/on_several_devices.py
+
+What needs another number of devices, or several processes, is done by processes that are forked
+before TensorFlow has begun here: they need not load it again. So those tests come first.
+"""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import sys
+import traceback
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.checkpoints import save_folder
+from keras_bert.cli.main import main
+from keras_bert.input_pipeline.parts import parts
+from keras_bert.records import DataFolder
+from keras_bert.tasks.global_mean import GlobalMean
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
+from keras_bert.tasks.tagging.crf_loss import CrfLoss
+from keras_bert.train import loop
+from keras_bert.train.checkpoint import Checkpoint
+from keras_bert.train.devices import Devices
+from keras_bert.train.finetune import finetune
+from keras_bert.train.optimizer import make_optimizer
+from keras_bert.train.pretrain import pretrain
+from keras_bert.train.strategy import scope_of
+from tests.classifier.killed_runs import assert_same_weights
+from tests.four_devices import see_devices
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.small_model import make_encoder, make_tokenizer
+
+CONFIG = {
+    "vocab_size": len(VOCABULARY),
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+class Child:
+    """A forked process that calls a function; what it prints is in `said` afterwards."""
+
+    def __init__(self, log, function, *arguments):
+        self._log = log
+        self._process = multiprocessing.get_context("fork").Process(
+            target=self._run, args=(function, arguments)
+        )
+        self._process.start()
+
+    def _run(self, function, arguments):
+        file = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
+        try:
+            status = function(*arguments) or 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        os._exit(status)
+
+    def wait(self):
+        """-> its exit status, negative where a signal ended it."""
+        self._process.join(240)
+        self.said = self._log.read_text()
+        return self._process.exitcode
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("several")
+    assert Child(folder / "log", make_data, folder).wait() == 0
+    return folder
+
+
+def make_data(folder):
+    make_data_folder(folder / "rows", rows=44, eval_rows=11, objective="mlm", masking="dynamic")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
+    save_folder(make_encoder(tokenizer, hidden_dropout_prob=0.2), tokenizer, folder / "model")
+    for name, count in (("train", 45), ("dev", 13)):
+        words = np.random.default_rng(count).choice(["good", "bad", "film", "plot"], (count, 6))
+        lengths = np.arange(count) % 5 + 1
+        lines = [f"{' '.join(row[:n])}\t{row[0]}\n" for row, n in zip(words, lengths, strict=True)]
+        (folder / f"{name}.tsv").write_text("".join(lines))
+
+
+def pretrain_twice(data):
+    """On one device, and on two from another file system, as a TPU reads from gs://."""
+    see_devices(2)
+    tf.io.gfile.makedirs("ram://rows")
+    for path in (data / "rows").iterdir():
+        tf.io.gfile.copy(str(path), f"ram://rows/{path.name}")
+    for strategy, rows in (("none", data / "rows"), ("mirrored", "ram://rows")):
+        pretrain(
+            data=rows,
+            vocab=data / "rows" / "vocab.txt",
+            architecture=data / "config.json",
+            output=data / strategy,
+            strategy=strategy,
+            steps=20,
+            batch_size=8,
+            checkpoint_every=20,
+            learning_rate=3e-3,
+        )
+
+
+def finetuning(data, output, **settings):
+    """The arguments of a run that trains a head, with dropout: it is traced in a moment.
+
+    Its batches have 15 rows, and 13 in the evaluation.
+    """
+    return {
+        "model": data / "model",
+        "train": data / "train.tsv",
+        "dev": data / "dev.tsv",
+        "output": output,
+        "frozen": True,
+        "batch_size": 16,
+        "epochs": 4,
+        "checkpoint_every": 3,
+        "class_weights": "good=2,bad=0.5",
+        "deterministic": True,
+        **settings,
+    }
+
+
+def metrics_of(output):
+    return json.loads((output / "metrics.json").read_text())
+
+
+def assert_same_curves(run, expected, *, to):
+    """Every figure of every entry, to an absolute difference."""
+    assert [entry["step"] for entry in run["curve"]] == [e["step"] for e in expected["curve"]]
+    for entry, other in zip(run["curve"], expected["curve"], strict=True):
+        for part in ("train", "eval"):
+            assert entry.get(part) == pytest.approx(other.get(part), abs=to), entry["step"]
+
+
+def test_the_losses_of_pre_training_on_two_devices_follow_those_on_one(data):
+    child = Child(data / "log", pretrain_twice, data)
+    assert child.wait() == 0, child.said[-3000:]
+    one, two = metrics_of(data / "none"), metrics_of(data / "mirrored")
+    assert len(one["curve"]) == 21  # each of 20 steps, and the evaluation before them
+    assert_same_curves(two, one, to=1e-5)
+    losses = [entry["train"]["loss"] for entry in one["curve"][1:]]
+    assert max(losses) - min(losses) > 0.1  # it is a curve
+
+
+def work(address, number, arguments, dies_after=None):
+    """A worker of two, as the command; returns its exit status."""
+    os.environ["TF_CONFIG"] = json.dumps(
+        {"cluster": {"worker": address}, "task": {"type": "worker", "index": number}}
+    )
+    if dies_after is not None:
+        original = loop._End.on_train_batch_end
+
+        def die(self, batch, logs=None):
+            if self.first_step + batch == dies_after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            original(self, batch, logs)
+
+        loop._End.on_train_batch_end = die
+    flags = [f"--{name.replace('_', '-')}={v}" for name, v in arguments.items() if v is not True]
+    switches = [f"--{name.replace('_', '-')}" for name, v in arguments.items() if v is True]
+    return main(["finetune", *flags, *switches])
+
+
+def two_workers(folder, outputs, arguments, **of_second):
+    """-> the exit statuses of two workers, and what they said."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    address = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+    for each in sockets:
+        each.close()
+    children = [
+        Child(folder / f"log{n}", work, address, n, {**arguments, "output": outputs[n]}, *options)
+        for n, options in enumerate(((), of_second.values()))
+    ]
+    return [child.wait() for child in children], [child.said for child in children]
+
+
+def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data):
+    given = finetuning(data, None, dropout=0.0)
+    outputs = [data / "chief", data / "follower"]
+    statuses, said = two_workers(data, outputs, given, dies_after=7)
+    assert statuses == [2, -signal.SIGKILL], said
+    assert said[0].endswith(
+        "keras-bert: Another worker of the run has ended, so this one is stopped; the checkpoint "
+        f"in {outputs[0]} is of step 6, from which the same command goes on.\n"
+    )
+    statuses, said = two_workers(data, outputs, given)
+    assert statuses == [0, 0], said
+    assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
+    assert not outputs[1].exists()  # only the chief writes
+    alone = Child(data / "log", finetune_alone, {**given, "output": data / "alone"})
+    assert alone.wait() == 0, alone.said[-3000:]
+    assert_same_curves(metrics_of(outputs[0]), metrics_of(data / "alone"), to=1e-5)
+
+
+def finetune_alone(arguments):
+    finetune(**arguments)
+
+
+# From here on in this process, on four devices.
+
+
+@contextlib.contextmanager
+def mirrored():
+    """The scope of the strategy that runs here have, too: a process can have but one."""
+    with scope_of("mirrored"):
+        yield tf.distribute.get_strategy()
+
+
+def test_fine_tuning_on_four_devices_follows_that_on_one(data, tmp_path):
+    runs = {
+        strategy: finetune(**finetuning(data, tmp_path / strategy, dropout=0.0, strategy=strategy))
+        for strategy in ("none", "mirrored")
+    }
+    assert_same_curves(runs["mirrored"], runs["none"], to=1e-5)
+    for name in ("accuracy", "macro_f1"):
+        assert runs["mirrored"]["dev"][name] == runs["none"]["dev"][name]
+
+
+def test_a_run_on_four_devices_goes_on_bit_by_bit(data, tmp_path, monkeypatch):
+    """With dropout, of which every device draws its own, and three steps an execution."""
+    save, part = Checkpoint.save, tmp_path / "part"
+    finished = tmp_path / "finished"
+
+    def save_and_copy(self, step, state):
+        save(self, step, state)
+        if step == 6:
+            shutil.copytree(finished, part)
+
+    monkeypatch.setattr(Checkpoint, "save", save_and_copy)
+    given = {"strategy": "mirrored", "steps_per_execution": 3}
+    whole = finetune(**finetuning(data, finished, **given))
+    assert (part / "checkpoints").is_dir() and not (part / "metrics.json").exists()
+    resumed = finetune(**finetuning(data, part, **given))
+    assert_same_weights(finished, part)
+    assert_same_curves(resumed, whole, to=0)
+
+
+def test_replicas_draw_their_own_dropout():
+    with mirrored() as strategy:
+        keras.utils.set_random_seed(0)
+        ones = keras.Input((50,))
+        model = keras.Model(ones, keras.layers.Dropout(0.5)(ones))
+        drawn = tf.function(
+            lambda: strategy.run(lambda: model(tf.ones((1, 50)), training=True)), autograph=False
+        )
+        rows = []
+        for _ in range(2):  # what a checkpoint has, put into all replicas, separates them again
+            model.variables[0].assign([7, 0])
+            Devices().separate_seeds(model)
+            rows.append(np.concatenate(strategy.experimental_local_results(drawn())))
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert len(np.unique(rows[0], axis=0)) == 4
+
+
+def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
+    options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": 3, "first_step": 4}
+    dataset = training_dataset(DataFolder.open(data / "rows"), **options)
+    with mirrored() as strategy:
+        distributed = iter(Devices().distributed(dataset))
+        for batch in dataset.take(6):
+            found = strategy.experimental_local_results(next(distributed))
+            for name, rows in batch[0].items():
+                replicas = [part[0][name].numpy() for part in found]
+                assert [len(part) for part in replicas] == [2, 2, 2, 2]
+                np.testing.assert_array_equal(np.concatenate(replicas), rows)
+
+
+def test_workers_get_the_parts_of_their_replicas():
+    batches = tf.data.Dataset.range(21).batch(8)  # of 8, 8 and 5 rows
+    of_worker = [parts(batches, range(2 * n, 2 * n + 2), of=4) for n in range(2)]
+    found = [[part.numpy().tolist() for (part,) in one] for one in of_worker]
+    assert found[0] == [[0, 1], [2, 3], [8, 9], [10, 11], [16], [17]]
+    assert found[1] == [[4, 5], [6, 7], [12, 13], [14, 15], [18], [19, 20]]
+
+
+def crf_loss():
+    crf = LinearChainCrf(transitions=([[1] * 3] * 3, [1] * 3, [1] * 3), name="crf")
+    crf.build((None, None, 3))
+    return CrfLoss(crf)
+
+
+LOSSES = {
+    "by weight": lambda: keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="mean_with_sample_weight"
+    ),
+    "by values": lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    "a random field": crf_loss,
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mean_is_over_all_replicas_though_their_weights_differ(name):
+    rng = np.random.default_rng(0)
+    logits = tf.constant(rng.normal(size=(7, 5, 3)), tf.float32)
+    labels = tf.constant(rng.integers(0, 3, (7, 5)), tf.int32)
+    weights = tf.constant(np.arange(5) < np.array([5, 1, 4, 0, 0, 2, 1])[:, None], tf.float32)
+
+    def gradient(loss, *batch):
+        with tf.GradientTape() as tape:
+            tape.watch(batch[1])
+            value = loss(*batch)
+        return value, tape.gradient(value, batch[1])
+
+    batch = (labels, logits, weights)
+    expected, slope = gradient(LOSSES[name](), *batch)
+    # The third replica has no weights at all.
+    edges = ((0, 2), (2, 3), (3, 5), (5, 7))
+    with mirrored() as strategy:
+        loss = GlobalMean(LOSSES[name]())
+        replicas = strategy.experimental_distribute_values_from_function(
+            lambda c: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
+        )
+        found = strategy.run(lambda of_replica: gradient(loss, *of_replica), [replicas])
+        values, slopes = (strategy.experimental_local_results(each) for each in found)
+    assert [4 * float(value) for value in values] == pytest.approx([float(expected)] * 4)
+    np.testing.assert_allclose(np.concatenate(slopes), slope, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"optimizer": "lamb", "gradient_accumulation_steps": 2},
+        {"shares": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
+    ],
+    ids=["adamw", "accumulated", "layerwise"],
+)
+def test_updates_are_those_of_the_whole_gradient(options):
+    """Clipped together, accumulated together, and of a lookup's rows, too."""
+    rng = np.random.default_rng(1)
+    ids = tf.constant(rng.integers(0, 6, (8,)), tf.int32)
+    wanted = tf.constant(
+        rng.normal(size=(8, 3)) * 20, tf.float32
+    )  # far away: gradients are clipped
+
+    def trained(devices):
+        keras.utils.set_random_seed(0)
+        table, dense = keras.layers.Embedding(6, 4, name="e"), keras.layers.Dense(3, name="d")
+        ids_in = keras.Input((), dtype="int32")
+        model = keras.Model(ids_in, dense(table(ids_in)))
+        optimizer = make_optimizer(
+            model, learning_rate=0.1, warmup=0.0, weight_decay=0.1, steps=4, **options
+        )
+
+        def step(ids, wanted):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(model(ids) - wanted)) / 8
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply(gradients, model.trainable_variables)
+
+        rows = (ids, wanted)
+        if devices.num_replicas_in_sync > 1:
+            rows = devices.experimental_distribute_values_from_function(
+                lambda c: [x[c.replica_id_in_sync_group :: 4] for x in (ids, wanted)]
+            )
+        together = tf.function(lambda: devices.run(step, rows), autograph=False)
+        for _ in range(4):
+            together()
+        copies = [np.stack([np.array(w) for w in _copies(v)]) for v in model.variables]
+        return copies, int(optimizer.iterations)
+
+    one, steps = trained(tf.distribute.get_strategy())
+    with mirrored() as strategy:
+        four, as_many = trained(strategy)
+    assert steps == as_many
+    for found, expected in zip(four, one, strict=True):
+        assert len(found) == 4
+        assert (found == found[0]).all()  # the copies are the same to the bit
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+
+
+def _copies(variable):
+    """A variable on each of its devices."""
+    return getattr(variable.value, "values", [variable])
