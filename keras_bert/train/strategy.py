@@ -45,7 +45,7 @@ def is_written_here():
 def _chosen(name):
     if name != "auto":
         return name
-    if _cluster():
+    if len(_workers_named()) > 1:
         return "multiworker"
     if os.environ.get("TPU_NAME"):
         return "tpu"
@@ -54,18 +54,14 @@ def _chosen(name):
 
 @functools.cache  # TensorFlow mixes up the sums of two of them
 def _mirrored():
-    return tf.distribute.MirroredStrategy(_devices_here())
-
-
-def _devices_here():
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    return [device.name for device in tf.config.list_logical_devices(kind)]
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None
 
 
 @functools.cache  # a process joins its cluster once
 def _multiworker():
-    cluster = _cluster()
-    if "worker" not in cluster:
+    if not _workers_named():
         raise InputError(
             "The environment variable TF_CONFIG names no workers; for `strategy` multiworker give "
             "each process the addresses of all and its own number, as docs/distribution.md shows."
@@ -85,12 +81,12 @@ def _multiworker():
         ) from error
 
 
-def _cluster():
-    """{job: addresses} of the environment variable TF_CONFIG; {} where it is not set."""
+def _workers_named():
+    """The addresses of all workers in the environment variable TF_CONFIG; [] where it names none."""
     said = os.environ.get("TF_CONFIG", "")
     try:
         cluster = json.loads(said or "{}").get("cluster", {})
-        return {job: list(addresses) for job, addresses in cluster.items()}
+        return [address for job in ("chief", "worker") for address in cluster.get(job, ())]
     except (ValueError, AttributeError, TypeError) as error:
         raise InputError(
             f"The environment variable TF_CONFIG describes no cluster: {said}; "

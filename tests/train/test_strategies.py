@@ -72,7 +72,7 @@ def test_devices_that_are_not_there_are_told_in_a_sentence(
 
 def test_one_device_needs_no_strategy(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    for strategy in ("auto", "none"):
+    for strategy in ("auto", "none", "mirrored"):
         with scope_of(strategy, report=pytest.fail):
             assert not tf.distribute.has_strategy()
 
@@ -122,9 +122,8 @@ def test_workers_that_were_given_something_else_are_told():
 
 def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):
     """XLA compiles it, every shape is known, and no string is in it."""
-    folder = DataFolder.open(
-        make_data_folder(tmp_path / "rows", rows=16, eval_rows=0, objective="mlm")
-    )
+    path = make_data_folder(tmp_path / "rows", rows=16, eval_rows=0, objective="mlm")
+    folder = DataFolder.open(path)
     config = BertConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=8,
