@@ -82,7 +82,7 @@ def _multiworker():
 
 
 def _workers_named():
-    """The addresses of all workers in the environment variable TF_CONFIG; [] where it names none."""
+    """The addresses of all workers in the environment variable TF_CONFIG, where it is set."""
     said = os.environ.get("TF_CONFIG", "")
     try:
         cluster = json.loads(said or "{}").get("cluster", {})
