@@ -45,6 +45,7 @@ class About:
         stored: a model folder keeps it, since the task is made with it.
         reads: it says how a labelled file is read.
         positional: on the command line it stands by itself, without a flag.
+        several: a list of values may be given, too; a list of one is its value.
     """
 
     help: str
@@ -60,6 +61,7 @@ class About:
     stored: bool = False
     reads: bool = False
     positional: bool = False
+    several: bool = False
 
 
 def setting(default=dataclasses.MISSING, **about):
@@ -132,7 +134,10 @@ class Settings:
         for field in dataclasses.fields(self):
             if about(field).recorded:
                 value = getattr(self, field.name)
-                values[field.name] = _absolute(value) if about(field).is_path else value
+                if about(field).is_path:
+                    is_list = isinstance(value, list)
+                    value = [*map(_absolute, value)] if is_list else _absolute(value)
+                values[field.name] = value
         return values
 
     @classmethod
@@ -233,6 +238,9 @@ def checked(field, value):
     kind, optional = value_type(field)
     if value is None and optional:
         return None
+    if known.several and isinstance(value, list | tuple) and value:
+        values = [_checked(one, name, kind, known) for one in value]
+        return values if len(values) > 1 else values[0]
     if typing.get_origin(kind) is not list:
         return _checked(value, name, kind, known)
     # One is as good as a list of one.

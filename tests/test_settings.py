@@ -154,6 +154,7 @@ SETTINGS_MODULES = [
     "keras_bert.inference.settings",
     "keras_bert.samples.settings",
     "keras_bert.tasks.classification.settings",
+    "keras_bert.train.pretrain_settings",
     "keras_bert.train.settings",
     "data_gen.settings",
 ]

@@ -39,6 +39,7 @@ ARCHITECTURES = {
         {**_MASKED_LM, "next_sentence_head": "next_sentence_head"}, kind="pretrainer"
     ),
     "BertForMaskedLM": Architecture(_MASKED_LM, pooler="none", kind="fill-mask"),
+    "BertLMHeadModel": Architecture(_MASKED_LM, pooler="none", kind="causal-lm"),
     "BertForSequenceClassification": Architecture(_SEQUENCE, kind="classifier"),
     "BertForMultipleChoice": Architecture(_CHOICE, kind="multiple-choice"),
     "BertForTokenClassification": Architecture(_CLASSIFIER, pooler="none", kind="tagger"),

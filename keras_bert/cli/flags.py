@@ -98,8 +98,17 @@ def _options(field):
         action = "append" if optional else None
         more = {"action": action} if action else {"nargs": "+"}
         return {**options, **more, "type": _reader(*typing.get_args(kind)), "metavar": known.unit}
+    if known.several:
+        options |= {"nargs": "+", "action": _OneOrSeveral}
     unit = "{" + ",".join(map(str, known.choices)) + "}" if known.choices else known.unit
     return {**options, "type": _reader(kind), "metavar": unit or field.name.upper()}
+
+
+class _OneOrSeveral(argparse.Action):
+    """A flag that takes one value, or a list."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        setattr(namespace, self.dest, values if len(values) > 1 else values[0])
 
 
 def _help(field):

@@ -2,10 +2,14 @@
 
 Rows of the objective mlm-nsp train masked tokens and next sentences, those of mlm-sop masked tokens
 and the order of sentences, those of mlm masked tokens alone, those of span masked tokens and what
-stands beside their spans.
+stands beside their spans. With --causal-share rows are read from left to right, all or some.
+Several --data, --steps and --batch-size are phases of the run, one after another.
 
 keras-bert pretrain --data data/ --vocab vocab.txt --architecture mini --steps 5000 --output runs/a
 keras-bert pretrain --data data/ --vocab vocab.txt --model bert-base --steps 5000 --output runs/b
+keras-bert pretrain --data data/ --vocab vocab.txt --minutes 60 --output runs/c
+keras-bert pretrain --data short/ long/ --steps 9000 1000 --batch-size 256 64 --vocab vocab.txt \
+  --output runs/d
 tensorboard --logdir runs/a/logs
 """
 
@@ -17,14 +21,16 @@ SUMMARY = "pre-train an encoder with masked tokens, and what else the rows are m
 # Figure -> what a person calls it.
 _ACCURACIES = {
     "masked_lm_accuracy": "masked tokens",
+    "causal_lm_accuracy": "next tokens",
     "span_boundary_accuracy": "from the boundaries of their spans",
     "next_sentence_accuracy": "next sentences",
     "sentence_order_accuracy": "sentence order",
 }
+_LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
 
 
 def add_arguments(parser, argv):
-    from keras_bert.train.settings import PretrainSettings
+    from keras_bert.train.pretrain_settings import PretrainSettings
 
     flags.add(parser, PretrainSettings, command="pretrain")
 
@@ -56,9 +62,10 @@ def _described(metrics):
             f"{what} {percent(end[name])}" for name, what in _ACCURACIES.items() if name in end
         )
         lines += [
-            f"masked-token loss on the eval split: {start['masked_lm_loss']:.3f} at the start, "
-            f"{end['masked_lm_loss']:.3f} at the end "
-            f"(from word frequencies alone: {metrics['unigram_entropy']:.3f})",
-            f"accuracy at the end: {', '.join(accuracies)}",
+            f"{what} loss on the eval split: {start[name]:.3f} at the start, {end[name]:.3f} at "
+            f"the end (from word frequencies alone: {metrics['unigram_entropy']:.3f})"
+            for name, what in _LOSSES.items()
+            if name in end
         ]
+        lines.append(f"accuracy at the end: {', '.join(accuracies)}")
     return "\n".join(lines)

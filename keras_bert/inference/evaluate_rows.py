@@ -38,7 +38,9 @@ def evaluate_rows(*, report=None, **settings):
         `masked_lm_accuracy`; loss and accuracy also of those that were hidden
         (`masked_lm_masked_…`), replaced or kept. Of the other heads of the model, as far as the
         rows have their labels, `span_boundary_…` (the same figures), and loss and accuracy of
-        `next_sentence_…` or `sentence_order_…`. `loss` is their weighted sum, as in training.
+        `next_sentence_…` or `sentence_order_…`. Of a causal LM `causal_lm_…` are the same figures
+        as of masked tokens, over every token and the end of the row. `loss` is the weighted sum, as
+        in training.
 
         Characters are those of the predicted pieces as the vocabulary writes them: after
         lower-casing, without the spaces between words, which no piece stands for.
@@ -78,7 +80,7 @@ def evaluate_rows(*, report=None, **settings):
     return {
         "objective": folder.card.objective,
         "rows": rows,
-        "predictions": counts["masked_lm"][0],
+        "predictions": counts[measured.TOKEN_OUTPUTS[0]][0],
         **figures,
     }
 
@@ -128,6 +130,7 @@ def _counted(dataset, task):
     """-> for each output of tokens, how many predictions count and their characters."""
     vocabulary = task.tokenizer.vocabulary
     characters = np.array([len(vocabulary.piece_text(id)) for id in range(len(vocabulary))])
+    characters[[vocabulary.cls_id, vocabulary.sep_id]] = 0  # which stand for none
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
     for _, labels, weights in dataset.as_numpy_iterator():
         for name, count in counts.items():

@@ -29,6 +29,8 @@ KINDS = {
     ),
     "fill-mask": Kind(f"{_FAMILIES}.pretraining.fill_mask:FillMask"),
     "span-pretrainer": Kind(f"{_FAMILIES}.pretraining.span_pretrainer:SpanPretrainer"),
+    "causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:CausalLM"),
+    "masked-causal-lm": Kind(f"{_FAMILIES}.pretraining.masked_causal_lm:MaskedCausalLM"),
     "classifier": Kind(
         f"{_FAMILIES}.classification.classifier:Classifier",
         settings=f"{_FAMILIES}.classification.settings:ClassifierSettings",

@@ -8,8 +8,10 @@ with it whatever the run says about itself (the step, from which the place in th
 
 import json
 import re
+import zlib
 from pathlib import Path
 
+import keras
 import ml_dtypes  # noqa: F401  (teaches numpy the name bfloat16, which a variable's type may be)
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -17,19 +19,22 @@ from safetensors.numpy import save_file
 
 from keras_bert.errors import InputError
 from keras_bert.files import clear_leftovers_in, delete, new_file
+from keras_bert.train.not_finite import NotFinite
 
+_CHECKSUM = "crc32"
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
 
 class Checkpoint:
-    """The checkpoints of one run, in the folder `folder`; only the latest one is kept.
+    """The checkpoints of one run, in the folder `folder`; the newest `keep` of them are kept.
 
     `save` and `restore` take the same `model`, compiled with an optimizer of `make_optimizer`.
     """
 
-    def __init__(self, folder, model):
+    def __init__(self, folder, model, *, keep=1):
         self.folder = Path(folder)
         self.model = model
+        self.keep = keep
         clear_leftovers_in(self.folder)
         self._delete_older()  # a kill may have come between two deletions
 
@@ -42,24 +47,52 @@ class Checkpoint:
         """Writes the checkpoint after `step` steps, with the JSON value `state`.
 
         It is written aside and renamed, so that a kill at any moment leaves a whole checkpoint;
-        then the ones before it are deleted.
+        then those that are not kept are deleted. Raises `NotFinite` in place of writing weights
+        that nothing could go on from.
         """
         path = self.folder / f"step-{step:09d}.safetensors"
         metadata = {"step": str(step), "state": json.dumps(state)}
-        write_variables(path, named_variables(self.model), metadata)
+        variables = named_variables(self.model)
+        if not all(map(_is_finite, variables.values())):
+            raise NotFinite(f"The weights are not numbers any more after step {step}", step=step)
+        write_variables(path, variables, metadata)
         self._delete_older()
 
-    def restore(self):
-        """Puts the latest checkpoint into model and optimizer; returns (step, state).
+    def restore(self, report=None):
+        """Puts the newest whole checkpoint into model and optimizer; returns (step, state).
 
-        Raises `InputError` where the file is broken or holds other variables than the model.
+        One that is not whole is deleted when an older one has taken its place, and `report`, a
+        function, is told so in a line.
+
+        Raises `InputError` where none is whole, or one holds other variables than the model.
         """
-        metadata = read_variables(self.latest, named_variables(self.model))
+        variables = named_variables(self.model)
+        *older, newest = checkpoints_in(self.folder)
+        broken = []
+        for path in (newest, *reversed(older)):
+            try:
+                metadata = read_variables(path, variables)
+                break
+            except NotWhole as error:
+                broken.append((path, error))
+        else:
+            raise broken[0][1]
+        for path, _ in broken:
+            if report is not None:
+                report(
+                    f"{path} is not a whole checkpoint; the one before it is gone on with, of step "
+                    f"{metadata['step']}."
+                )
+            delete(path)
         return int(metadata["step"]), json.loads(metadata["state"])
 
     def _delete_older(self):
-        for path in checkpoints_in(self.folder)[:-1]:
+        for path in checkpoints_in(self.folder)[: -self.keep]:
             delete(path)
+
+
+class NotWhole(InputError):
+    """A file of variables was cut, or has other bytes than were written."""
 
 
 def write_variables(path, variables, metadata=None):
@@ -69,6 +102,7 @@ def write_variables(path, variables, metadata=None):
         name: np.array(variable, order="C")
         for name, variable in variables.items()
     }
+    metadata = {**(metadata or {}), _CHECKSUM: str(_checksum(tensors))}
     with new_file(path) as aside:
         save_file(tensors, aside, metadata=metadata)
 
@@ -76,18 +110,39 @@ def write_variables(path, variables, metadata=None):
 def read_variables(path, variables):
     """Puts what `write_variables` wrote into variables, by name; returns the metadata.
 
-    Raises `InputError` where the file is broken or holds other variables.
+    Raises `NotWhole` where the file is broken, and `InputError` where it holds other variables; the
+    variables are as they were then.
     """
     try:
         with safe_open(path, framework="numpy") as file:
             _check(file, variables, path)
-            for name, variable in variables.items():
-                variable.assign(file.get_tensor(name))
-            return file.metadata()
+            tensors = {name: file.get_tensor(name) for name in variables}
+            metadata = file.metadata() or {}
+        said = metadata.get(_CHECKSUM)  # an earlier version wrote none
+        if said is not None and said != str(_checksum(tensors)):
+            raise SafetensorError("its bytes are not those that were written")
     except (SafetensorError, OSError) as error:
-        raise InputError(
+        raise NotWhole(
             f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
         ) from error
+    for name, variable in variables.items():
+        variable.assign(tensors[name])
+    return metadata
+
+
+def _checksum(tensors):
+    """A CRC-32 of arrays by name, in the order of the names."""
+    checksum = 0
+    for name in sorted(tensors):
+        checksum = zlib.crc32(np.ascontiguousarray(tensors[name]).view(np.uint8).data, checksum)
+    return checksum
+
+
+def _is_finite(variable):
+    """Whether no number of a variable is infinite or NaN; whole numbers are."""
+    return not keras.backend.is_float_dtype(variable.dtype) or bool(
+        keras.ops.all(keras.ops.isfinite(variable))
+    )
 
 
 def latest_checkpoint(folder):

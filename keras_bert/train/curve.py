@@ -5,7 +5,8 @@ import time
 
 import keras
 
-from keras_bert.errors import InputError
+from keras_bert.tasks.pretraining.figures import FINITE_BATCHES
+from keras_bert.train.not_finite import NotFinite
 
 
 class Curve(keras.callbacks.Callback):
@@ -20,23 +21,25 @@ class Curve(keras.callbacks.Callback):
     - `learning_rate`: of the next step
     - `tokens_per_second`: of training alone; None where too little was timed (a session's first
       step, which compiles, is left out)
+    - `input_wait`: the share of that time in which a step waited for its batch, where it is known
 
     The first entry of a run may be one at step 0, with an evaluation alone.
 
     Args:
         plan: the `Plan` of the run.
-        tokens_a_step: tokens in a batch, padding not counted (an average will do), or None.
         entries: those of former sessions; the list is added to.
         loss_weights: what each output's loss counts in their sum, by the output's name; 1 where
             it is not said.
 
-    Raises `InputError` at the end of an entry whose loss is not a finite number.
+    `feed` is to be set before `fit`: the `Feed` of the phase, for its tokens and its clock.
+
+    Raises `NotFinite` at the end of an entry whose loss is not a finite number.
     """
 
-    def __init__(self, plan, *, tokens_a_step, entries, loss_weights=None):
+    def __init__(self, plan, *, entries, loss_weights=None):
         super().__init__()
         self.plan = plan
-        self.tokens_a_step = tokens_a_step
+        self.feed = None
         self.entries = entries
         self.loss_weights = loss_weights or {}
         self._seconds_before = entries[-1]["seconds"] if entries else 0.0
@@ -62,16 +65,16 @@ class Curve(keras.callbacks.Callback):
         )
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._first_step = epoch * self.plan.entry
+        self._first_step = self.plan.first_step_of(epoch)
         self._steps = self.plan.step_of(epoch) - self._first_step
-        self._timed_from = (0, time.perf_counter()) if self._warm else None
+        self._timed_from = self._now(0) if self._warm else None
 
     def on_train_batch_end(self, batch, logs=None):
         done = batch + 1
         if done >= self._steps:
             # The one value that is fetched from the device: when it is there, the work is done.
             keras.ops.convert_to_numpy(self.model.optimizer.iterations)
-        self._timed_until = (done, time.perf_counter())
+        self._timed_until = self._now(done)
         if not self._warm:
             self._timed_from, self._warm = self._timed_until, True
 
@@ -80,22 +83,42 @@ class Curve(keras.callbacks.Callback):
         train = self._figures({k: v for k, v in logs.items() if not k.startswith("val_")})
         held_out = {k.removeprefix("val_"): v for k, v in logs.items() if k.startswith("val_")}
         if not math.isfinite(train["loss"]):
-            raise InputError(
-                f"The loss is not a number any more, from a step between {self._first_step} and "
-                f"{step} on; try a lower learning rate or a longer warm-up."
-            )
+            raise self._not_finite(logs, step)
         entry = {"step": step, "seconds": round(self.seconds, 3), "train": train}
         if held_out:
             entry["eval"] = self._figures(held_out)
         entry["learning_rate"] = float(self.model.optimizer.learning_rate)
-        entry["tokens_per_second"] = self._tokens_per_second()
+        entry |= self._speed()
         self.entries.append(entry)
 
-    def _tokens_per_second(self):
-        (first, begun), (last, ended) = self._timed_from, self._timed_until
-        if last == first or self.tokens_a_step is None:
-            return None
-        return round((last - first) * self.tokens_a_step / (ended - begun), 1)
+    def _now(self, step):
+        """(steps done in the entry, seconds on the clock, seconds waited for batches or None)."""
+        return step, time.perf_counter(), self.feed.waited()
+
+    def _speed(self):
+        (first, begun, _), (last, ended, _) = self._timed_from, self._timed_until
+        if last == first:
+            return {"tokens_per_second": None}
+        seconds, tokens = ended - begun, self.feed.tokens_a_step
+        speed = None if tokens is None else round((last - first) * tokens / seconds, 1)
+        waited = [moment[2] for moment in (self._timed_from, self._timed_until)]
+        if None in waited:
+            return {"tokens_per_second": speed}
+        return {
+            "tokens_per_second": speed,
+            "input_wait": round((waited[1] - waited[0]) / seconds, 4),
+        }
+
+    def _not_finite(self, logs, step):
+        if FINITE_BATCHES not in logs:
+            return NotFinite(
+                "The loss is not a number any more, from a step between "
+                f"{self._first_step} and {step} on"
+            )
+        # Where it was finite in every batch, it is not in their sum.
+        batches = int(logs[FINITE_BATCHES]) // self.feed.batches_a_step
+        first = min(self._first_step + batches + 1, step)
+        return NotFinite(f"The loss is not a number any more from step {first} on", step=first)
 
     def _figures(self, logs):
         penalties = sum(float(penalty) for penalty in self.model.losses)
@@ -108,8 +131,9 @@ def exact_losses(logs, *, weights, penalties):
     Keras averages a loss over batches, whatever they hold. Where a task measures an output's
     `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
     their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
-    a mean over nothing, and left out.
+    a mean over nothing, and left out, and so is the count of batches with a finite loss.
     """
+    logs = {name: value for name, value in logs.items() if name != FINITE_BATCHES}
     figures = {
         name: round(float(value), 6)
         for name, value in logs.items()

@@ -87,12 +87,14 @@ class Devices:
             return None
         return int(dataset.cardinality())
 
-    def restored(self, checkpoint, model):
-        """What `checkpoint.restore()` gives: (step, state), or None where there is no checkpoint.
+    def restored(self, checkpoint, model, report=None):
+        """What `checkpoint.restore(report)` gives: (step, state), or None: there is no checkpoint.
 
         The chief alone has a `checkpoint`; of the other workers' files nothing is read.
         """
-        found = checkpoint.restore() if self.is_chief and checkpoint.latest is not None else None
+        found = None
+        if self.is_chief and checkpoint.latest is not None:
+            found = checkpoint.restore(report)
         if self._workers is None:
             return found
         found = self._workers.told_by_chief(found)

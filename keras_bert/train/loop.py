@@ -9,8 +9,11 @@ from keras_bert.stopping import stop_later
 from keras_bert.train.best_model import BestModel, evaluations_since_best
 from keras_bert.train.checkpoint import Checkpoint
 from keras_bert.train.curve import Curve
+from keras_bert.train.curve import Curve
 from keras_bert.train.devices import Devices
+from keras_bert.train.not_finite import NotFinite, save_batch
 from keras_bert.train.progress import Progress
+from keras_bert.train.settings import KEEP_CHECKPOINTS
 from keras_bert.train.tensorboard import TensorBoardCurve
 
 
@@ -18,10 +21,16 @@ class Feed:
     """What a run trains on and evaluates on; made when the run is known not to be over.
 
     Attributes:
-        tokens_a_step: tokens in a batch, padding not counted (an average will do), or None.
+        tokens_a_step: tokens in a step, padding not counted (an average will do), or None.
+        batches_a_step: batches whose gradients make a step.
     """
 
     tokens_a_step = None
+    batches_a_step = 1
+
+    def at(self, step):
+        """The feed of the phase that a step (from 0) is in."""
+        return self
 
     def training(self, first_step):
         """The dataset of all batches from that of step `first_step` (from 0) on."""
@@ -29,6 +38,10 @@ class Feed:
 
     def evaluation(self):
         """The dataset of held-out batches, or None."""
+        return None
+
+    def waited(self):
+        """Seconds for which steps have waited for their batches so far, or None: not known."""
         return None
 
     def measures(self, step):
@@ -47,6 +60,8 @@ def train(
     patience=None,
     evaluate_first=False,
     constants=None,
+    keep_checkpoints=KEEP_CHECKPOINTS,
+    report=None,
 ):
     """Trains from the latest checkpoint (or from nothing) to the last step.
 
@@ -64,21 +79,23 @@ def train(
             never. The plan has a checkpoint after each evaluation then.
         evaluate_first: evaluate before the first step, too.
         constants: level lines in TensorBoard (see `TensorBoardCurve`).
+        keep_checkpoints: how many checkpoints stay, the newest ones.
+        report: a function that is told in a line where a checkpoint is broken.
 
     Returns:
         The entries of the whole run's curve (see `Curve`).
+
+    Raises `NotFinite` where the loss or the weights are not numbers any more; the batch is written
+    into the run's folder, where the step is known.
     """
     devices = Devices()
-    checkpoint = Checkpoint(run.checkpoints, model) if devices.is_chief else None
-    first_step, entries = devices.restored(checkpoint, model) or (0, [])
+    checkpoint = None
+    if devices.is_chief:
+        checkpoint = Checkpoint(run.checkpoints, model, keep=keep_checkpoints)
+    first_step, entries = devices.restored(checkpoint, model, report) or (0, [])
     if first_step == plan.steps or _is_out_of_patience(entries, task, patience):
         return entries  # killed after the last checkpoint
-    curve = Curve(
-        plan,
-        tokens_a_step=feed.tokens_a_step,
-        entries=entries,
-        loss_weights=task.default_loss_weights(),
-    )
+    curve = Curve(plan, entries=entries, loss_weights=task.default_loss_weights())
     progress = Progress(curve, first_step=first_step, names=task.SHOWN)
     callbacks = [_Measures(feed, plan), curve, progress]
     if devices.is_chief:
@@ -88,44 +105,104 @@ def train(
             callbacks.append(BestModel(task, best, curve))
     if patience is not None:
         callbacks.append(_Patience(task, curve, patience))
-    training = feed.training(first_step)
-    devices.prepare(model, training)
+    devices.prepare(model, feed.at(first_step).training(first_step))
     devices.separate_seeds(model)
-    evaluation = feed.evaluation()
-    evaluation, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
-    if evaluate_first and not entries and evaluation is not None:
-        curve.set_model(model)
-        curve.start(model.evaluate(evaluation, steps=batches, return_dict=True, verbose=0))
+    if evaluate_first and not entries:
+        _evaluate_first(model, feed, curve, devices)
     evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
-    with contextlib.closing(progress), stop_later() as wish:
+    saved = _batch_is_saved(run, feed) if devices.is_chief else contextlib.nullcontext()
+    with contextlib.closing(progress), stop_later() as wish, saved:
         callbacks += [
             _Checkpoints(checkpoint, curve, plan, wish, devices),
             _End(plan, progress, wish),
         ]
-        model.fit(
-            devices.distributed(training),
-            steps_per_epoch=plan.entry,
-            initial_epoch=first_step // plan.entry,
-            epochs=plan.entries,
-            validation_data=evaluation,
-            validation_steps=batches,
-            validation_freq=evaluated,
-            callbacks=_StepCallbacks(callbacks, add_history=True, model=model),
-            shuffle=False,
-            verbose=0,
-        )
+        told = _StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
+        for begin, end in plan.phases_from(first_step):
+            curve.feed = feed.at(begin)
+            model.train_function = model.test_function = None  # shapes are those of the phase
+            evaluation = curve.feed.evaluation()
+            model.fit(
+                devices.distributed(curve.feed.training(begin)),
+                steps_per_epoch=plan.entry * feed.batches_a_step,
+                initial_epoch=plan.entry_at(begin),
+                epochs=plan.entry_at(end),
+                validation_data=devices.distributed(evaluation),
+                validation_steps=devices.batches_in(evaluation),
+                validation_freq=evaluated,
+                callbacks=told,
+                shuffle=False,
+                verbose=0,
+            )
+            if wish or _is_out_of_patience(entries, task, patience):
+                break
+        told.end()
     wish.grant()
     return entries
 
 
-class _StepCallbacks(keras.callbacks.CallbackList):
-    """Callbacks that are told of a step without its figures.
+def _evaluate_first(model, feed, curve, devices):
+    """Adds what an evaluation gives before the first step to the curve."""
+    evaluation = feed.at(0).evaluation()
+    if evaluation is not None:
+        curve.set_model(model)
+        rows, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
+        curve.start(model.evaluate(rows, steps=batches, return_dict=True, verbose=0))
+    wish.grant()
+    return entries
 
-    Keras fetches them from the device for every step, which then waits for it.
+
+def _evaluate_first(model, feed, curve):
+    """Adds what an evaluation gives before the first step to the curve."""
+    evaluation = feed.at(0).evaluation()
+    if evaluation is not None:
+        curve.set_model(model)
+        curve.start(model.evaluate(evaluation, return_dict=True, verbose=0))
+
+
+@contextlib.contextmanager
+def _batch_is_saved(run, feed):
+    """Where the body comes to a `NotFinite` of a step, its batch is written into the run's folder.
+
+    What a step trains on is a function of the step, so that it can be made again.
+    """
+    try:
+        yield
+    except NotFinite as error:
+        if error.step is None:
+            raise
+        batches = feed.at(error.step - 1).training(error.step - 1).take(feed.batches_a_step)
+        save_batch(run.bad_batch, batches.as_numpy_iterator())
+        raise error.with_batch(run.bad_batch) from None
+
+
+class _StepCallbacks(keras.callbacks.CallbackList):
+    """Callbacks that are told of a run's steps, without their figures.
+
+    Keras fetches them from the device for every step, which then waits for it. It also tells of
+    batches, of which `batches_a_step` make a step, and of the begin and the end of every `fit`, of
+    which a run has one a phase; `end` is to be called after the last.
     """
 
+    def __init__(self, callbacks, *, model, batches_a_step):
+        super().__init__(callbacks, add_history=True, model=model)
+        self._batches_a_step = batches_a_step
+        self._has_begun = False
+
+    def on_train_begin(self, logs=None):
+        if not self._has_begun:
+            super().on_train_begin(logs)
+        self._has_begun = True
+
+    def on_train_end(self, logs=None):
+        pass
+
+    def end(self):
+        super().on_train_end()
+
     def on_train_batch_end(self, batch, logs=None):
-        super().on_train_batch_end(batch)
+        steps, rest = divmod(batch + 1, self._batches_a_step)
+        if not rest:
+            super().on_train_batch_end(steps - 1)
 
     def on_test_batch_end(self, batch, logs=None):
         super().on_test_batch_end(batch)
@@ -195,7 +272,7 @@ class _Checkpoints(keras.callbacks.Callback):
 
 
 class _End(keras.callbacks.Callback):
-    """Ends the last entry after the last step: it may be shorter than the others.
+    """Ends the last entry of a phase after its last step: it may be shorter than the others.
 
     Where somebody wishes the run to stop, it says when that will be.
     """
@@ -208,12 +285,12 @@ class _End(keras.callbacks.Callback):
         self._has_said = False
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.first_step = epoch * self.plan.entry
+        self.first_step = self.plan.first_step_of(epoch)
         self.last_step = self.plan.step_of(epoch)
 
     def on_train_batch_end(self, batch, logs=None):
         step = self.first_step + batch + 1
-        if step >= self.plan.steps:
+        if step == self.last_step and step - self.first_step < self.plan.entry:
             self.model.stop_training = True
         if self.wish and not self._has_said and step < self.last_step:
             self._has_said = True

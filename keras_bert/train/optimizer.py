@@ -7,6 +7,7 @@ from keras_bert.replicas import replica_count
 from keras_bert.train.lamb import LAMB
 from keras_bert.train.layerwise_adamw import LayerwiseAdamW
 from keras_bert.train.per_update import PerUpdate
+from keras_bert.train.schedules.one_cycle import OneCycle
 from keras_bert.train.schedules.slanted_triangular import SlantedTriangular
 from keras_bert.train.schedules.warmup_constant import WarmupConstant
 from keras_bert.train.schedules.warmup_cosine_decay import WarmupCosineDecay
@@ -17,6 +18,7 @@ SCHEDULES = {
     "linear": WarmupLinearDecay,
     "slanted-triangular": SlantedTriangular,
     "cosine": WarmupCosineDecay,
+    "one-cycle": OneCycle,
     "constant": WarmupConstant,
 }
 
@@ -24,7 +26,7 @@ SCHEDULES = {
 _BETA_1 = 0.9
 _BETA_2 = 0.999
 _EPSILON = 1e-6
-_GLOBAL_CLIPNORM = 1.0
+CLIP_NORM = 1.0
 
 
 def make_optimizer(
@@ -35,6 +37,7 @@ def make_optimizer(
     weight_decay,
     steps,
     optimizer="adamw",
+    clip_norm=CLIP_NORM,
     gradient_accumulation_steps=1,
     schedule="linear",
     shares=None,
@@ -47,7 +50,7 @@ def make_optimizer(
     `learning_rate` is the highest rate, reached after the share `warmup` (0 to below 1) of the
     steps; what comes after is the `schedule`'s, by itself a line to 0 at the end. Weights decay by
     `weight_decay` where they are matrices; biases and the scales and offsets of LayerNorm do not.
-    Gradients are clipped to a global norm of 1.
+    Gradients are clipped to a global norm of `clip_norm`; 0 leaves them as they are.
 
     `optimizer` is "adamw" (decay by `weight_decay` times the rate, Loshchilov and Hutter 2019) or
     "lamb" (You et al. 2019, for batches of thousands; see `LAMB`). Unlike google-research/bert, the
@@ -83,7 +86,7 @@ def make_optimizer(
         beta_1=_BETA_1,
         beta_2=_BETA_2,
         epsilon=_EPSILON,
-        global_clipnorm=_GLOBAL_CLIPNORM,
+        global_clipnorm=clip_norm or None,
         gradient_accumulation_steps=accumulated,
         # A fixed name: checkpoints store variables by path, and Keras numbers automatic names.
         name=optimizer,

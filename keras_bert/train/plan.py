@@ -1,7 +1,10 @@
 """At which steps a run evaluates, writes a checkpoint, and adds an entry to its curve."""
 
+import bisect
 import dataclasses
+import itertools
 import math
+from functools import cached_property
 
 # An entry of the curve stands for at most this many steps.
 _LONGEST_ENTRY = 50
@@ -13,13 +16,13 @@ class Plan:
 
     Attributes:
         steps: of the whole run.
-        entry: steps of an entry of the curve, which is what Keras calls an epoch; the last one may
-            be shorter.
-        evaluate_every: steps; a whole number of entries. There is an evaluation after the last
-            step, too.
-        checkpoint_every: steps; a whole number of entries. There is a checkpoint after the last
-            step, too.
+        entry: steps of an entry of the curve, which is what Keras calls an epoch; the last one of a
+            phase may be shorter.
+        evaluate_every: steps, from the beginning of a phase; a whole number of entries. There is an
+            evaluation after the last step of a phase, too.
+        checkpoint_every: likewise for checkpoints.
         checkpoint_evaluations: there is also a checkpoint after each evaluation.
+        phase_ends: the step at the end of each phase; a run that has no phases is one.
     """
 
     steps: int
@@ -27,33 +30,69 @@ class Plan:
     evaluate_every: int
     checkpoint_every: int
     checkpoint_evaluations: bool = False
+    phase_ends: tuple = ()
+
+    @cached_property
+    def _ends(self):
+        """The step at the end of each entry."""
+        ends, begin = [], 0
+        for end in self.phase_ends or (self.steps,):
+            ends += [*range(begin + self.entry, end, self.entry), end]
+            begin = end
+        return ends
 
     @property
     def entries(self):
         """How many entries there will be."""
-        return math.ceil(self.steps / self.entry)
+        return len(self._ends)
 
     def step_of(self, entry):
         """The step at the end of an entry, counted from 0."""
-        return min((entry + 1) * self.entry, self.steps)
+        return self._ends[entry]
+
+    def first_step_of(self, entry):
+        """The step at the beginning of an entry."""
+        return self._ends[entry - 1] if entry else 0
+
+    def entry_at(self, step):
+        """The entry that begins with a step; so many are over before it."""
+        return bisect.bisect_right(self._ends, step)
+
+    def phases_from(self, step):
+        """(first step, last step) of what is left of each phase from a step on."""
+        begin = step
+        for end in self.phase_ends or (self.steps,):
+            if begin < end:
+                yield begin, end
+                begin = end
 
     def evaluates(self, step):
-        return step % self.evaluate_every == 0 or step == self.steps
+        return self._falls_on(step, self.evaluate_every)
 
     def checkpoints(self, step):
-        return (
-            step % self.checkpoint_every == 0
-            or step == self.steps
-            or (self.checkpoint_evaluations and self.evaluates(step))
+        return self._falls_on(step, self.checkpoint_every) or (
+            self.checkpoint_evaluations and self.evaluates(step)
         )
+
+    def _falls_on(self, step, every):
+        """Whether a step is the last of its phase, or has a multiple of so many behind it there."""
+        ends = self.phase_ends or (self.steps,)
+        phase = bisect.bisect_left(ends, step)
+        begin = ends[phase - 1] if phase else 0
+        return step == ends[phase] or (step - begin) % every == 0
 
 
 def plan_steps(steps, *, evaluate_every, checkpoint_every, steps_per_execution=1):
-    """The `Plan` of a run of so many steps, of at least twenty entries."""
+    """The `Plan` of a run of so many steps, or of a list of phases, of at least twenty entries."""
+    phases = steps if isinstance(steps, list) else [steps]
     common = math.gcd(evaluate_every, checkpoint_every)
-    entry = _entry(common, wanted=steps // 20, multiple_of=steps_per_execution)
+    entry = _entry(common, wanted=sum(phases) // 20, multiple_of=steps_per_execution)
     return Plan(
-        steps=steps, entry=entry, evaluate_every=evaluate_every, checkpoint_every=checkpoint_every
+        steps=sum(phases),
+        entry=entry,
+        evaluate_every=evaluate_every,
+        checkpoint_every=checkpoint_every,
+        phase_ends=tuple(itertools.accumulate(phases)),
     )
 
 

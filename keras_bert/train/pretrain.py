@@ -1,8 +1,10 @@
 """Pre-training as one call: from a data folder to a model folder, over `model.fit`."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,26 +17,32 @@ from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
 from keras_bert.settings import takes
-from keras_bert.tasks.pretraining.features import (
-    check_rows_fit,
-    evaluation_dataset,
-    training_dataset,
-)
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.features import check_rows_fit
 from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.train.architecture import read_architecture
+from keras_bert.train.depth import depths
 from keras_bert.train.devices import Devices
 from keras_bert.train.followed_run import run_of
-from keras_bert.train.loop import Feed, train
+from keras_bert.train.loop import train
+from keras_bert.train.minutes import steps_in
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
-from keras_bert.train.settings import PretrainSettings
-from keras_bert.train.starting_point import fingerprint_of_folder, with_pooler
+from keras_bert.train.pretrain_settings import PretrainSettings
+from keras_bert.train.pretraining_rows import RowsOfPhases
+from keras_bert.train.starting_point import (
+    attending,
+    fingerprint_of_folder,
+    with_pooler,
+)
 from keras_bert.train.strategy import scope_of
+from keras_bert.wording import counted
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -56,7 +64,12 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too).
+    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
+    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
+    `MaskedCausalLM`, a BertForMaskedLM to others).
+
+    Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
+    with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
 
     Calling it again with the same arguments resumes a run that was killed, exactly: with
     `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
@@ -77,105 +90,146 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     Raises:
         InputError: an argument is wrong, or the output folder holds something else.
     """
+    began = time.perf_counter()
     settings = PretrainSettings.of(settings)
     report = report or (lambda line: None)
     with scope_of(settings.strategy, report):
-        return _pretrain(settings, report)
+        return _pretrain(settings, report, began=began)
 
 
-def _pretrain(settings, report):
+def _pretrain(settings, report, *, began):
     """`pretrain` in the scope of its strategy."""
-    Devices().check_batch(settings.batch_size)
-    folder = DataFolder.open(settings.data)
+    folders = [DataFolder.open(phase.data) for phase in settings.phases]
+    folder = _of_one_kind(folders)
     task_class = _task_of(folder, settings)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
-    folder.check_vocabulary(vocabulary)
-    refuse_lost_rows(folder)
+    for each in folders:
+        each.check_vocabulary(vocabulary)
+        refuse_lost_rows(each)
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     if settings.model is not None:
-        model, start = _from_folder(settings, folder, tokenizer, task_class)
+        model, start = _from_folder(settings, folders, tokenizer, task_class)
         report(f"Starting from the weights in {settings.model}.")
     else:
-        model, start = _from_random_weights(settings, folder, tokenizer, task_class)
-    optimizer = make_optimizer(
-        model,
-        learning_rate=settings.learning_rate,
-        warmup=settings.warmup,
-        weight_decay=settings.weight_decay,
-        steps=settings.steps,
-    )
-    inputs = {"data": _fingerprint(folder.card.to_dict()), "vocab": vocabulary.sha256, **start}
+        model, start = _from_random_weights(settings, folders, tokenizer, task_class)
+    inputs = {"data": _fingerprint_of_rows(folders), "vocab": vocabulary.sha256, **start}
     with run_of(settings, command="pretrain", inputs=inputs) as run:
         if run.finished:
             report(f"The run in {settings.output} is finished already; these are its results.")
             return run.read_metrics()
-        return _train(model, optimizer, run, folder, settings)
+        return _train(model, run, folders, settings, began, report)
 
 
-def _train(model, optimizer, run, folder, settings):
+def _train(model, run, folders, settings, began, report):
     """The run itself; returns its metrics."""
-    model.compile_defaults(
-        optimizer,
-        # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
-        jit_compile="auto",
-        steps_per_execution=settings.steps_per_execution,
+    with contextlib.ExitStack() as damage:
+        for folder in folders:
+            damage.enter_context(damage_is_named(folder))
+        steps = _steps(model, run, folders, settings, began=began, report=report)
+        entries = _trained(model, run, folders, settings, steps=steps, report=report)
+    if not Devices().is_chief:
+        return run.finish()
+    save_folder(model, model.tokenizer, run.model, overwrite=True)
+    return run.finish(_summary(entries, model, folders[-1]))
+
+
+def _steps(model, run, folders, settings, *, began, report):
+    """The steps of each phase: those given, or as many as there are minutes for.
+
+    The latter is settled once, and a run that goes on keeps to it.
+    """
+    if settings.steps is not None:
+        return [phase.steps for phase in settings.phases]
+    if Devices().replicas > 1:
+        raise InputError(
+            "`minutes` is planned by measuring on one device; give `steps` where several train "
+            "together."
+        )
+    held = run.settled("steps")
+    if held is not None:
+        return held
+    rows = RowsOfPhases.of(folders, model, steps=[1] * len(folders), settings=settings)
+    steps = steps_in(
+        [phase.minutes for phase in settings.phases],
+        model,
+        [rows.at(phase) for phase in range(len(folders))],
+        spent=lambda: time.perf_counter() - began,
+        compile_model=lambda: _compile(model, settings, steps=None),
+        evaluate_every=settings.eval_every or settings.checkpoint_every,
+        multiple_of=settings.steps_per_execution,
     )
+    report(
+        f"Planned for the time there is: {' and then '.join(counted(n, 'step') for n in steps)}."
+    )
+    return run.settle("steps", steps)
+
+
+def _trained(model, run, folders, settings, *, steps, report):
+    """Trains to the last step; returns the entries of the curve."""
+    _compile(model, settings, steps=sum(steps))
     plan = plan_steps(
-        settings.steps,
+        steps,
         evaluate_every=settings.eval_every or settings.checkpoint_every,
         checkpoint_every=settings.checkpoint_every,
         steps_per_execution=settings.steps_per_execution,
     )
-    with damage_is_named(folder):
-        entries = train(
-            model,
-            run,
-            _RowsOfFolder(folder, model, settings),
-            plan,
-            task=model,
-            evaluate_first=True,
-            constants={"unigram_entropy": {"masked_lm/loss": folder.card.unigram_entropy}},
-        )
-    if not Devices().is_chief:
-        return run.finish()
-    save_folder(model, model.tokenizer, run.model, overwrite=True)
-    return run.finish(_summary(entries, model, folder))
+    return train(
+        model,
+        run,
+        RowsOfPhases.of(folders, model, steps=steps, settings=settings),
+        plan,
+        task=model,
+        evaluate_first=True,
+        constants={"unigram_entropy": _unigram_entropy(model, folders[0])},
+        keep_checkpoints=settings.keep_checkpoints,
+        report=report,
+    )
 
 
-class _RowsOfFolder(Feed):
-    """The rows of a data folder."""
+def _unigram_entropy(model, folder):
+    """The level line beside the losses of ordinary tokens."""
+    outputs = [name for name in model.TOKEN_OUTPUTS if name != "span_boundary"]
+    return {f"{name}/loss": folder.card.unigram_entropy for name in outputs}
 
-    def __init__(self, folder, task, settings):
-        self.folder = folder
-        self.task = task
-        self.settings = settings
-        split = folder.card.splits["train"]
-        if split.instances:
-            self.tokens_a_step = settings.batch_size * split.tokens / split.instances
 
-    def training(self, first_step):
-        return training_dataset(
-            self.folder,
-            vocabulary=self.task.tokenizer.vocabulary,
-            task=self.task,
-            batch_size=self.settings.batch_size,
-            seed=self.settings.seed,
-            first_step=first_step,
-        )
+def _compile(model, settings, *, steps):
+    """Compiles the task with the optimizer of a run of so many steps; None is a level rate."""
+    below = depths(model, model.trainable_variables)
+    optimizer = make_optimizer(
+        model,
+        optimizer=settings.optimizer,
+        learning_rate=settings.learning_rate,
+        warmup=settings.warmup,
+        schedule=settings.schedule,
+        weight_decay=settings.weight_decay,
+        clip_norm=settings.clip_norm,
+        gradient_accumulation_steps=settings.gradient_accumulation,
+        steps=steps,
+        shares=[settings.layer_decay**depth for depth in below],
+    )
+    model.compile_defaults(
+        optimizer,
+        # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
+        jit_compile="auto",
+        steps_per_execution=settings.steps_per_execution * settings.gradient_accumulation,
+    )
 
-    def evaluation(self):
-        if not self.folder.card.splits["eval"].instances:
-            return None
-        return evaluation_dataset(
-            self.folder,
-            vocabulary=self.task.tokenizer.vocabulary,
-            task=self.task,
-            batch_size=self.settings.batch_size,
-            batches=self.settings.eval_batches,
-        )
+
+def _of_one_kind(folders):
+    """The first of the phases' data folders; raises `InputError` where another differs in kind."""
+    first, *others = folders
+    for other in others:
+        for what in ("objective", "lowercase"):
+            mine, its = (getattr(folder.card, what) for folder in (first, other))
+            if mine != its:
+                raise InputError(
+                    f"The rows of {first.path} have the {what} {mine!r} and those of {other.path} "
+                    f"{its!r}; the phases of a run need the same."
+                )
+    return first
 
 
 def _task_of(folder, settings):
@@ -187,20 +241,39 @@ def _task_of(folder, settings):
     trained = _TASKS[objective]
     if trained is SpanPretrainer and settings.span_boundary_weight == 0:
         trained = FillMask
+    if settings.causal_share == 1:
+        trained = CausalLM
+    elif settings.causal_share:
+        if objective != "mlm":
+            raise InputError(
+                f"`causal_share` is {settings.causal_share}, and rows that are masked and causal "
+                f"by turns are those of the objective mlm; {folder.path} was made for {objective}."
+            )
+        trained = MaskedCausalLM
     useless = ["max_span_length"] if settings.max_span_length is not None else []
     if settings.span_boundary_weight is not None and objective != "span":
         useless.append("span_boundary_weight")
     if useless and trained is not SpanPretrainer:
+        why = _why_none(settings) if objective == "span" else ""
         raise InputError(
             f"`{useless[-1]}` is about the boundaries of spans, which this run does not train: the "
-            f"rows of {folder.path} were made for the objective {objective}"
-            f"{', and `span_boundary_weight` is 0' if objective == 'span' else ''}; leave it out."
+            f"rows of {folder.path} were made for the objective {objective}{why}; "
+            "leave it out."
         )
     return trained
 
 
-def _span_options(task_class, settings, source=None):
-    """What a `SpanPretrainer` is made with beside its encoder: what is given, or `source` has."""
+def _why_none(settings):
+    """Why rows of spans train no boundaries."""
+    if settings.causal_share == 1:
+        return ", and `causal_share` is 1"
+    return ", and `span_boundary_weight` is 0" if settings.span_boundary_weight == 0 else ""
+
+
+def _options(task_class, settings, source=None):
+    """What a task is made with beside its encoder: what is given, or `source` has."""
+    if task_class is MaskedCausalLM:
+        return {"causal_share": settings.causal_share}
     if task_class is not SpanPretrainer:
         return {}
     options = {
@@ -218,20 +291,22 @@ def _span_options(task_class, settings, source=None):
     return options
 
 
-def _from_random_weights(settings, folder, tokenizer, task_class):
+def _from_random_weights(settings, folders, tokenizer, task_class):
     """-> (the task, fingerprints of what its weights depend on)."""
     architecture = settings.architecture or _DEFAULT_ARCHITECTURE
     config = read_architecture(architecture, tokenizer.vocabulary)
-    check_rows_fit(folder, config, source=architecture)
+    for folder in folders:
+        check_rows_fit(folder, config, source=architecture)
     start = {"architecture": _fingerprint(config.to_dict())}
     if "pooled_output" not in task_class.READS:
         # Nothing would train a pooler.
         config = dataclasses.replace(config, add_pooling_layer=False)
-    options = _span_options(task_class, settings)
+    config = dataclasses.replace(config, is_decoder=task_class is CausalLM)
+    options = _options(task_class, settings)
     return task_class(BertEncoder(config, dtype=settings.dtype), tokenizer, **options), start
 
 
-def _from_folder(settings, folder, tokenizer, task_class):
+def _from_folder(settings, folders, tokenizer, task_class):
     """The same from a model folder; heads that it has not are new."""
     path = find_model_folder(settings.model)
     encoder, its_tokenizer = load(path, dtype=settings.dtype)
@@ -240,14 +315,16 @@ def _from_folder(settings, folder, tokenizer, task_class):
         or its_tokenizer.lowercase != tokenizer.lowercase
     ):
         raise InputError(
-            f"The rows of {folder.path} were made with another vocabulary, or another case of it, "
-            f"than the model in {path} has; make rows with the model's own."
+            f"The rows of {folders[0].path} were made with another vocabulary, or another case of "
+            f"it, than the model in {path} has; make rows with the model's own."
         )
-    check_rows_fit(folder, encoder.config, source=path)
+    for folder in folders:
+        check_rows_fit(folder, encoder.config, source=path)
+    encoder = attending(encoder, causal=task_class is CausalLM, dtype=settings.dtype)
     if "pooled_output" in task_class.READS:
         encoder = with_pooler(encoder, dtype=settings.dtype)
     source = _task_in(path)
-    task = task_class(encoder, tokenizer, **_span_options(task_class, settings, source))
+    task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
     for head in task.HEADS:
         if source is not None and head in source.HEADS:
             getattr(task, head).set_weights(getattr(source, head).get_weights())
@@ -276,6 +353,11 @@ def _summary(entries, model, folder):
         "train": entries[-1]["train"],
         "curve": entries,
     }
+
+
+def _fingerprint_of_rows(folders):
+    cards = [folder.card.to_dict() for folder in folders]
+    return _fingerprint(cards if len(cards) > 1 else cards[0])
 
 
 def _fingerprint(value):

@@ -63,9 +63,7 @@ class Progress(keras.callbacks.Callback):
                 self._said_at = entry["seconds"]
                 self.say(self._line(entry))
             return
-        shown = describe(entry["train"], self.names)
-        if entry["tokens_per_second"]:
-            shown += f", {entry['tokens_per_second']:,.0f} tokens/s"
+        shown = f"{describe(entry['train'], self.names)}{_speed(entry)}"
         self._bar.set_postfix_str(shown, refresh=False)
         if "eval" in entry:
             self.say(f"{_at(entry, self.curve.plan.steps)} eval: {self._eval(entry)}")
@@ -87,8 +85,7 @@ class Progress(keras.callbacks.Callback):
 
     def _line(self, entry):
         line = f"{_at(entry, self.curve.plan.steps)} {describe(entry['train'], self.names)}"
-        if entry["tokens_per_second"]:
-            line += f", {entry['tokens_per_second']:,.0f} tokens/s"
+        line += _speed(entry)
         timed, left = (
             entry["step"] - self._first_entry["step"],
             self.curve.plan.steps - entry["step"],
@@ -116,6 +113,16 @@ def describe(figures, names):
         for name, shown in names.items()
         if name in figures
     )
+
+
+def _speed(entry):
+    """ ", 8,412 tokens/s, input wait 0.4 %", as far as it is known."""
+    said = ""
+    if entry["tokens_per_second"]:
+        said += f", {entry['tokens_per_second']:,.0f} tokens/s"
+    if entry.get("input_wait") is not None:
+        said += f", input wait {percent(entry['input_wait'])}"
+    return said
 
 
 def _at(entry, last_step):

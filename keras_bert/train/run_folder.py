@@ -3,6 +3,7 @@
 OUTPUT/run.json       every setting, written first: the mark by which a command knows its folder
 OUTPUT/checkpoints/   what the run resumes from
 OUTPUT/logs/          TensorBoard
+OUTPUT/bad_batch.npz  the batch in which the loss was not a number any more, until a run goes well
 OUTPUT/model/         the model folder
 OUTPUT/metrics.json   the results, written last: the run is finished
 OUTPUT/pictures/      what the results look like
@@ -35,6 +36,7 @@ _ENTRIES = (
     "runs",
     "model",
     "pictures",
+    "bad_batch.npz",
     "metrics.json",
     "run.json",
 )  # run.json goes last
@@ -62,6 +64,7 @@ class RunFolder:
         self.checkpoints = self.path / "checkpoints"
         self.best = self.checkpoints / "best.safetensors"  # weights, until there is `model`
         self.logs = self.path / "logs"
+        self.bad_batch = self.path / "bad_batch.npz"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
@@ -87,7 +90,7 @@ class RunFolder:
                 self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
         if self.finished:
-            delete(self.best)
+            self._tidy()
         for folder in (self.path, self.checkpoints):
             clear_leftovers_in(folder)
 
@@ -136,6 +139,19 @@ class RunFolder:
             "same command goes on."
         )
 
+    def settled(self, name):
+        """What `settle` kept under a name, or None."""
+        return _parse_run(self._run).get("settled", {}).get(name)
+
+    def settle(self, name, value):
+        """Keeps in run.json what was settled while the run was at work; returns it.
+
+        It is no setting: it came of this machine, and a run that goes on here has to keep to it.
+        """
+        run = _parse_run(self._run)
+        write_json(self._run, {**run, "settled": {**run.get("settled", {}), name: value}})
+        return value
+
     def read_metrics(self):
         """Returns the results of a finished run."""
         return json.loads(self._metrics.read_text(encoding="utf-8"))
@@ -147,8 +163,12 @@ class RunFolder:
 
             write_card(self.model, settings=self._read_run()["settings"], metrics=metrics)
         write_json(self._metrics, metrics)
-        delete(self.best)
+        self._tidy()
         return metrics
+
+    def _tidy(self):
+        for leftover in (self.best, self.bad_batch):
+            delete(leftover)
 
     def _read_run(self):
         """Returns run.json where this command wrote it, else None."""

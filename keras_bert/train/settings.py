@@ -1,4 +1,4 @@
-"""The settings of training runs."""
+"""The settings of training runs: what all have in common, and those of fine-tuning."""
 
 import dataclasses
 from itertools import product
@@ -8,10 +8,12 @@ from keras_bert.settings import Settings, about, setting, together
 from keras_bert.tasks import settings_class
 
 KEEP = ("best", "last")
-SCHEDULES = ("linear", "slanted-triangular", "cosine", "constant")
+OPTIMIZERS = ("adamw", "lamb")
+SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
+KEEP_CHECKPOINTS = 2  # the newest one, and one to go back to
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,14 @@ class RunSettings(Settings):
     checkpoint_every: int = setting(
         500, help="steps between two checkpoints to resume from", unit="STEPS", at_least=1
     )
+    keep_checkpoints: int = setting(
+        KEEP_CHECKPOINTS,
+        help="checkpoints that are kept, the newest ones; where the newest turns out to be broken, "
+        "a run goes on from the one before it",
+        unit="N",
+        at_least=1,
+        recorded=False,
+    )
     strategy: str = setting(
         "auto",
         help="the devices: one (none), all GPUs of this machine (mirrored), the machines of "
@@ -73,87 +83,13 @@ class RunSettings(Settings):
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
-        value = getattr(self, name)
-        if value is not None and value % self.steps_per_execution:
-            raise InputError(
-                f"`{name}` is {value}; it should be a multiple of `steps_per_execution`, "
-                f"{self.steps_per_execution}."
-            )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainSettings(RunSettings):
-    """Settings of `keras_bert.pretrain`."""
-
-    data: str = setting(
-        help="the folder that keras-bert pretraining-data wrote", unit="FOLDER", is_path=True
-    )
-    vocab: str = setting(
-        help="the vocabulary that its rows were made with: a vocab.txt, or a folder with a "
-        "vocabulary (byte-pair encoding: vocab.json and merges.txt)",
-        unit="PATH",
-        is_path=True,
-    )
-    steps: int = setting(help="optimizer steps", at_least=1)
-    architecture: str | None = setting(
-        None,
-        help="tiny, mini, small, medium, base, large, or a config.json: random weights",
-        unit="NAME|FILE",
-        default_help="tiny, where no model is given",
-    )
-    model: str | None = setting(
-        None,
-        help="go on from the weights of a model folder, of a run's output, or of hf://owner/name",
-        unit="FOLDER",
-        default_help="start from random weights",
-        is_path=True,
-    )
-    learning_rate: float = setting(
-        5e-4,
-        help="the highest rate, reached at the end of the warm-up",
-        unit="RATE",
-        above=0,
-    )
-    eval_every: int | None = setting(
-        None,
-        help="steps between two evaluations",
-        unit="STEPS",
-        default_help="at every checkpoint",
-        at_least=1,
-    )
-    eval_batches: int | None = setting(
-        None,
-        help="evaluate on the first batches of the eval split, so many",
-        unit="N",
-        default_help="on all of it",
-        at_least=1,
-    )
-    span_boundary_weight: float | None = setting(
-        None,
-        help="what the loss of the span-boundary head counts beside that of the masked tokens, for "
-        "rows of the objective span; 0 trains without the head",
-        unit="WEIGHT",
-        default_help="1",
-        at_least=0,
-    )
-    max_span_length: int | None = setting(
-        None,
-        help="tokens of a span, at most, that are predicted from its boundaries; those further in "
-        "are predicted in their places alone",
-        unit="TOKENS",
-        default_help="20, or that of the model",
-        at_least=1,
-    )
-
-    def check(self):
-        super().check()
-        self._check_multiple("eval_every")
-        self._check_multiple("steps")
-        if self.model is not None and self.architecture is not None:
-            raise InputError(
-                "Give either `model`, a folder whose weights to go on from, or `architecture`, to "
-                "start from random weights."
-            )
+        given = getattr(self, name)
+        for value in given if isinstance(given, list) else [given]:
+            if value is not None and value % self.steps_per_execution:
+                raise InputError(
+                    f"`{name}` is {value}; it should be a multiple of `steps_per_execution`, "
+                    f"{self.steps_per_execution}."
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -215,7 +151,8 @@ class LabelledRunSettings(RunSettings):
     schedule: str = setting(
         "linear",
         help="how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a "
-        "32nd (ULMFiT's slanted triangular), or not at all",
+        "32nd (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or "
+        "not at all",
         choices=SCHEDULES,
     )
     train_layers: int | None = setting(

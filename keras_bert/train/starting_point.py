@@ -74,14 +74,26 @@ class StartingPoint:
 
 def with_pooler(encoder, *, dtype):
     """The encoder, with a new pooler where its weights came without one (as a masked LM's do)."""
-    if encoder.config.add_pooling_layer:
+    return _changed(encoder, dtype=dtype, add_pooling_layer=True)
+
+
+def attending(encoder, *, causal, dtype):
+    """The encoder, whose positions see no more than what came before, or else all."""
+    return _changed(encoder, dtype=dtype, is_decoder=causal)
+
+
+def _changed(encoder, *, dtype, **changes):
+    """The encoder with other fields of its config, and its weights as far as it has them."""
+    config = dataclasses.replace(encoder.config, **changes)
+    if config == encoder.config:
         return encoder
-    config = dataclasses.replace(encoder.config, add_pooling_layer=True)
-    pooled = BertEncoder(config, dtype=dtype)
-    pooled.embeddings.set_weights(encoder.embeddings.get_weights())
-    for new, old in zip(pooled.blocks, encoder.blocks, strict=True):
+    changed = BertEncoder(config, dtype=dtype)
+    changed.embeddings.set_weights(encoder.embeddings.get_weights())
+    for new, old in zip(changed.blocks, encoder.blocks, strict=True):
         new.set_weights(old.get_weights())
-    return pooled
+    if encoder.pooler is not None and changed.pooler is not None:
+        changed.pooler.set_weights(encoder.pooler.get_weights())
+    return changed
 
 
 def fingerprint_of_folder(folder):

@@ -48,7 +48,7 @@ class TensorBoardCurve(keras.callbacks.Callback):
             scalars = {
                 run: by_tag(entry.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
             }
-            for name in ("learning_rate", "tokens_per_second"):
+            for name in ("learning_rate", "tokens_per_second", "input_wait"):
                 if entry.get(name) is not None:
                     scalars["train"][f"run/{name}"] = entry[name]
             for run, tagged in {**scalars, **self.constants}.items():

@@ -18,7 +18,7 @@ from keras_bert.tasks.pretraining.features import evaluation_dataset, training_d
 from keras_bert.train import loop
 from keras_bert.train.finetune import finetune
 from keras_bert.train.pretrain import pretrain
-from keras_bert.train.settings import PretrainSettings
+from keras_bert.train.pretrain_settings import PretrainSettings
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -11,29 +11,48 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
+import keras_bert.train.pretrain as module
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.stopping import Terminated
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.train.curve import Curve
 from keras_bert.train.pretrain import pretrain
+from keras_bert.train.pretrain_settings import PretrainSettings
+from keras_bert.train.pretraining_rows import RowsOfPhases
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# Two evaluations, a checkpoint in the middle of an epoch of the data, and an odd number of steps.
+# A checkpoint in the middle of an epoch of the data, and an odd number of steps.
 SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     return make_data_folder(tmp_path_factory.mktemp("data") / "rows", rows=44, eval_rows=11)
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory):
+    """Longer rows, by their padding."""
+    folder = tmp_path_factory.mktemp("longer") / "rows"
+    return make_data_folder(folder, rows=20, eval_rows=7, max_length=24, seed=1)
+
+
+@pytest.fixture(scope="module")
+def phases(data, longer):
+    """The settings of two phases: rows of another length, in batches of another size."""
+    return {"data": [data, longer], "steps": [6, 7], "batch_size": [8, 4], "deterministic": True}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +65,7 @@ def architecture(tmp_path_factory):
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "intermediate_size": 64,
-        "max_position_embeddings": 16,
+        "max_position_embeddings": 24,
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
     }
@@ -72,23 +91,21 @@ def run(data, architecture):
 
 
 @pytest.fixture(scope="module")
-def unbroken(run, tmp_path_factory):
+def unbroken(run, phases, tmp_path_factory):
     output = tmp_path_factory.mktemp("unbroken") / "run"
-    run(output, deterministic=True)
+    run(output, **phases)
     return output
 
 
 def last_checkpoint(output):
-    (path,) = (output / "checkpoints").iterdir()
-    return load_file(path)
+    return load_file(max((output / "checkpoints").iterdir()))
 
 
 def curve(output):
     """The rows without what a clock says."""
     rows = json.loads((output / "metrics.json").read_text())["curve"]
-    return [
-        {k: v for k, v in row.items() if k not in ("seconds", "tokens_per_second")} for row in rows
-    ]
+    timed = ("seconds", "tokens_per_second", "input_wait")
+    return [{k: v for k, v in row.items() if k not in timed} for row in rows]
 
 
 def assert_same_run(output, expected):
@@ -106,7 +123,7 @@ def test_dropout_is_on_and_its_state_is_in_the_checkpoint(unbroken):
     states = {k: v for k, v in last_checkpoint(unbroken).items() if "seed_generators" in k}
     assert len(states) == 1 + 3  # after the embeddings, and three in the block
     # The first number is the seed, the second counts the draws: one a training step.
-    assert all(state[1] == SHORT["steps"] for state in states.values())
+    assert all(state[1] == 13 for state in states.values())
 
 
 class Stopped(Exception):
@@ -133,30 +150,41 @@ def in_step(number, happens):
 
 
 def test_a_run_that_is_killed_stopped_and_asked_to_stop_ends_bit_for_bit_like_an_unbroken_one(
-    run, unbroken, data, architecture, tmp_path
+    run, unbroken, phases, data, architecture, tmp_path
 ):
-    """One run that goes on after signal 9, an exception, an interrupt and a request to end."""
+    """One run that goes on after signal 9, an exception, an interrupt and a request to end, and
+    from the checkpoint before the newest, which is torn; in its first phase and in its second.
+    """
     output = tmp_path / "run"
-    kill_after_the_first_checkpoint(output, data, architecture, temporary=tmp_path / "temporary")
+    kill_after_the_first_checkpoint(
+        output, phases, data, architecture, temporary=tmp_path / "temporary"
+    )
     assert not list((tmp_path / "temporary").iterdir())
     assert not (output / "metrics.json").exists()
-    with in_step(8, raise_stopped), pytest.raises(Stopped):
-        run(output, deterministic=True)
-    assert checkpoints(output) == [5]  # what is done since is done again
+    with in_step(9, raise_stopped), pytest.raises(Stopped):
+        run(output, **phases)
+    assert checkpoints(output) == [5, 6]  # what is done since is done again
     assert not (output / "model").exists() and not (output / "metrics.json").exists()
     # Whoever asks gets a checkpoint first.
-    for step, number, raised in (
-        (7, signal.SIGINT, KeyboardInterrupt),
-        (11, signal.SIGTERM, Terminated),
+    for step, before_it, number, raised in (
+        (7, 6, signal.SIGINT, KeyboardInterrupt),
+        (12, 11, signal.SIGTERM, Terminated),
     ):
         before = signal.getsignal(number)
         said = f"the checkpoint in {output} is of step {step}, .* goes on"
         ask = functools.partial(signal.raise_signal, number)
         with in_step(step, ask), pytest.raises(raised, match=said):
-            run(output, deterministic=True)
+            run(output, **phases)
         assert signal.getsignal(number) is before
-        assert checkpoints(output) == [step]
-    run(output, deterministic=True)
+        assert checkpoints(output) == [before_it, step]
+    torn, said = output / "checkpoints" / "step-000000012.safetensors", []
+    content = bytearray(torn.read_bytes())
+    content[-5] ^= 1
+    torn.write_bytes(content)
+    run(output, **phases, report=said.append)
+    assert said == [
+        f"{torn} is not a whole checkpoint; the one before it is gone on with, of step 11."
+    ]
     assert_same_run(output, unbroken)
     steps = [step for step, _ in scalars(output / "logs" / "train", "masked_lm/loss")]
     assert steps == [row["step"] for row in curve(output)[1:]]  # the steps done twice stand once
@@ -164,18 +192,17 @@ def test_a_run_that_is_killed_stopped_and_asked_to_stop_ends_bit_for_bit_like_an
 
 def checkpoints(output):
     """The steps of which a run keeps a checkpoint."""
-    names = [path.name for path in (output / "checkpoints").iterdir()]
+    names = sorted(path.name for path in (output / "checkpoints").iterdir())
     return [int(re.fullmatch(r"step-(\d{9})\.safetensors", name)[1]) for name in names]
 
 
-def kill_after_the_first_checkpoint(output, data, architecture, *, temporary):
+def kill_after_the_first_checkpoint(output, phases, data, architecture, *, temporary):
     arguments = {
-        "data": str(data),
-        "vocab": str(data / "vocab.txt"),
-        "output": str(output),
-        "architecture": str(architecture),
-        "deterministic": True,
+        "vocab": data / "vocab.txt",
+        "output": output,
+        "architecture": architecture,
         **SHORT,
+        **phases,
     }
     # Once past the first checkpoint the process crawls, so that the kill finds it in mid-training.
     code = (
@@ -184,13 +211,13 @@ def kill_after_the_first_checkpoint(output, data, architecture, *, temporary):
         "end = curve.Curve.on_train_batch_end\n"
         "def crawl(self, batch, logs=None):\n"
         "    end(self, batch, logs)\n"
-        "    time.sleep(0 if int(self.model.optimizer.iterations) < 7 else 60)\n"
+        "    time.sleep(0 if int(self.model.optimizer.iterations) < 6 else 60)\n"
         "curve.Curve.on_train_batch_end = crawl\n"
         "pretrain.pretrain(**json.loads(sys.argv[1]))\n"
     )
     temporary.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-c", code, json.dumps(arguments)],
+        [sys.executable, "-c", code, json.dumps(arguments, default=str)],
         cwd=REPOSITORY,
         env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
@@ -228,18 +255,20 @@ def tags_of(folder):
     }
 
 
-def test_what_a_run_leaves(unbroken):
+def test_what_a_run_leaves(unbroken, phases):
     names = {"checkpoints", "logs", "metrics.json", "model", "run.json"}
     assert {path.name for path in unbroken.iterdir()} == names
     rows = curve(unbroken)
-    assert [row["step"] for row in rows] == list(range(SHORT["steps"] + 1))
-    assert [row["step"] for row in rows if "eval" in row] == [0, 10, 13]
+    assert [row["step"] for row in rows] == list(range(14))
+    # A phase ends with an evaluation.
+    assert [row["step"] for row in rows if "eval" in row] == [0, 6, 13]
     assert rows[-1]["learning_rate"] == 0.0
     metrics = json.loads((unbroken / "metrics.json").read_text())
     assert metrics["eval"] == rows[-1]["eval"] and metrics["eval_at_start"] == rows[0]["eval"]
     assert metrics["eval_at_start"]["masked_lm_loss"] == pytest.approx(math.log(25), rel=0.1)
     settings = json.loads((unbroken / "run.json").read_text())["settings"]
-    assert {name: settings[name] for name in SHORT} == SHORT
+    given = {**SHORT, **phases, "data": [str(folder) for folder in phases["data"]]}
+    assert {name: settings[name] for name in given} == given
 
 
 def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken):
@@ -262,11 +291,11 @@ def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbr
     assert len(scalars(logs / "train", "run/learning_rate")) == len(rows)
 
 
-def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, data):
+def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, longer):
     task = load_task(unbroken / "model")
     task.compile_defaults("sgd")
     # The last batch of 4 holds 3 rows: what fills it up must not count.
-    dataset = task.dataset(DataFolder.open(data), split="eval", batch_size=4)
+    dataset = task.dataset(DataFolder.open(longer), split="eval", batch_size=4)
     results = task.evaluate(dataset, return_dict=True, verbose=0)
     reported = curve(unbroken)[-1]["eval"]
     assert results["masked_lm_cross_entropy"] == pytest.approx(reported["masked_lm_loss"], rel=1e-4)
@@ -276,18 +305,18 @@ def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, data)
     assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
 
 
-def test_a_finished_run_is_not_repeated(run, unbroken, monkeypatch):
+def test_a_finished_run_is_not_repeated(run, unbroken, phases, monkeypatch):
     monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
-    assert run(unbroken, deterministic=True) == json.loads((unbroken / "metrics.json").read_text())
+    assert run(unbroken, **phases) == json.loads((unbroken / "metrics.json").read_text())
 
 
-def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken, tmp_path):
+def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken, phases, tmp_path):
     output = tmp_path / "run"
     output.mkdir()
     for name in ("checkpoints", "run.json"):
         (unbroken / name).rename(output / name)
     try:
-        run(output, deterministic=True)
+        run(output, **phases)
     finally:
         (output / "run.json").rename(unbroken / "run.json")
         (output / "checkpoints").rename(unbroken / "checkpoints")
@@ -313,18 +342,75 @@ def test_it_learns_more_than_word_frequencies(run, tmp_path):
     assert len(metrics["curve"]) == 21  # 20 rows of 15 steps, and the one at the start
 
 
-def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_no_checkpoint(run, tmp_path):
+def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
+    path = tmp_path / "bad_batch.npz"
     with pytest.raises(
-        InputError, match="not a number any more, from a step between .* lower lear"
+        InputError, match=f"not a number any more from step 2 on, .* is in {path}; try a lower lear"
     ):
-        run(tmp_path, learning_rate=1e30, warmup=0.0)
+        run(tmp_path, learning_rate=1e30, warmup=0.0, steps=60, eval_every=60, checkpoint_every=60)
     assert not any((tmp_path / "checkpoints").glob("*"))
+    options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": SHORT["seed"], "first_step": 1}
+    [(inputs, labels, weights)] = training_dataset(DataFolder.open(data), **options).take(1)
+    with np.load(path) as saved:
+        for prefix, expected in (("", inputs), ("label/", labels), ("weight/", weights)):
+            for name, value in expected.items():
+                np.testing.assert_array_equal(saved[f"{prefix}{name}"], value)
+
+
+def test_what_minutes_come_to_is_settled_once(run, tmp_path, monkeypatch):
+    trained = []
+
+    def trained_for(*given, steps, **more):
+        trained.append(steps)
+        raise Stopped
+
+    monkeypatch.setattr(module, "_trained", trained_for)
+    monkeypatch.setattr(module, "steps_in", lambda minutes, *others, **more: [71])
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            run(tmp_path / "run", steps=None, minutes=30)
+        monkeypatch.setattr(module, "steps_in", None)  # would fail
+    assert trained == [[71], [71]]
+
+
+def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer):
+    folders = [DataFolder.open(data), DataFolder.open(longer)]
+    given = {"data": [data, longer], "steps": [7, 6], "batch_size": [8, 4], "seed": 4}
+    settings = PretrainSettings.of(
+        {**given, "vocab": "v", "output": "o", "gradient_accumulation": 2}
+    )
+    tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
+    task = SimpleNamespace(tokenizer=tokenizer, input=("input_ids",), output=("masked_lm",))
+    rows = RowsOfPhases.of(folders, task, steps=[7, 6], settings=settings)
+    for step, folder, batch_size, first in ((6, 0, 4, 12), (7, 1, 2, 0), (9, 1, 2, 4)):
+        found = rows.at(step).training(step).take(3)
+        expected = training_dataset(
+            folders[folder],
+            vocabulary=VOCABULARY,
+            task=task,
+            batch_size=batch_size,
+            seed=4,
+            first_step=first,
+        )
+        for one, other in zip(found, expected, strict=False):
+            np.testing.assert_array_equal(one[0]["input_ids"], other[0]["input_ids"])
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"steps": 0}, "`steps` is 0; at least 1"),
+        ({"steps": None}, "Give either `steps`, how many to train for, or `minutes`, how long"),
+        ({"minutes": 5}, "Give either `steps`"),
+        (
+            {"steps": [5, 5], "batch_size": [8, 8, 8]},
+            "`steps` has 2 values and `batch_size` 3",
+        ),
+        (
+            {"gradient_accumulation": 3},
+            "`batch_size` is 8, .* a multiple of `gradient_accumulation",
+        ),
+        ({"optimizer": "lamb", "layer_decay": 0.9}, "`layer_decay` is for adamw"),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
         ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
         ({"architecture": "huge"}, "There is no architecture 'huge'"),

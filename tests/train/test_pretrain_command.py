@@ -9,8 +9,8 @@ import pytest
 import keras_bert.train.pretrain as module
 from keras_bert.cli import main
 from keras_bert.settings import about
+from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.run_folder import RunFolder
-from keras_bert.train.settings import PretrainSettings
 
 METRICS = {
     "steps": 10,

@@ -3,9 +3,11 @@
 import json
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import load_file
 from tensorflow.python.autograph.pyct import loader
 
@@ -17,7 +19,10 @@ from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
 from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer
 from keras_bert.text.tokenizer import Tokenizer
@@ -27,7 +32,10 @@ from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SHORT = {"steps": 12, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
 # The longest spans of such rows have two tokens.
-KINDS = {"span": {"max_span_length": 1, "span_boundary_weight": 0.5}, "mlm-sop": {}}
+KINDS = {
+    "span": {"max_span_length": 1, "span_boundary_weight": 0.5, "layer_decay": 0.9},
+    "mlm-sop": {"gradient_accumulation": 2, "optimizer": "lamb", "schedule": "one-cycle"},
+}
 OTHER_HEAD = {"span": "span_boundary", "mlm-sop": "sentence_order"}
 
 
@@ -92,7 +100,7 @@ def objective(request):
 
 
 def without_clock(metrics):
-    timed = ("seconds", "tokens_per_second")
+    timed = ("seconds", "tokens_per_second", "input_wait")
     return [{k: v for k, v in row.items() if k not in timed} for row in metrics["curve"]]
 
 
@@ -106,10 +114,24 @@ def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(
     ]
     metrics = run(killed, objective, deterministic=True)
     assert without_clock(metrics) == without_clock(expected)
-    found, wanted = (load_file(next((path / "checkpoints").iterdir())) for path in (killed, folder))
+    found, wanted = (load_file(max((path / "checkpoints").iterdir())) for path in (killed, folder))
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_a_step_may_have_parts_and_schedules_count_steps(unbroken):
+    folder, metrics = unbroken["mlm-sop"]
+    assert [row["step"] for row in metrics["curve"]] == list(range(13))
+    held = load_file(max((folder / "checkpoints").iterdir()))
+    assert held["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
+    assert not any(held[name].any() for name in held if "gradient_accumulator" in name)
+    # One cycle, whose warm-up is a tenth of 12 steps.
+    rates = {row["step"]: row["learning_rate"] for row in metrics["curve"]}
+    for step in (1, 5, 12):
+        left = 0.5 * (1 + math.cos(math.pi * (step - 1) / 11))
+        expected = 5e-4 * (4e-6 + (1 - 4e-6) * left)
+        assert rates[step] == pytest.approx(expected, rel=1e-4)
 
 
 def test_every_head_has_its_figures_and_what_the_model_saw_parts_those_of_tokens(
@@ -250,9 +272,109 @@ def test_a_weight_of_0_trains_masked_spans_without_the_head(begun, folders):
     assert set(y) == {"masked_lm"} and "span_left" not in x
 
 
+@pytest.fixture(scope="module")
+def hybrid(run, tmp_path_factory):
+    """(the folder of a masked and causal run, its metrics)."""
+    output = tmp_path_factory.mktemp("hybrid") / "run"
+    return output, run(output, "mlm", causal_share=0.25)
+
+
+def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folders, capsys):
+    folder, metrics = hybrid
+    figures = metrics["eval"]
+    total = 0.75 * figures["masked_lm_loss"] + 0.25 * figures["causal_lm_loss"]
+    assert figures["loss"] == pytest.approx(total, abs=2e-6)
+    assert not any(name.startswith("causal_lm_masked") for name in figures)
+    assert main(["evaluate", "--model", str(folder), "--data", str(folders["mlm"])]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {name: found[name] for name in figures} == pytest.approx(figures, rel=1e-4, abs=1e-6)
+    assert found["causal_lm_perplexity"] == pytest.approx(
+        math.exp(figures["causal_lm_loss"]), rel=1e-4
+    )
+    # Every token after [CLS] is predicted, and [SEP] has no characters.
+    task = load_task(folder / "model")
+    [(x, y, weights)] = task.dataset(DataFolder.open(folders["mlm"]), split="eval", batch_size=30)
+    ids = y["causal_lm"].numpy()[weights["causal_lm"].numpy() > 0]
+    assert len(ids) == int(tf.reduce_sum(x["input_mask"])) - 30
+    letters = sum(len(VOCABULARY.piece(id)) for id in ids if id != VOCABULARY.sep_id)
+    bits = figures["causal_lm_loss"] * len(ids) / math.log(2) / letters
+    assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
+    config = json.loads((folder / "model" / "config.json").read_text())
+    assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
+    assert type(task) is MaskedCausalLM and task.causal_share == 0.25
+
+
+def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
+    begun, hybrid, folders, tmp_path
+):
+    """It goes on from the masked and causal one, and computes what that computes of causal rows."""
+    together = load_task(hybrid[0] / "model")
+    task = begun("mlm", model=hybrid[0], causal_share=1)
+    assert type(task) is CausalLM
+    data = DataFolder.open(folders["mlm"])
+    [(x, y, _)] = task.dataset(data, split="eval", batch_size=30)
+    [(of_both, labels, _)] = together.dataset(data, split="eval", batch_size=30)
+    np.testing.assert_array_equal(y["causal_lm"], labels["causal_lm"])
+    np.testing.assert_array_equal(x["input_ids"], of_both["causal_input_ids"])
+    logits = task(x, training=False)["causal_lm"]  # (B, S - 1, V)
+    expected = together(of_both, training=False)["causal_lm"]
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+    ids = x["input_ids"]
+    changed = {**x, "input_ids": tf.concat([ids[:, :5], 0 * ids[:, 5:] + 7], axis=1)}
+    found = task(changed, training=False)["causal_lm"]
+    np.testing.assert_allclose(found[:, :5], logits[:, :5], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found[:, 5:10], logits[:, 5:10], atol=1e-3)
+    task.save(tmp_path / "causal")
+    config = json.loads((tmp_path / "causal" / "config.json").read_text())
+    assert config["architectures"] == ["BertLMHeadModel"] and config["is_decoder"]
+    again = load_task(tmp_path / "causal")
+    assert type(again) is CausalLM
+    np.testing.assert_array_equal(again(x, training=False)["causal_lm"], logits)
+    torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+    its = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "causal").eval()
+    assert type(its).__name__ == "BertLMHeadModel"
+    batch = {"input_ids": x["input_ids"], "attention_mask": x["input_mask"]}
+    batch = {name: torch.tensor(value.numpy()) for name, value in batch.items()}
+    with torch.no_grad():
+        theirs = its(**batch).logits.numpy()[:, :-1]
+    is_token = x["input_mask"].numpy()[:, 1:] > 0
+    np.testing.assert_allclose(logits.numpy()[is_token], theirs[is_token], rtol=1e-3, atol=1e-4)
+
+
+def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
+    for objective, batch_size in (("mlm", 8), ("span", 6)):
+        folder = DataFolder.open(folders[objective])
+        options = {"vocabulary": VOCABULARY, "batch_size": batch_size, "seed": 3}
+        [(masked, labels, weights)] = training_dataset(folder, **options).take(1)
+        original = masked["input_ids"].numpy()
+        row, number = np.nonzero(weights["masked_lm"])
+        columns = masked["masked_lm_positions"].numpy()[row, number]
+        original[row, columns] = labels["masked_lm"].numpy()[row, number]
+        causal = SimpleNamespace(input=("input_ids", "input_mask"), output=("causal_lm",))
+        [(x, y, counts)] = training_dataset(folder, task=causal, **options).take(1)
+        np.testing.assert_array_equal(x["input_ids"], original)
+        np.testing.assert_array_equal(y["causal_lm"], original[:, 1:])
+        np.testing.assert_array_equal(counts["causal_lm"], masked["input_mask"][:, 1:])
+        both = SimpleNamespace(
+            input=("input_ids", "masked_lm_positions", "causal_input_ids", "causal_input_mask"),
+            output=("masked_lm", "causal_lm"),
+            causal_share=0.25,
+        )
+        first = round(batch_size / 4)
+        [(x, y, counts)] = training_dataset(folder, task=both, **options).take(1)
+        np.testing.assert_array_equal(x["causal_input_ids"], original[:first])
+        np.testing.assert_array_equal(x["input_ids"], masked["input_ids"][first:])
+        np.testing.assert_array_equal(y["masked_lm"], labels["masked_lm"][first:])
+        assert y["causal_lm"].shape == (first, original.shape[1] - 1)
+
+
 @pytest.mark.parametrize(
     "objective, settings, message",
     [
+        ("mlm-sop", {"causal_share": 0.5}, "`causal_share` is 0.5, .* objective mlm; .* mlm-sop"),
+        ("span", {"causal_share": 1}, "`max_span_length` .* span, and `causal_share` is 1; leave"),
+        ("mlm", {"causal_share": 0.5, "batch_size": 1}, "A batch of one row is either masked or"),
         ("mlm", {"max_span_length": 4}, "`max_span_length` is about the boundaries .* mlm; leave"),
         ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is about .* mlm-sop; lea"),
         ("span", {"span_boundary_weight": 0}, "`max_span_length` .* `span_boundary_weight` is 0; "),

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from keras_bert.errors import InputError
+from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.run_folder import RunFolder, read_settings
-from keras_bert.train.settings import PretrainSettings
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
 INPUTS = {"data": "abc"}

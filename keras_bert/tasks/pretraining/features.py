@@ -8,7 +8,10 @@ B rows, S length, P predictions; a batch is (x, y, sample_weight), dictionaries 
   and for "span" `span_boundary` (B, P), the same tokens again; int32
 - sample_weight: for each of y a float32 of its shape, 1 where it counts and 0 at padding
 
-A task gets of these what it has inputs and outputs for.
+A task gets of these what it has inputs and outputs for. One with an output `causal_lm` reads rows
+without masks: its label (B, S - 1) is the token after each position. Beside masked tokens it reads
+them as `causal_input_ids` and `causal_input_mask`: in training they are the first rows of the
+batch, of the task's `causal_share`, and the others are masked; in evaluation every row is both.
 
 The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
 (k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
@@ -73,7 +76,7 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0, task
 
     dataset = tf.data.Dataset.counter(first_epoch).flat_map(rows_of_epoch)
     dataset = dataset.rebatch(batch_size, drop_remainder=True)
-    read = _Reader(folder, vocabulary, seed=seed, task=task)
+    read = _Reader(folder, vocabulary, seed=seed, task=task, training=True)
     dataset = dataset.map(
         lambda serialized, epochs: read(serialized, epochs, tf.ones([batch_size])),
         num_parallel_calls=PARALLEL_CALLS,
@@ -100,7 +103,7 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=Non
         count = min(count, batches)
     dataset = tf.data.TFRecordDataset(folder.shards("eval"), folder.compression)
     dataset = dataset.batch(batch_size).take(count).map(fill_up)
-    read = _Reader(folder, vocabulary, seed=folder.card.seed, task=task)
+    read = _Reader(folder, vocabulary, seed=folder.card.seed, task=task, training=False)
     dataset = dataset.map(
         lambda serialized, weights: read(serialized, tf.zeros([batch_size], tf.int64), weights),
         num_parallel_calls=PARALLEL_CALLS,
@@ -113,7 +116,7 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=Non
 def labels_of(folder):
     """The names of what the rows of a `DataFolder` have labels for."""
     objective = folder.card.objective
-    names = ["masked_lm"]
+    names = ["masked_lm", "causal_lm"]
     if objective in _SENTENCES:
         names.append(_SENTENCES[objective])
     if objective == "span":
@@ -186,11 +189,15 @@ def _shuffled_windows(folder, *, seed, epoch, skipped):
 class _Reader:
     """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight)."""
 
-    def __init__(self, folder, vocabulary, *, seed, task):
+    def __init__(self, folder, vocabulary, *, seed, task, training):
         card = folder.card
         self.task = task
         if task is not None:
             check_labels(folder, task)
+        outputs = () if task is None else task.output
+        self.is_causal = "causal_lm" in outputs
+        self.is_masked = task is None or "masked_lm" in outputs
+        self.training = training
         self.spec = folder.spec
         self.max_length = card.max_length
         self.max_predictions = card.max_predictions
@@ -203,6 +210,30 @@ class _Reader:
         batch = self.spec.parse(serialized)
         if self.spec.kind == "compact":
             batch = pad(batch, self.max_length, self.max_predictions)
+        if not self.is_causal:
+            return self._for_task(*self._masked(batch, epochs, row_weights))
+        if not self.is_masked:
+            return self._for_task(*self._causal(batch, row_weights))
+        masked, causal = slice(None), slice(None)
+        if self.training:
+            rows = row_weights.shape[0]
+            first = min(max(round(self.task.causal_share * rows), 1), rows - 1)
+            masked, causal = slice(first, None), slice(first)
+        x, y, weights = self._causal(_taken(batch, causal), row_weights[causal])
+        of_masked = self._masked(_taken(batch, masked), epochs[masked], row_weights[masked])
+        x = {f"causal_{name}": value for name, value in x.items()}
+        parts = zip((x, y, weights), of_masked, strict=True)
+        return self._for_task(*(one | other for one, other in parts))
+
+    def _causal(self, batch, row_weights):
+        """(x, y, sample_weight) of rows as they were before they were masked."""
+        x = {name: batch[name] for name in ("input_mask", "segment_ids")}
+        x["input_ids"] = batch["input_ids"] if self.masker is not None else _unmasked(batch)
+        counts = tf.cast(x["input_mask"][:, 1:], tf.float32) * row_weights[:, None]
+        return x, {"causal_lm": x["input_ids"][:, 1:]}, {"causal_lm": counts}
+
+    def _masked(self, batch, epochs, row_weights):
+        """(x, y, sample_weight) of rows with masks, and what else their objective has."""
         if self.masker is not None:
             batch |= self._mask_in_graph(batch, epochs)
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *self.spans)
@@ -214,7 +245,7 @@ class _Reader:
             weights[self.sentences] = row_weights
         if self.spans:
             y["span_boundary"], weights["span_boundary"] = y["masked_lm"], weights["masked_lm"]
-        return self._for_task(x, y, weights)
+        return x, y, weights
 
     def _for_task(self, x, y, weights):
         """What the task has inputs and outputs for."""
@@ -254,3 +285,17 @@ class _Reader:
             values[filled] = getattr(masked, field)[0]
             result.append(values)
         return result
+
+
+def _taken(batch, rows):
+    """A slice of the rows of a batch, a dictionary."""
+    return {name: value[rows] for name, value in batch.items()}
+
+
+def _unmasked(batch):
+    """The tokens (B, S) of padded rows with static masks as they were before."""
+    places = tf.where(batch["masked_lm_weights"] > 0)  # (N, 2): row and number of the prediction
+    columns = tf.gather_nd(batch["masked_lm_positions"], places)  # (N,)
+    positions = tf.stack([places[:, 0], tf.cast(columns, tf.int64)], axis=1)
+    tokens = tf.gather_nd(batch["masked_lm_ids"], places)
+    return tf.tensor_scatter_nd_update(batch["input_ids"], positions, tokens)

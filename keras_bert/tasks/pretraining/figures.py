@@ -6,6 +6,8 @@ A metric of its own would take the softmax over the whole vocabulary a second ti
 import keras
 from keras import ops
 
+FINITE_BATCHES = "finite_batches"
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CrossEntropy(keras.losses.Loss):
@@ -70,33 +72,56 @@ class OutputFigures(keras.metrics.Metric):
         return figures
 
 
+class FiniteBatches(keras.metrics.Metric):
+    """How many batches had a finite loss before the first that had none."""
+
+    def __init__(self):
+        super().__init__(name=FINITE_BATCHES, dtype="float32")
+        self.count = self.add_variable((), initializer="zeros", name="count")
+        self.all_are = self.add_variable((), initializer="ones", name="all_are")
+
+    def update_state(self, loss):
+        """Adds a batch by its loss, ()."""
+        self.all_are.assign(self.all_are * ops.cast(ops.isfinite(loss), self.dtype))
+        self.count.assign_add(self.all_are)
+
+    def result(self):
+        return {FINITE_BATCHES: self.count}
+
+    def reset_state(self):
+        self.count.assign(0.0)
+        self.all_are.assign(1.0)
+
+
 class Figures:
     """The figures of all outputs of a pre-training task.
 
     Those of tokens are also told apart by what the model saw in the token's place: [MASK]
     (`masked`), another token (`replaced`) or the token itself (`kept`).
 
-    Attributes: `metrics`, the list of `OutputFigures`.
+    Attributes: `metrics`, the list of `OutputFigures` and a `FiniteBatches`, which is to be told
+    the losses (`finite`).
 
     Args:
         outputs: names of outputs that give a class a row.
-        token_outputs: names of those that give a token at each masked position.
+        masked_outputs: names of those that give a token at each masked position.
         mask_id: the id of [MASK], or None: then nothing is told apart.
     """
 
     FATES = ("masked", "replaced", "kept")
 
-    def __init__(self, outputs, *, token_outputs, mask_id):
+    def __init__(self, outputs, *, masked_outputs, mask_id):
         self._mask_id = mask_id
         self._fates = {
-            name: self.FATES if mask_id is not None and name in token_outputs else ()
+            name: self.FATES if mask_id is not None and name in masked_outputs else ()
             for name in outputs
         }
         self._of_output = {name: OutputFigures(name, fates) for name, fates in self._fates.items()}
+        self.finite = FiniteBatches()
 
     @property
     def metrics(self):
-        return list(self._of_output.values())
+        return [*self._of_output.values(), self.finite]
 
     def measure(self, x, labels, logits, weights):
         """Adds a batch, dictionaries by name; returns the nats of each output's predictions."""

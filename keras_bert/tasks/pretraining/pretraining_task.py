@@ -5,7 +5,7 @@ from keras_bert.tasks.task import Task
 
 
 class PretrainingTask(Task):
-    """A task whose outputs are logits, one of them `masked_lm` (B, P, V).
+    """A task whose outputs are logits, among them such over the vocabulary.
 
     Its loss is the sum of the outputs' cross-entropies, each the mean over what counts, as in
     google-research/bert. `compile_defaults` measures each output's `cross_entropy` in nats and
@@ -15,10 +15,12 @@ class PretrainingTask(Task):
     predictions, also where batches differ in how many they have.
 
     Class attributes, beside those of `Task`:
-        TOKEN_OUTPUTS: the outputs that give a token at each masked position.
+        TOKEN_OUTPUTS: the outputs that give tokens.
+        MASKED_OUTPUTS: those of them that give one at each masked position.
     """
 
     TOKEN_OUTPUTS = ("masked_lm",)
+    MASKED_OUTPUTS = ("masked_lm",)
 
     _figures = None
 
@@ -33,7 +35,7 @@ class PretrainingTask(Task):
     def compile_defaults(self, optimizer=None, **options):
         super().compile_defaults(optimizer, **options)
         mask_id = None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id
-        self._figures = Figures(self.output, token_outputs=self.TOKEN_OUTPUTS, mask_id=mask_id)
+        self._figures = Figures(self.output, masked_outputs=self.MASKED_OUTPUTS, mask_id=mask_id)
 
     @property
     def metrics(self):
@@ -43,7 +45,10 @@ class PretrainingTask(Task):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if self._figures is not None:
             y_pred = self._figures.measure(x, y, y_pred, sample_weight)  # nats
-        return super().compute_loss(x, y, y_pred, sample_weight, training)
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        if self._figures is not None:
+            self._figures.finite.update_state(loss)
+        return loss
 
     def dataset(self, data, *, split="train", batch_size=32, **options):
         """The batches of a data folder, given as a `DataFolder` or by its path.

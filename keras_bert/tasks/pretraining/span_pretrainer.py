@@ -46,7 +46,7 @@ class SpanPretrainer(FillMask):
     KIND = "span-pretrainer"
     READS = (*FillMask.READS, "span_left", "span_right", "span_offset")
     HEADS = ("masked_lm_head", "span_boundary")
-    TOKEN_OUTPUTS = ("masked_lm", "span_boundary")
+    TOKEN_OUTPUTS = MASKED_OUTPUTS = ("masked_lm", "span_boundary")
     SHOWN = {
         **FillMask.SHOWN,
         "span_boundary_loss": "span-boundary loss",

@@ -1,0 +1,200 @@
+"""The settings of pre-training runs."""
+
+import dataclasses
+from typing import NamedTuple
+
+from keras_bert.errors import InputError
+from keras_bert.settings import setting
+from keras_bert.train.settings import OPTIMIZERS, SCHEDULES, RunSettings
+
+
+class Phase(NamedTuple):
+    """A stretch of a pre-training run on one data folder; either `steps` or `minutes` is None."""
+
+    data: str
+    batch_size: int
+    steps: int | None
+    minutes: float | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainSettings(RunSettings):
+    """Settings of `keras_bert.pretrain`.
+
+    Of `data`, `steps` or `minutes`, and `batch_size`, lists make `phases`.
+    """
+
+    data: str = setting(
+        help="the folder that keras-bert pretraining-data wrote; several are phases of the run, "
+        "one after another",
+        unit="FOLDER",
+        is_path=True,
+        several=True,
+    )
+    vocab: str = setting(
+        help="the vocabulary that its rows were made with: a vocab.txt, or a folder with a "
+        "vocabulary (byte-pair encoding: vocab.json and merges.txt)",
+        unit="PATH",
+        is_path=True,
+    )
+    steps: int | None = setting(
+        None,
+        help="optimizer steps, of each phase",
+        unit="STEPS",
+        default_help="give minutes",
+        at_least=1,
+        several=True,
+    )
+    minutes: float | None = setting(
+        None,
+        help="in place of steps: train for so long, all in all; how many steps that is, and with "
+        "them the schedule, is settled at the start by measuring (of each phase)",
+        unit="MINUTES",
+        default_help="give steps",
+        above=0,
+        several=True,
+    )
+    batch_size: int = setting(
+        32, help="rows in a step, of each phase", unit="ROWS", at_least=1, several=True
+    )
+    architecture: str | None = setting(
+        None,
+        help="tiny, mini, small, medium, base, large, or a config.json: random weights",
+        unit="NAME|FILE",
+        default_help="tiny, where no model is given",
+    )
+    model: str | None = setting(
+        None,
+        help="go on from the weights of a model folder, of a run's output, or of hf://owner/name",
+        unit="FOLDER",
+        default_help="start from random weights",
+        is_path=True,
+    )
+    learning_rate: float = setting(
+        5e-4,
+        help="the highest rate, reached at the end of the warm-up",
+        unit="RATE",
+        above=0,
+    )
+    optimizer: str = setting(
+        "adamw",
+        help="AdamW, or LAMB, whose steps are in proportion to each matrix (for batches of "
+        "thousands of rows)",
+        choices=OPTIMIZERS,
+    )
+    schedule: str = setting(
+        "linear",
+        help="how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a "
+        "32nd (slanted triangular), along half a cosine as it also rose (one-cycle), or not at all",
+        choices=SCHEDULES,
+    )
+    clip_norm: float = setting(
+        1.0, help="the global norm that gradients are cut to; 0 cuts none", unit="NORM", at_least=0
+    )
+    gradient_accumulation: int = setting(
+        1,
+        help="parts that the rows of a step are computed in, one after another, where all at once "
+        "are too many for the memory",
+        unit="PARTS",
+        at_least=1,
+    )
+    layer_decay: float = setting(
+        1.0,
+        help="the rate of each block is that of the one above it, times this; heads have the whole "
+        "rate, and the embeddings the lowest",
+        unit="SHARE",
+        above=0,
+        at_most=1,
+    )
+    eval_every: int | None = setting(
+        None,
+        help="steps between two evaluations",
+        unit="STEPS",
+        default_help="at every checkpoint",
+        at_least=1,
+    )
+    eval_batches: int | None = setting(
+        None,
+        help="evaluate on the first batches of the eval split, so many",
+        unit="N",
+        default_help="on all of it",
+        at_least=1,
+    )
+    causal_share: float = setting(
+        0.0,
+        help="the share of a step's rows that are read from left to right, each position "
+        "predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a "
+        "masked and causal LM on rows of the objective mlm (GPT-BERT)",
+        unit="SHARE",
+        at_least=0,
+        at_most=1,
+    )
+    span_boundary_weight: float | None = setting(
+        None,
+        help="what the loss of the span-boundary head counts beside that of the masked tokens, for "
+        "rows of the objective span; 0 trains without the head",
+        unit="WEIGHT",
+        default_help="1",
+        at_least=0,
+    )
+    max_span_length: int | None = setting(
+        None,
+        help="tokens of a span, at most, that are predicted from its boundaries; those further in "
+        "are predicted in their places alone",
+        unit="TOKENS",
+        default_help="20, or that of the model",
+        at_least=1,
+    )
+
+    def check(self):
+        super().check()
+        self._check_multiple("eval_every")
+        self._check_multiple("steps")
+        if self.model is not None and self.architecture is not None:
+            raise InputError(
+                "Give either `model`, a folder whose weights to go on from, or `architecture`, to "
+                "start from random weights."
+            )
+        if (self.steps is None) == (self.minutes is None):
+            raise InputError("Give either `steps`, how many to train for, or `minutes`, how long.")
+        for phase in self.phases:
+            if phase.batch_size % self.gradient_accumulation:
+                raise InputError(
+                    f"`batch_size` is {phase.batch_size}, the rows in a step; it should be a "
+                    f"multiple of `gradient_accumulation`, {self.gradient_accumulation}, the parts "
+                    "of one."
+                )
+        if 0 < self.causal_share < 1:
+            self._check_parts_of_a_step()
+        if self.layer_decay != 1 and self.optimizer != "adamw":
+            raise InputError(
+                "`layer_decay` is for adamw, and LAMB has no rates of layers; leave one of the two "
+                "out."
+            )
+
+    def _check_parts_of_a_step(self):
+        for phase in self.phases:
+            if phase.batch_size // self.gradient_accumulation < 2:
+                raise InputError(
+                    "A batch of one row is either masked or causal; give a `causal_share` of 0 or "
+                    "1, or more rows."
+                )
+
+    @property
+    def phases(self):
+        """The list of `Phase`: what is given once is that of all.
+
+        Raises `InputError` where lists are not equally long.
+        """
+        given = {name: getattr(self, name) for name in Phase._fields}
+        lists = {name: value for name, value in given.items() if isinstance(value, list)}
+        count = max(map(len, lists.values()), default=1)
+        for name, values in lists.items():
+            if len(values) != count:
+                longest = next(name for name in lists if len(lists[name]) == count)
+                raise InputError(
+                    f"`{name}` has {len(values)} values and `{longest}` {count}; a run of several "
+                    "phases has one value for all, or one for each."
+                )
+        columns = (lists.get(name, [value] * count) for name, value in given.items())
+        return [Phase(*values) for values in zip(*columns, strict=True)]
