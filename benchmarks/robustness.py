@@ -191,7 +191,8 @@ def left(command, place):
 
 
 def _untimed(entry):
-    return {k: v for k, v in entry.items() if k not in ("seconds", "tokens_per_second")}
+    timed = ("seconds", "tokens_per_second", "input_wait")
+    return {name: value for name, value in entry.items() if name not in timed}
 
 
 def kill(command, folder, *, kills, seed):

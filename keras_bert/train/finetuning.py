@@ -217,7 +217,17 @@ def _trained(run, feed, report):
     task, patience = feed.task, feed.settings.patience
     is_chief = Devices().is_chief
     best = run.best if is_chief and feed.settings.keep == "best" else None
-    entries = train(feed.model, run, feed, feed.plan, task=task, best=best, patience=patience)
+    entries = train(
+        feed.model,
+        run,
+        feed,
+        feed.plan,
+        task=task,
+        best=best,
+        patience=patience,
+        keep_checkpoints=feed.settings.keep_checkpoints,
+        report=report,
+    )
     if entries[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.FIGURE} on the dev data.")

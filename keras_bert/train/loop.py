@@ -9,7 +9,6 @@ from keras_bert.stopping import stop_later
 from keras_bert.train.best_model import BestModel, evaluations_since_best
 from keras_bert.train.checkpoint import Checkpoint
 from keras_bert.train.curve import Curve
-from keras_bert.train.curve import Curve
 from keras_bert.train.devices import Devices
 from keras_bert.train.not_finite import NotFinite, save_batch
 from keras_bert.train.progress import Progress

@@ -35,7 +35,7 @@ from keras_bert.train.minutes import steps_in
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain_settings import PretrainSettings
-from keras_bert.train.pretraining_rows import RowsOfPhases
+from keras_bert.train.pretraining_rows import RowsOfPhases, sizes_of
 from keras_bert.train.starting_point import (
     attending,
     fingerprint_of_folder,
@@ -103,9 +103,12 @@ def _pretrain(settings, report, *, began):
     folder = _of_one_kind(folders)
     task_class = _task_of(folder, settings)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
-    for each in folders:
+    for each, phase in zip(folders, settings.phases, strict=True):
         each.check_vocabulary(vocabulary)
         refuse_lost_rows(each)
+        _, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
+        check = Devices().check_batch if phase.batch_tokens is None else Devices().check_rows
+        check(rows)
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:

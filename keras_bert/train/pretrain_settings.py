@@ -13,6 +13,7 @@ class Phase(NamedTuple):
 
     data: str
     batch_size: int
+    batch_tokens: int | None
     steps: int | None
     minutes: float | None
 
@@ -56,6 +57,15 @@ class PretrainSettings(RunSettings):
     )
     batch_size: int = setting(
         32, help="rows in a step, of each phase", unit="ROWS", at_least=1, several=True
+    )
+    batch_tokens: int | None = setting(
+        None,
+        help="in place of the batch size: positions in a step, padding counted in; rows of about "
+        "one length make a batch, as many as there is room for (of each phase)",
+        unit="TOKENS",
+        default_help="batch_size rows",
+        at_least=1,
+        several=True,
     )
     architecture: str | None = setting(
         None,
@@ -158,11 +168,12 @@ class PretrainSettings(RunSettings):
         if (self.steps is None) == (self.minutes is None):
             raise InputError("Give either `steps`, how many to train for, or `minutes`, how long.")
         for phase in self.phases:
-            if phase.batch_size % self.gradient_accumulation:
+            name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
+            size = getattr(phase, name)
+            if size % self.gradient_accumulation:
                 raise InputError(
-                    f"`batch_size` is {phase.batch_size}, the rows in a step; it should be a "
-                    f"multiple of `gradient_accumulation`, {self.gradient_accumulation}, the parts "
-                    "of one."
+                    f"`{name}` is {size}, all that a step has; it should be a multiple of "
+                    f"`gradient_accumulation`, {self.gradient_accumulation}, the parts of a step."
                 )
         if 0 < self.causal_share < 1:
             self._check_parts_of_a_step()
@@ -173,6 +184,11 @@ class PretrainSettings(RunSettings):
             )
 
     def _check_parts_of_a_step(self):
+        if self.batch_tokens is not None:
+            raise InputError(
+                "Masked and causal rows are trained together in batches of as many rows each; give "
+                "`batch_size` in place of `batch_tokens`, or a `causal_share` of 0 or 1."
+            )
         for phase in self.phases:
             if phase.batch_size // self.gradient_accumulation < 2:
                 raise InputError(

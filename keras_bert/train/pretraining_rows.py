@@ -5,9 +5,28 @@ import itertools
 
 import tensorflow as tf
 
+from keras_bert.errors import InputError
 from keras_bert.input_pipeline.input_clock import InputClock
+from keras_bert.input_pipeline.token_batches import tokens_a_batch
 from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
 from keras_bert.train.loop import Feed
+
+
+def sizes_of(folder, phase, *, parts):
+    """-> (what a batch of training has, as an argument; the rows of one in evaluation).
+
+    Raises `InputError` where a batch of the `phase`, one of so many parts of a step, has no room
+    for a row of the data folder.
+    """
+    if phase.batch_tokens is None:
+        return {"batch_size": phase.batch_size // parts}, phase.batch_size // parts
+    tokens, longest = phase.batch_tokens // parts, folder.card.max_length
+    if tokens < longest:
+        raise InputError(
+            f"`batch_tokens` leaves {tokens} positions for a batch, and the rows of {folder.path} "
+            f"have up to {longest}; give more."
+        )
+    return {"batch_tokens": tokens}, tokens // longest
 
 
 class RowsOfFolder(Feed):
@@ -16,32 +35,37 @@ class RowsOfFolder(Feed):
     Args:
         folder: the `DataFolder`.
         task: the pre-training task that takes the batches.
-        batch_size: rows in a step.
+        phase: the `Phase` of the settings: how many rows, or positions, a step has.
         settings: the `PretrainSettings`.
         first_step: the step of the run that begins with the folder's first rows.
     """
 
-    def __init__(self, folder, task, *, batch_size, settings, first_step=0):
+    def __init__(self, folder, task, *, phase, settings, first_step=0):
         self.folder = folder
         self.batches_a_step = settings.gradient_accumulation
         self._settings = settings
         self._first_step = first_step
         # Under a strategy, batches are asked for ahead of the step.
         self._clock = None if tf.distribute.has_strategy() else InputClock()
-        self._options = {
-            "vocabulary": task.tokenizer.vocabulary,
-            "task": task,
-            "batch_size": batch_size // self.batches_a_step,
-        }
-        split = folder.card.splits["train"]
-        if split.instances:
-            self.tokens_a_step = batch_size * split.tokens / split.instances
+        self._options = {"vocabulary": task.tokenizer.vocabulary, "task": task}
+        self._size, self._rows = sizes_of(folder, phase, parts=self.batches_a_step)
+        self.tokens_a_step = self._tokens_a_step(phase)
+
+    def _tokens_a_step(self, phase):
+        split = self.folder.card.splits["train"]
+        if phase.batch_tokens is not None:
+            tokens = tokens_a_batch(
+                self.folder.card.length_histogram, tokens=self._size["batch_tokens"]
+            )
+            return None if tokens is None else self.batches_a_step * tokens
+        return phase.batch_size * split.tokens / split.instances if split.instances else None
 
     def training(self, first_step):
         dataset = training_dataset(
             self.folder,
             seed=self._settings.seed,
             first_step=(first_step - self._first_step) * self.batches_a_step,
+            **self._size,
             **self._options,
         )
         return dataset if self._clock is None else self._clock.of(dataset)
@@ -49,7 +73,12 @@ class RowsOfFolder(Feed):
     def evaluation(self):
         if not self.folder.card.splits["eval"].instances:
             return None
-        return evaluation_dataset(self.folder, batches=self._settings.eval_batches, **self._options)
+        return evaluation_dataset(
+            self.folder,
+            batch_size=self._rows,
+            batches=self._settings.eval_batches,
+            **self._options,
+        )
 
     def waited(self):
         return None if self._clock is None else self._clock.seconds
@@ -73,9 +102,7 @@ class RowsOfPhases(Feed):
         """Of data folders, one a phase of `settings`, each for so many `steps`."""
         firsts = [0, *itertools.accumulate(steps)]
         feeds = [
-            RowsOfFolder(
-                folder, task, batch_size=phase.batch_size, settings=settings, first_step=first
-            )
+            RowsOfFolder(folder, task, phase=phase, settings=settings, first_step=first)
             for folder, phase, first in zip(folders, settings.phases, firsts, strict=False)
         ]
         return cls(feeds, firsts[1:])

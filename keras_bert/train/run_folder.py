@@ -167,7 +167,10 @@ class RunFolder:
         return metrics
 
     def _tidy(self):
-        for leftover in (self.best, self.bad_batch):
+        """Deletes what a finished run does not need: of its checkpoints all but the newest."""
+        from keras_bert.train.checkpoint import checkpoints_in  # which loads numpy
+
+        for leftover in (self.best, self.bad_batch, *checkpoints_in(self.checkpoints)[:-1]):
             delete(leftover)
 
     def _read_run(self):
@@ -192,20 +195,25 @@ class RunFolder:
             )
 
     def _refuse_other_settings(self, found, wanted):
-        for kind in ("settings", "inputs"):
-            defaults = self._defaults if kind == "settings" else {}
-            before, now = {**defaults, **found[kind]}, wanted[kind]
-            for name in sorted(before.keys() | now.keys()):
-                if before.get(name) == now.get(name):
-                    continue
-                if kind == "inputs":
-                    what = f"on other content of {name}"
-                else:
-                    what = f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
-                raise InputError(
-                    f"The run in {self.path} was begun {what}; give the same again to go on, "
-                    "another output folder, or `force=True` to begin anew."
-                )
+        before, now = {**self._defaults, **found["settings"]}, wanted["settings"]
+        others = [
+            f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
+            for name in _different(before, now)
+        ]
+        contents = _different(found["inputs"], wanted["inputs"])
+        others += [f"on other content of {name}" for name in contents]
+        if others:
+            raise InputError(
+                f"The run in {self.path} was begun {'; '.join(others)}; give the same again to go "
+                "on, another output folder, or `force=True` to begin anew."
+            )
+
+
+def _different(before, now):
+    """The names, in order, under which two dictionaries hold something else."""
+    return [
+        name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)
+    ]
 
 
 def read_settings(path, *, command):

@@ -56,8 +56,8 @@ class RunSettings(Settings):
     )
     keep_checkpoints: int = setting(
         KEEP_CHECKPOINTS,
-        help="checkpoints that are kept, the newest ones; where the newest turns out to be broken, "
-        "a run goes on from the one before it",
+        help="checkpoints that are kept until the run is finished, the newest ones; where the "
+        "newest turns out to be broken, a run goes on from the one before it",
         unit="N",
         at_least=1,
         recorded=False,

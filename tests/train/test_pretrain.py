@@ -411,6 +411,8 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
             "`batch_size` is 8, .* a multiple of `gradient_accumulation",
         ),
         ({"optimizer": "lamb", "layer_decay": 0.9}, "`layer_decay` is for adamw"),
+        ({"batch_tokens": 15}, "`batch_tokens` leaves 15 positions .* up to 16; give more"),
+        ({"causal_share": 0.5, "batch_tokens": 64}, "in batches of as many rows each; give `batch"),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
         ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
         ({"architecture": "huge"}, "There is no architecture 'huge'"),
@@ -461,6 +463,8 @@ def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, ma
     )
     settings = {"steps": 300, "batch_size": 32, "learning_rate": 5e-3}
     settings |= {"eval_every": 300, "checkpoint_every": 300}
+    if masking == "dynamic":
+        settings["batch_tokens"] = 32 * 16
     metrics = run(tmp_path / "run", data=folder, **settings)
     figures = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
     for part in ("masked", "replaced", "kept"):

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,26 @@ def test_what_is_given_is_passed_on_and_defaults_stand_in_the_settings(called):
 
 
 ORIGINAL = module.pretrain
+
+
+def test_several_values_are_phases_also_from_a_file(called, tmp_path):
+    flags = ["--data", "d", "e", "--steps", "7", "8", "--batch-size", "4", "--vocab", "v"]
+    assert main.main(["pretrain", *flags, "--output", "o"]) == 0
+    assert called.pop("report") is not None
+    given = {"data": ["d", "e"], "steps": [7, 8], "batch_size": 4, "vocab": "v", "output": "o"}
+    assert called == given
+    settings = PretrainSettings.of(given)
+    assert [(phase.data, phase.steps, phase.batch_size) for phase in settings.phases] == [
+        ("d", 7, 4),
+        ("e", 8, 4),
+    ]
+    recorded = settings.recorded()
+    assert recorded["data"] == [str(Path("d").absolute()), str(Path("e").absolute())]
+    assert settings.paths() == ["d", "e", "v"]
+    RunFolder(tmp_path, command="pretrain", settings=recorded, inputs={})
+    file = str(tmp_path / "run.json")
+    assert main.main(["pretrain", "--settings", file, "--output", "o"]) == 0
+    assert called["data"] == recorded["data"] and called["steps"] == [7, 8]
 
 
 def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(called, capsys):

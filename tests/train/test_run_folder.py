@@ -36,6 +36,12 @@ def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_p
 
 def test_other_settings_are_refused_with_both_values(tmp_path):
     open_folder(tmp_path)
+    with pytest.raises(
+        InputError,
+        match=r"begun with learning_rate 0.0001, and now it is 0.1; with steps 100, and now it is "
+        "200; on other content of data; give the same",
+    ):
+        open_folder(tmp_path, steps=200, learning_rate=0.1, inputs={"data": "b"})
     with pytest.raises(InputError, match=r"begun with steps 100, and now it is 200; give the same"):
         open_folder(tmp_path, steps=200)
     with pytest.raises(InputError, match="with new_one None, and now it is 1"):

@@ -30,6 +30,7 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.datasets import PARALLEL_CALLS, PREFETCHED, settled
+from keras_bert.input_pipeline.token_batches import token_batches
 from keras_bert.masking import row_keys
 from keras_bert.records import DataFolder
 from keras_bert.records.padding import pad
@@ -46,20 +47,25 @@ _ROWS_OF_A_SHARD = 64  # at a time: single strings cost more to pass on than to 
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
 
-def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0, task=None):
+def training_dataset(
+    folder, *, vocabulary, seed, batch_size=None, batch_tokens=None, first_step=0, task=None
+):
     """Returns the endless batches of the train split, from that of step `first_step` (from 0) on.
 
     Args:
         folder: a `DataFolder`.
         vocabulary: the `Vocabulary` of its rows.
         batch_size: B, rows in a batch.
+        batch_tokens: in place of it, positions in a batch: rows of about one length, as many as
+            there is room for. To come to a step, the rows before it are read then.
         seed: the order of the rows, and dynamic masks, depend on it and on the epoch, and on
             nothing else.
         first_step: how many batches to skip.
         task: the pre-training task that takes the batches; None gives all that the rows have.
 
     Returns:
-        A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes.
+        A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes where
+        `batch_size` is given.
 
     Raises:
         InputError: the split has no rows, or not what the task learns from.
@@ -67,6 +73,11 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0, task
     rows = folder.card.splits["train"].instances
     if not rows:
         raise InputError(f"{folder.path} has no training rows; make the data from more text.")
+    read = _Reader(folder, vocabulary, seed=seed, task=task, training=True)
+    if batch_tokens is not None:
+        dataset = _batches_of_tokens(folder, tokens=batch_tokens, seed=seed).skip(first_step)
+        dataset = dataset.map(read, num_parallel_calls=PARALLEL_CALLS)
+        return settled(dataset).prefetch(PREFETCHED)
     first_epoch, first_row = divmod(first_step * batch_size, rows)
 
     def rows_of_epoch(epoch):
@@ -76,7 +87,6 @@ def training_dataset(folder, *, vocabulary, batch_size, seed, first_step=0, task
 
     dataset = tf.data.Dataset.counter(first_epoch).flat_map(rows_of_epoch)
     dataset = dataset.rebatch(batch_size, drop_remainder=True)
-    read = _Reader(folder, vocabulary, seed=seed, task=task, training=True)
     dataset = dataset.map(
         lambda serialized, epochs: read(serialized, epochs, tf.ones([batch_size])),
         num_parallel_calls=PARALLEL_CALLS,
@@ -186,8 +196,47 @@ def _shuffled_windows(folder, *, seed, epoch, skipped):
     return rows.rebatch(_WINDOW).enumerate().skip(first).map(shuffle)
 
 
+def _batches_of_tokens(folder, *, tokens, seed):
+    """Endless batches: serialized rows, their epochs and weights, (B,) each, and the width."""
+
+    def plan(lengths, epoch, index):
+        rng = np.random.default_rng([seed, epoch, index])
+        return token_batches(lengths, max_length=folder.card.max_length, tokens=tokens, rng=rng)
+
+    def batches_of_window(index, window, epoch):
+        types = (tf.int32,) * 3
+        rows, sizes, widths = tf.numpy_function(
+            plan, [_lengths(folder, window), epoch, index], types
+        )
+        batches = tf.RaggedTensor.from_row_lengths(tf.ensure_shape(rows, [None]), sizes)
+        parts = tf.data.Dataset.from_tensor_slices((batches, tf.ensure_shape(widths, [None])))
+        return parts.map(lambda rows, width: taken(window, epoch, rows, width))
+
+    def taken(window, epoch, rows, width):
+        serialized = tf.gather(window, tf.maximum(rows, 0))
+        weights = tf.cast(rows >= 0, tf.float32)  # what only fills up counts nothing
+        return serialized, tf.fill(tf.shape(rows), epoch), weights, width
+
+    def batches_of_epoch(epoch):
+        skipped = tf.constant(0, tf.int64)
+        windows = _shuffled_windows(folder, seed=seed, epoch=epoch, skipped=skipped).enumerate()
+        return windows.flat_map(lambda index, window: batches_of_window(index, window, epoch))
+
+    return tf.data.Dataset.counter().flat_map(batches_of_epoch)
+
+
+def _lengths(folder, window):
+    """The tokens of each serialized row: (N,) -> int64 (N,)."""
+    name = "segment_lengths" if folder.spec.kind == "compact" else "input_mask"
+    feature = tf.io.FixedLenFeature([folder.spec.lengths[name]], tf.int64)
+    return tf.reduce_sum(tf.io.parse_example(window, {name: feature})[name], axis=1)
+
+
 class _Reader:
-    """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight)."""
+    """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight).
+
+    With a `width`, which no row of the batch is longer than, S is that.
+    """
 
     def __init__(self, folder, vocabulary, *, seed, task, training):
         card = folder.card
@@ -206,7 +255,11 @@ class _Reader:
         self.seed = seed
         self.masker = card.masker(vocabulary)
 
-    def __call__(self, serialized, epochs, row_weights):
+    def __call__(self, serialized, epochs, row_weights, width=None):
+        parts = self._read(serialized, epochs, row_weights)
+        return parts if width is None else tuple(_narrowed(part, width) for part in parts)
+
+    def _read(self, serialized, epochs, row_weights):
         batch = self.spec.parse(serialized)
         if self.spec.kind == "compact":
             batch = pad(batch, self.max_length, self.max_predictions)
@@ -285,6 +338,13 @@ class _Reader:
             values[filled] = getattr(masked, field)[0]
             result.append(values)
         return result
+
+
+def _narrowed(part, width):
+    """The first `width` columns of what a batch holds for each position."""
+    widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), width)
+    widths["causal_lm"] = width - 1
+    return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}
 
 
 def _taken(batch, rows):
