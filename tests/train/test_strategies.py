@@ -20,7 +20,7 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.train import followed_run
 from keras_bert.train.devices import Devices
 from keras_bert.train.optimizer import make_optimizer
-from keras_bert.train.settings import PretrainSettings
+from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.strategy import scope_of
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
