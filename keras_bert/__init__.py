@@ -21,6 +21,8 @@ _HOMES = {
     "SentenceOrderPretrainer": "keras_bert.tasks.pretraining.sentence_order_pretrainer",
     "FillMask": "keras_bert.tasks.pretraining.fill_mask",
     "SpanPretrainer": "keras_bert.tasks.pretraining.span_pretrainer",
+    "CausalLM": "keras_bert.tasks.pretraining.causal_lm",
+    "MaskedCausalLM": "keras_bert.tasks.pretraining.masked_causal_lm",
     "Classifier": "keras_bert.tasks.classification.classifier",
     "PairClassifier": "keras_bert.tasks.classification.pair_classifier",
     "Regressor": "keras_bert.tasks.classification.regressor",

@@ -17,7 +17,9 @@ from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.pair_classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
+from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask as FillMask
+from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
 from keras_bert.tasks.pretraining.sentence_order_pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
@@ -41,9 +43,11 @@ __all__ = [
     "BertConfig",
     "BertEncoder",
     "BpeVocabulary",
+    "CausalLM",
     "Classifier",
     "FillMask",
     "InputError",
+    "MaskedCausalLM",
     "MixedEncoder",
     "MultipleChoice",
     "PairClassifier",
@@ -394,6 +398,8 @@ def finetune(
     dtype: str = ...,
     steps_per_execution: int = ...,
     checkpoint_every: int = ...,
+    keep_checkpoints: int = ...,
+    strategy: str = ...,
     deterministic: bool = ...,
     force: bool = ...,
     task: str = ...,
@@ -448,6 +454,10 @@ def finetune(
         steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
             fall on multiples of it.
         checkpoint_every: steps between two checkpoints to resume from.
+        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
+            the newest turns out to be broken, a run goes on from the one before it.
+        strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
+            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
         deterministic: the same weights to the last bit in every run on this machine (slower; it holds
             for the whole process).
         force: begin anew: delete what this command left in the output before.
@@ -470,7 +480,8 @@ def finetune(
         scalar_mix_l2: pulls the mix toward the average.
         scalar_mix_layer_norm: normalise every layer before mixing.
         schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (ULMFiT's slanted triangular), or not at all.
+            (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or not at
+            all.
         train_layers: train the last so many blocks and the head; the embeddings and the blocks below
             stay as they are (None: all of the model).
         layer_decay: the rate of each block is that of the one above it, times this; the head has the
@@ -589,23 +600,33 @@ def predict(
 def pretrain(
     *,
     output: str | os.PathLike[str],
-    batch_size: int = ...,
+    batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
     checkpoint_every: int = ...,
+    keep_checkpoints: int = ...,
+    strategy: str = ...,
     deterministic: bool = ...,
     force: bool = ...,
-    data: str | os.PathLike[str],
+    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     vocab: str | os.PathLike[str],
-    steps: int,
+    steps: int | Sequence[int] | None = ...,
+    minutes: float | Sequence[float] | None = ...,
+    batch_tokens: int | Sequence[int] | None = ...,
     architecture: str | None = ...,
     model: str | os.PathLike[str] | None = ...,
     learning_rate: float = ...,
+    optimizer: str = ...,
+    schedule: str = ...,
+    clip_norm: float = ...,
+    gradient_accumulation: int = ...,
+    layer_decay: float = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
+    causal_share: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
@@ -617,7 +638,12 @@ def pretrain(
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too).
+    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
+    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
+    `MaskedCausalLM`, a BertForMaskedLM to others).
+
+    Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
+    with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
 
     Calling it again with the same arguments resumes a run that was killed, exactly: with
     `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
@@ -626,7 +652,7 @@ def pretrain(
     Args:
         output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: rows in a step.
+        batch_size: rows in a step, of each phase.
         warmup: share of the steps in which the rate rises from 0.
         weight_decay: of matrices; biases and norms have none.
         seed: same seed, same input, same result.
@@ -634,20 +660,42 @@ def pretrain(
         steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
             fall on multiples of it.
         checkpoint_every: steps between two checkpoints to resume from.
+        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
+            the newest turns out to be broken, a run goes on from the one before it.
+        strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
+            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
         deterministic: the same weights to the last bit in every run on this machine (slower; it holds
             for the whole process).
         force: begin anew: delete what this command left in the output before.
-        data: the folder that keras-bert pretraining-data wrote.
+        data: the folder that keras-bert pretraining-data wrote; several are phases of the run, one
+            after another.
         vocab: the vocabulary that its rows were made with: a vocab.txt, or a folder with a vocabulary
             (byte-pair encoding: vocab.json and merges.txt).
-        steps: optimizer steps.
+        steps: optimizer steps, of each phase (None: give minutes).
+        minutes: in place of steps: train for so long, all in all; how many steps that is, and with them
+            the schedule, is settled at the start by measuring (of each phase) (None: give steps).
+        batch_tokens: in place of the batch size: positions in a step, padding counted in; rows of about
+            one length make a batch, as many as there is room for (of each phase) (None: batch_size
+            rows).
         architecture: tiny, mini, small, medium, base, large, or a config.json: random weights (None:
             tiny, where no model is given).
         model: go on from the weights of a model folder, of a run's output, or of hf://owner/name (None:
             start from random weights).
         learning_rate: the highest rate, reached at the end of the warm-up.
+        optimizer: AdamW, or LAMB, whose steps are in proportion to each matrix (for batches of
+            thousands of rows).
+        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
+            (slanted triangular), along half a cosine as it also rose (one-cycle), or not at all.
+        clip_norm: the global norm that gradients are cut to; 0 cuts none.
+        gradient_accumulation: parts that the rows of a step are computed in, one after another, where
+            all at once are too many for the memory.
+        layer_decay: the rate of each block is that of the one above it, times this; heads have the
+            whole rate, and the embeddings the lowest.
         eval_every: steps between two evaluations (None: at every checkpoint).
         eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
+        causal_share: the share of a step's rows that are read from left to right, each position
+            predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a
+            masked and causal LM on rows of the objective mlm (GPT-BERT).
         span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
             tokens, for rows of the objective span; 0 trains without the head (None: 1).
         max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
@@ -774,6 +822,8 @@ def sweep(
     dtype: str = ...,
     steps_per_execution: int = ...,
     checkpoint_every: int = ...,
+    keep_checkpoints: int = ...,
+    strategy: str = ...,
     deterministic: bool = ...,
     force: bool = ...,
     task: str = ...,
@@ -826,6 +876,10 @@ def sweep(
         steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
             fall on multiples of it.
         checkpoint_every: steps between two checkpoints to resume from.
+        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
+            the newest turns out to be broken, a run goes on from the one before it.
+        strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
+            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
         deterministic: the same weights to the last bit in every run on this machine (slower; it holds
             for the whole process).
         force: begin anew: delete what this command left in the output before.
@@ -847,7 +901,8 @@ def sweep(
         scalar_mix_l2: pulls the mix toward the average.
         scalar_mix_layer_norm: normalise every layer before mixing.
         schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (ULMFiT's slanted triangular), or not at all.
+            (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or not at
+            all.
         train_layers: train the last so many blocks and the head; the embeddings and the blocks below
             stay as they are (None: all of the model).
         layer_decay: the rate of each block is that of the one above it, times this; the head has the

@@ -214,8 +214,12 @@ def _given_as(field):
         given = of | Sequence[of]
     elif about(field).is_path and kind is str:
         given = str | os.PathLike[str]
+    elif about(field).several:
+        given = kind
     else:
         return field.type
+    if about(field).several:
+        given = given | Sequence[given]
     return given | None if optional else given
 
 

@@ -24,6 +24,7 @@ NAME = "owner/name"
 _TASKS = {
     "ForPreTraining": ("fill-mask", "AutoModelForMaskedLM"),
     "ForMaskedLM": ("fill-mask", "AutoModelForMaskedLM"),
+    "LMHeadModel": ("text-generation", "AutoModelForCausalLM"),
     "ForSequenceClassification": ("text-classification", "AutoModelForSequenceClassification"),
     "ForMultipleChoice": ("multiple-choice", "AutoModelForMultipleChoice"),
     "ForTokenClassification": ("token-classification", "AutoModelForTokenClassification"),
@@ -104,12 +105,17 @@ def _made_of(values, settings, metrics):
         ("labels", ", ".join(map(str, values.get("id2label", {}).values()))),
         ("architecture", _sizes(values)),
         ("steps", metrics.get("steps") and f"{metrics['steps']:,}"),
-        ("batch size", settings.get("batch_size")),
+        ("batch size", _one_after_another(settings.get("batch_size"))),
         ("learning rate", settings.get("learning_rate")),
         ("tokens in a row", settings.get("max_length")),
         ("seed", settings.get("seed")),
     ]
     return [(name, value) for name, value in rows if value not in (None, "")]
+
+
+def _one_after_another(values):
+    """What phases have, or what all of a run has."""
+    return ", then ".join(map(str, values)) if isinstance(values, list) else values
 
 
 def _sizes(values):
@@ -189,4 +195,7 @@ def _hub_name(model):
 
 
 def _file_name(path):
+    """The name of a file without its folder; of several phases' files, all of them."""
+    if isinstance(path, list):
+        return ", then ".join(map(_file_name, path))
     return None if path is None else Path(str(path)).name
