@@ -41,7 +41,8 @@ types: $(VENV)/installed-test
 # are not among what the tests need, parity.py, how far our
 # outputs are from other programs', robustness.py, which kills, and what the others import.
 BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py \
-  finetuning.py peer_finetuning.py real_tasks.py serving.py serving_soak.py)
+  finetuning.py peer_finetuning.py real_tasks.py serving.py serving_soak.py smaller_exports.py \
+  fuzz_exports.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done

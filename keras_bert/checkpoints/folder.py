@@ -12,7 +12,7 @@ import numpy as np
 import keras_bert
 from keras_bert.checkpoints import hugging_face, rename, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, task_of
+from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, stored, task_of
 from keras_bert.checkpoints.named_models import local_folder
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.config import read_json
@@ -56,6 +56,16 @@ def load(
     """
     source = OpenedFolder(local_folder(folder))
     return source.encoder(dtype=dtype), source.tokenizer
+
+
+def holds_task(folder):
+    """Whether a folder holds a task's head, and not an encoder alone.
+
+    Raises: as `load`.
+    """
+    source = OpenedFolder(local_folder(folder))
+    held = stored(source.values, source=str(source.folder / CONFIG))
+    return source.architecture.kind is not None or "task" in held
 
 
 def load_task(folder):

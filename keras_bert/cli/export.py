@@ -2,11 +2,10 @@
 
 It loads wherever TensorFlow and TensorFlow Text are; TensorFlow Serving is pointed at the output
 folder. The signature `serving_default` takes strings, `ids` takes token ids, `examples` takes
-serialized tf.Example.
+serialized tf.Example. With an output NAME.tflite it is a file for LiteRT, which takes token ids.
 """
 
 from keras_bert.cli import flags
-from keras_bert.cli.kinds import kind_of
 
 SUMMARY = "write a SavedModel that takes strings"
 
@@ -20,14 +19,38 @@ def add_arguments(parser, argv):
 def run(arguments):
     settings = flags.read(arguments)
     from keras_bert.export.saved_model import export
-    from keras_bert.tasks import settings_class
 
-    version = export(**settings)
-    print(f"Wrote {version}.")
-    given = settings_class(kind_of(arguments.model)).GIVEN
-    texts = ", ".join(f"{name}=tf.constant(['a text'])" for name in given)
-    asked = f"['serving_default']({texts})" if given else ""
+    written = export(**settings, report=print)
+    print(f"Wrote {written} ({_size(written) / 1e6:,.1f} MB).")
+    if written.is_file():
+        loads = f"i = LiteRT(model_path='{written}'); print(i.get_signature_list())"
+        print(
+            'Next: python -c "from ai_edge_litert.interpreter import Interpreter as LiteRT; '
+            f'{loads}"'
+        )
+        return
     print(
         'Next: python -c "import tensorflow as tf, tensorflow_text; '
-        f"print(tf.saved_model.load('{version}').signatures{asked})\""
+        f"print(tf.saved_model.load('{written}').signatures['serving_default']{_asked(written)})\""
     )
+
+
+def _asked(version):
+    """The call of a SavedModel's `serving_default` with a text for each of its inputs.
+
+    Empty where it takes something else, too.
+    """
+    import tensorflow as tf
+    from tensorflow.python.saved_model.loader_impl import parse_saved_model
+
+    graph = parse_saved_model(str(version)).meta_graphs[0]
+    inputs = graph.signature_def["serving_default"].inputs
+    kinds = {(value.dtype, len(value.tensor_shape.dim)) for value in inputs.values()}
+    if kinds != {(tf.string.as_datatype_enum, 1)}:
+        return ""
+    return "(" + ", ".join(f"{name}=tf.constant(['a text'])" for name in sorted(inputs)) + ")"
+
+
+def _size(path):
+    """Bytes of a file, or of all files in a folder."""
+    return sum(p.stat().st_size for p in (path, *path.rglob("*")) if p.is_file())

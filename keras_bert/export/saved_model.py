@@ -1,77 +1,165 @@
-"""Writes a task as a SavedModel that any process with TensorFlow and TensorFlow Text can run."""
+"""Writes a task or an encoder as a SavedModel that stands alone.
+
+Any process with TensorFlow and TensorFlow Text can run it.
+"""
 
 from pathlib import Path
 
-import keras
-
-from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.checkpoints import find_model_folder, holds_task, load, load_task
+from keras_bert.embeddings.serving import encoder_signatures
 from keras_bert.errors import InputError
+from keras_bert.export.archive import write_saved_model
+from keras_bert.export.precision import at_precision
+from keras_bert.export.server_files import is_version, write_batching, write_server_files
 from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
 from keras_bert.files import clear_leftovers_in, held_names, new_folder
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.settings import takes
+from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
-BATCHING_FILE = "batching_params.pbtxt"
-# Read by TensorFlow Serving with --enable_batching --enable_per_model_batching_parameters. Requests
-# of strings join whatever their lengths; those of ids only if they are padded alike.
-_BATCHING = """\
-max_batch_size { value: 32 }
-batch_timeout_micros { value: 2000 }
-max_enqueued_batches { value: 256 }
-pad_variable_length_inputs: true
-"""
+_DEFAULT = "serving_default"
 
 
 @takes(ExportSettings)
-def export(**settings):
-    """`export_task` for a model folder, or the output folder of a run that made it.
+def export(*, report=None, **settings):
+    """Exports a model folder, or the output folder of a run that made it.
+
+    A fine-tuned model is exported with its task's answers, a pre-trained one with the pieces for
+    [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
 
     Args:
         {settings}
+        report: a function that is told in a line what a precision costs.
+
+    Returns the `Path` that was written: a version's folder, or the file.
 
     Raises:
-        InputError: see `export_task`.
+        InputError: see `export_task`; or a setting is given that the model has no use for.
     """
     settings = ExportSettings.of(settings)
-    task = load_task(find_model_folder(settings.model))
-    return export_task(task, settings.output, max_length=settings.max_length)
+    folder = find_model_folder(settings.model)
+    embeds = settings.encoder or not holds_task(folder)
+    if not embeds and (settings.layers or settings.tokens):
+        raise InputError("`layers` and `tokens` are for embeddings; give `encoder=True`, too.")
+    shared = {"max_length": settings.max_length, "precision": settings.precision, "report": report}
+    if not embeds:
+        task = load_task(folder)
+        options = {"top": settings.top} if settings.top is not None else {}
+        if options and not isinstance(task, PretrainingTask):
+            raise InputError(
+                f"`top` is for [MASK], and {folder} holds a model of the task {task.KIND}."
+            )
+        return export_task(task, settings.output, **shared, **options)
+    if settings.top is not None:
+        raise InputError("`top` is for [MASK]; embeddings have no candidates.")
+    encoder, tokenizer = load(folder)
+    return export_encoder(
+        encoder,
+        tokenizer,
+        settings.output,
+        layers=settings.layers or "last",
+        tokens=settings.tokens or "words-mean",
+        **shared,
+    )
 
 
-def export_task(task, output, *, max_length=None):
+def export_task(task, output, *, max_length=None, precision="float32", report=None, **options):
     """Writes `task` under `output` as its next version: `output/1`, then `output/2`, …
 
     Args:
         task: a task with a tokenizer.
-        output: the folder of all versions of this model; a server is pointed at it.
+        output: the folder of all versions of this model, which a server is pointed at; or a file
+            NAME.tflite (see `keras_bert.export.litert`).
         max_length: tokens that a text is cut to, special tokens counted in; None is the length
             that the task was trained with.
+        precision: one of `keras_bert.export.precisions.PRECISIONS` (see `at_precision`).
+        report: a function that is told in a line what a precision costs.
+        **options: what the task's `signatures` take beside `max_length`.
 
-    Returns the `Path` of the new version. It appears there whole or not at all.
+    Returns the `Path` of the new version. It appears there whole or not at all. Where the folder
+    that `output` lies in holds nothing but models, TensorFlow Serving's list of them is written
+    there, too.
 
     Raises:
         InputError: `output` holds something else than versions of a SavedModel, `max_length` is
-            over the model's positions, or there is nothing to export for this kind of task.
+            over the model's positions, the model cannot be had in that precision, or there is
+            nothing to export for this kind of task.
     """
-    output = Path(output)
-    if task.tokenizer is None:
-        raise ValueError("A task without a tokenizer cannot take strings. Received: tokenizer=None")
+    _check(task.tokenizer, task.config, max_length)
+    if _is_litert(output):
+        from keras_bert.export.litert import export_litert
+
+        return export_litert(task, output, precision=precision, report=report)
+    task.signatures(max_length=max_length, **options)  # what cannot be is told before any work
+    number = _next_version(Path(output))
+    task = _at_precision(task, precision, report)
+    signatures = task.signatures(max_length=max_length, **options)
+    return _write(signatures, tracked=task, output=Path(output), number=number)
+
+
+def export_encoder(
+    encoder,
+    tokenizer,
+    output,
+    *,
+    layers="last",
+    tokens="words-mean",
+    max_length=None,
+    precision="float32",
+    report=None,
+):
+    """Writes an encoder for embeddings (see `encoder_signatures`); the rest is as `export_task`.
+
+    `layers` and `tokens` are those of `embed`. A text is cut to `max_length`, or to all positions
+    of the model.
+    """
+    _check(tokenizer, encoder.config, max_length)
+    if _is_litert(output):
+        from keras_bert.export.litert import export_litert
+
+        return export_litert(encoder, output, precision=precision, report=report)
+    number = _next_version(Path(output))
+    encoder = _at_precision(encoder, precision, report)
+    signatures = encoder_signatures(
+        encoder,
+        tokenizer,
+        layers=layers,
+        tokens=tokens,
+        max_length=max_length or encoder.config.max_length,
+    )
+    return _write(signatures, tracked=encoder, output=Path(output), number=number)
+
+
+def _check(tokenizer, config, max_length):
+    if tokenizer is None:
+        raise InputError("The model has no tokenizer of ours, so no text can be given to it.")
     if max_length is not None:
-        check_max_length(max_length, task.config)
-    signatures = task.signatures(max_length=max_length)
-    version = output / str(_next_version(output))
-    archive = keras.export.ExportArchive()
-    archive.track(task)
-    for name, signature in signatures.items():
-        archive.add_endpoint(name, signature.function, list(signature.inputs))
+        check_max_length(max_length, config)
+
+
+def _is_litert(output):
+    return Path(output).suffix == ".tflite"
+
+
+def _at_precision(model, precision, report):
+    model, off = at_precision(model, precision)
+    if report is not None and off:
+        report(f"In {precision} the encoder's outputs are {off:.1%} off those in float32.")
+    return model
+
+
+def _write(signatures, *, tracked, output, number):
+    version = output / str(number)
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
     ]
     clear_leftovers_in(output)  # of an export that was killed
     with new_folder(version) as aside:  # hidden: servers look at numbered folders only
-        archive.write_out(str(aside), verbose=False)
+        write_saved_model(aside, signatures, tracked=tracked)
         write_warmup_requests(aside, requests, model_name=output.resolve().name)
-        (aside / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
+        write_batching(aside, signatures[_DEFAULT].inputs)
+    write_server_files(output.resolve().parent)
     return version
 
 
@@ -83,7 +171,7 @@ def _next_version(output):
         raise InputError(f"The output {output} is a file; give a folder.")
     versions = [0]
     for entry in map(output.joinpath, held_names(output)):
-        if not (entry.name.isdigit() and (entry / "saved_model.pb").is_file()):
+        if not is_version(entry):
             raise InputError(
                 f"The output folder {output} holds something else ({entry.name}); give a new "
                 "folder, or one that holds only numbered versions of a SavedModel."

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from keras_bert.embeddings.choices import LAYERS, TOKENS
+from keras_bert.export.precisions import PRECISIONS
 from keras_bert.settings import Settings, setting
 
 
@@ -10,13 +12,14 @@ class ExportSettings(Settings):
     """Settings of `keras_bert.export`."""
 
     model: str = setting(
-        help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
+        help="a model folder, the output of a run, or hf://owner/name: fine-tuned, pre-trained "
+        "(exported for [MASK]) or an encoder alone (for embeddings)",
         unit="FOLDER",
         is_path=True,
     )
     output: str = setting(
-        help="the folder of all versions of this model, such as savedmodels/NAME; a server is "
-        "pointed at it",
+        help="the folder of all versions of this model, such as savedmodels/NAME, which a server "
+        "is pointed at; or NAME.tflite, a file for LiteRT that takes token ids",
         unit="FOLDER",
         is_path=True,
     )
@@ -26,4 +29,32 @@ class ExportSettings(Settings):
         unit="TOKENS",
         default_help="those of training",
         at_least=3,
+    )
+    precision: str = setting(
+        "float32",
+        help="how weights are stored; bfloat16 and float16 are computed with, too, int8 is "
+        "computed in float32",
+        choices=PRECISIONS,
+    )
+    encoder: bool = setting(
+        False, help="the encoder's embeddings in place of the answers of the model's task"
+    )
+    layers: str | None = setting(
+        None,
+        help="for embeddings: the layers that make a vector, as for embed",
+        default_help="last",
+        choices=LAYERS,
+    )
+    tokens: str | None = setting(
+        None,
+        help="for embeddings: what has a vector beside the text itself, as for embed",
+        default_help="words-mean",
+        choices=TOKENS,
+    )
+    top: int | None = setting(
+        None,
+        help="for [MASK]: candidates for each",
+        unit="N",
+        default_help="5",
+        at_least=1,
     )

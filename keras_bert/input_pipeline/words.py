@@ -94,6 +94,16 @@ def words_of_texts(texts, tokenizer):
     return TokenizedWords(tokens.ids, firsts), starts, ends
 
 
+def cut(texts, starts, ends):
+    """The characters `starts` to `ends`, ragged (B, None), of texts (B,): ragged string."""
+    # All characters once: `tf.strings.substr` would copy a text for each of its words.
+    points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
+    places = tf.ragged.range(base + starts.values, base + ends.values)
+    words = tf.strings.unicode_encode(tf.gather(points.values, places), "UTF-8")
+    return starts.with_values(words)
+
+
 def word_rows(tokenized, *, max_length):
     """Rows of up to `max_length` tokens, [CLS] and [SEP] counted in, of whole words.
 

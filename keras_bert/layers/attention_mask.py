@@ -20,7 +20,7 @@ class AttentionMask(keras.layers.Layer):
         self.causal = causal
 
     def call(self, input_mask):
-        mask = ops.cast(input_mask, "bool")[:, None, None, :]  # (B, 1, 1, S)
+        mask = ops.expand_dims(ops.cast(input_mask, "bool"), axis=(1, 2))  # (B, 1, 1, S)
         if self.causal:
             mask = ops.logical_and(mask, causal_mask(ops.shape(input_mask)[1]))
         return mask

@@ -1,33 +1,58 @@
-"""The inputs that the exported models of all tasks have in common."""
+"""What the exports of all tasks have in common: their inputs, and rows worked on in turn."""
 
 import tensorflow as tf
 
 from keras_bert.tasks.signature import Signature
 
 _NAMES = ("input_ids", "input_mask", "segment_ids")
+# Positions that the model works on at once: a text of a megabyte, or ten thousand texts, must not
+# take the memory of all of their rows.
+_TOGETHER = 8192
 
 
-def ids_signature(answer, *, config, axes=("B", "S")):
+def ids_signature(answer, *, config, cls_id, axes=("B", "S")):
     """The `Signature` for clients that tokenize: `input_ids`, `input_mask`, `segment_ids`.
 
     Each is int32 of those axes, the last of which is a row's tokens. A row that is longer than the
     model has positions, and numbers that it has no embedding for, are refused in the graph: a
     gather would wrap a negative number around, and on some devices read zeros for one too high.
 
+    A run of [CLS] at the end of a row is padding, whatever its mask says. TensorFlow Serving joins
+    requests of several lengths by repeating the first value of each of a request's tensors, which
+    is [CLS] of the ids and 1 of the mask.
+
     Args:
         answer: the function of the three tensors, by these names, to the outputs.
         config: the encoder's `BertConfig`.
+        cls_id: the id of [CLS].
         axes: the names of the axes.
     """
 
     def from_ids(input_ids, input_mask, segment_ids):
         rows = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
         with tf.control_dependencies(_checks(rows, config)):
-            return answer(**{name: tf.identity(tensor) for name, tensor in rows.items()})
+            rows = {name: tf.identity(tensor) for name, tensor in rows.items()}
+        rows["input_mask"] *= 1 - _padded_by_a_server(rows["input_ids"], cls_id)
+        return answer(**rows)
 
     return Signature(
         from_ids, [tf.TensorSpec([None] * len(axes), tf.int32, name=n) for n in _NAMES]
     )
+
+
+def of_rows(function, *, axes=2):
+    """A function of `input_ids`, `input_mask`, `segment_ids`, by these names, traced once.
+
+    All signatures share it, so that an export holds the model's graph once.
+    """
+    specs = [tf.TensorSpec([None] * axes, tf.int32, name=name) for name in _NAMES]
+    return tf.function(function, input_signature=specs, autograph=False)
+
+
+def of_texts(function, *, names):
+    """A function of strings (B,), by these names in this order, traced once."""
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    return tf.function(function, input_signature=specs, autograph=False)
 
 
 def examples_signature(answer, *, keys):
@@ -43,6 +68,80 @@ def examples_signature(answer, *, keys):
         return answer(**tf.io.parse_example(examples, features))
 
     return Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")])
+
+
+def warmup_texts(max_length):
+    """The texts of typical requests: a short one, one that fills a row, a batch of all lengths."""
+    words = "a text of many words".split() * max_length
+    lengths = [max(2, max_length * part // 8) for part in range(1, 9)]
+    return ["a text"], [" ".join(words[:max_length])], [" ".join(words[:n]) for n in lengths]
+
+
+def outputs_in_turn(task, inputs):
+    """The outputs of a task for any number of rows, float32 by name: some rows at a time.
+
+    Args:
+        task: a task.
+        inputs: its inputs by name, each with the axis of rows first.
+    """
+    specs = {
+        name: tf.TensorSpec([None, *output.shape[1:]], tf.float32)
+        for name, output in task.output.items()
+    }
+    return in_turn(
+        lambda some: task(some, training=False),
+        inputs,
+        together=rows_together(inputs["input_ids"]),
+        specs=specs,
+    )
+
+
+def rows_together(ids):
+    """How many rows of `ids`, int32 (R, …, S), are worked on at once: int32 ()."""
+    return tf.maximum(1, _TOGETHER // tf.maximum(1, tf.reduce_prod(tf.shape(ids)[1:])))
+
+
+def in_turn(compute, inputs, *, together, specs):
+    """`compute` of so many rows at a time, one after another; what it gives is joined.
+
+    Args:
+        compute: a function of tensors by name to tensors by name. What it gives of some rows may
+            have another number of rows.
+        inputs: tensors by name, each with the axis of rows first.
+        together: the number of rows.
+        specs: the `tf.TensorSpec` of what `compute` gives, by name; it is cast to their types. An
+            axis of no fixed size, other than the first one, has the same size for all rows.
+    """
+    rows = tf.shape(next(iter(inputs.values())))[0]
+    turns = tf.maximum(1, -(-rows // together))  # of no rows, too: the shapes are known from it
+    arrays = [
+        tf.TensorArray(spec.dtype, turns, infer_shape=False, element_shape=spec.shape)
+        for spec in specs.values()
+    ]
+
+    def one(turn, *arrays):
+        some = slice(turn * together, (turn + 1) * together)
+        found = compute({name: tensor[some] for name, tensor in inputs.items()})
+        return turn + 1, *(
+            array.write(turn, tf.cast(found[name], spec.dtype))
+            for (name, spec), array in zip(specs.items(), arrays, strict=True)
+        )
+
+    _, *arrays = tf.while_loop(
+        lambda turn, *_: turn < turns, one, (0, *arrays), parallel_iterations=1
+    )
+    return {
+        name: tf.ensure_shape(array.concat(), spec.shape)
+        for (name, spec), array in zip(specs.items(), arrays, strict=True)
+    }
+
+
+def _padded_by_a_server(ids, cls_id):
+    """int32 (…, S): 1 at a run of [CLS] that ends a row and does not begin it."""
+    is_cls = tf.cast(ids == cls_id, tf.int32)
+    at_end = tf.math.cumprod(is_cls, axis=-1, reverse=True)
+    first = tf.one_hot(0, tf.shape(ids)[-1], dtype=tf.int32)  # (S,)
+    return at_end * (1 - first)
 
 
 def _checks(rows, config):

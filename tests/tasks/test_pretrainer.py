@@ -153,11 +153,8 @@ def test_keras_own_file_gives_the_same_logits(pretrainer, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [FillMask, Pretrainer])
-def test_says_plainly_what_is_no_data_folder_and_has_no_export(kind, tmp_path):
+def test_says_plainly_what_is_no_data_folder(kind):
     tokenizer = make_tokenizer()
     task = kind(make_encoder(tokenizer), tokenizer)
     with pytest.raises(InputError, match="there is no data folder train.txt: make one with"):
         task.dataset("train.txt")
-    with pytest.raises(InputError, match=f"There is no export of the task {kind.KIND} yet."):
-        task.export(tmp_path / "served")
-    assert not (tmp_path / "served").exists()

@@ -1,6 +1,26 @@
 """What a layer's call becomes a part of: which backend, compiled or not, for which processor."""
 
+import contextlib
+import contextvars
+
 import keras
+
+_FOR_LITERT = contextvars.ContextVar("for_litert", default=False)
+
+
+@contextlib.contextmanager
+def for_litert():
+    """While it lasts, what is traced has only operations that LiteRT has."""
+    token = _FOR_LITERT.set(True)
+    try:
+        yield
+    finally:
+        _FOR_LITERT.reset(token)
+
+
+def is_for_litert():
+    """Whether `for_litert` lasts."""
+    return _FOR_LITERT.get()
 
 
 def compiled_by_xla():
@@ -17,11 +37,11 @@ def compiled_by_xla():
 
 
 def shapes_may_vary():
-    """Whether a shape may depend on the values: on TensorFlow outside XLA, on a CPU.
+    """Whether a shape may depend on the values: on TensorFlow outside XLA and LiteRT, on a CPU.
 
     With an accelerator the host would wait until the values are known.
     """
-    if keras.backend.backend() != "tensorflow" or compiled_by_xla():
+    if keras.backend.backend() != "tensorflow" or compiled_by_xla() or is_for_litert():
         return False
     import tensorflow as tf
 

@@ -3,7 +3,13 @@
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
-from keras_bert.tasks.serving_inputs import examples_signature, ids_signature
+from keras_bert.tasks.serving_inputs import (
+    examples_signature,
+    ids_signature,
+    of_rows,
+    outputs_in_turn,
+    warmup_texts,
+)
 from keras_bert.tasks.signature import Signature
 
 
@@ -23,7 +29,7 @@ def classifier_signatures(task, *, max_length):
     labels = tf.constant(task.labels)  # (C,)
 
     def answer(outputs):
-        logits = tf.cast(outputs["logits"], tf.float32)  # (B, C)
+        logits = outputs["logits"]  # (B, C)
         squash = tf.nn.sigmoid if task.multi_label else tf.nn.softmax
         probabilities = squash(logits)
         best = tf.argmax(probabilities, axis=-1)
@@ -43,7 +49,7 @@ def regressor_signatures(task, *, max_length):
     """The signatures of a `Regressor`, as of a classifier. Each gives `score`, float32 (B,)."""
 
     def answer(outputs):
-        return {"score": tf.cast(outputs["score"], tf.float32)[:, 0]}
+        return {"score": outputs["score"][:, 0]}
 
     texts = ("text",) if task.one_text else ("text_a", "text_b")
     return _signatures(task, answer, texts=texts, max_length=max_length)
@@ -52,25 +58,28 @@ def regressor_signatures(task, *, max_length):
 def _signatures(task, answer, *, texts, max_length):
     """The three signatures; `answer` is the function of the task's outputs to what is given."""
 
+    @of_rows
     def from_ids(input_ids, input_mask, segment_ids):
         inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        return answer(task(inputs, training=False))
+        return answer(outputs_in_turn(task, inputs))
 
-    def from_texts(*strings):
+    def answer_texts(*strings):
         tokens = [task.tokenizer.tokenize(column) for column in strings]
         batch = frame(tokens, vocabulary=task.tokenizer.vocabulary, max_length=max_length)
         return from_ids(**batch)
 
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
+    from_texts = tf.function(answer_texts, input_signature=specs, autograph=False)
+
     def from_named(**strings):
         return from_texts(*(strings[name] for name in texts))
 
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
-    # A single short text and a full batch of long ones: the two ends of what will come.
-    sizes = (["a text"], ["a text of many words " * max_length] * 8)
     return {
         "serving_default": Signature(
-            from_texts, specs, warmup=[dict.fromkeys(texts, size) for size in sizes]
+            from_texts,
+            specs,
+            warmup=[dict.fromkeys(texts, batch) for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(from_ids, config=task.config),
+        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
         "examples": examples_signature(from_named, keys=list(texts)),
     }

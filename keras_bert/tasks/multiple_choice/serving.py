@@ -1,10 +1,19 @@
 """What an exported multiple-choice task answers to."""
 
+import functools
+
 import tensorflow as tf
 
 from keras_bert.tasks.multiple_choice.features import frame_choices
-from keras_bert.tasks.serving_inputs import ids_signature
+from keras_bert.tasks.serving_inputs import (
+    ids_signature,
+    of_rows,
+    outputs_in_turn,
+    warmup_texts,
+)
 from keras_bert.tasks.signature import Signature
+
+_ONE_MORE = [[0, 0], [0, 1]]  # padding at the end of the second axis
 
 
 def choice_signatures(task, *, max_length):
@@ -21,17 +30,29 @@ def choice_signatures(task, *, max_length):
     last also give `choice`, string (B,).
     """
 
+    @functools.partial(of_rows, axes=3)
     def from_ids(input_ids, input_mask, segment_ids):
         inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (B, n)
+        shape = tf.shape(input_ids)  # (B, n, S)
+        # An example of a single choice each: of one example, too, there may be very many.
+        rows = tf.stack([shape[0] * shape[1], 1, shape[2]])
+        inputs = {name: tf.reshape(x, rows) for name, x in inputs.items()}
+        logits = tf.reshape(outputs_in_turn(task, inputs)["logits"], shape[:2])  # (B, n)
         probabilities = tf.nn.softmax(logits, axis=-1)
-        best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
+        behind = tf.pad(probabilities, _ONE_MORE)  # where there is no choice, too
+        best = tf.argmax(behind, axis=-1, output_type=tf.int32)
         return {
             "label": best,
-            "score": tf.gather(probabilities, best, batch_dims=1),
+            "score": tf.gather(behind, best, batch_dims=1),
             "probabilities": probabilities,
         }
 
+    specs = [
+        tf.TensorSpec([None], tf.string, name="context"),
+        tf.TensorSpec([None, None], tf.string, name="choices"),
+    ]
+
+    @functools.partial(tf.function, input_signature=specs, autograph=False)
     def from_strings(context, choices):
         present = tf.RaggedTensor.from_tensor(choices, padding="")
         tokens = task.tokenizer.tokenize(present.values)
@@ -45,7 +66,10 @@ def choice_signatures(task, *, max_length):
         width = tf.shape(choices)[1]  # more than n where every example has an empty choice
         missing = width - tf.shape(answer["probabilities"])[1]
         answer["probabilities"] = tf.pad(answer["probabilities"], [[0, 0], [0, missing]])
-        return {**answer, "choice": tf.gather(choices, answer["label"], batch_dims=1)}
+        return {
+            **answer,
+            "choice": tf.gather(tf.pad(choices, _ONE_MORE), answer["label"], batch_dims=1),
+        }
 
     def from_examples(examples):
         features = {
@@ -55,20 +79,22 @@ def choice_signatures(task, *, max_length):
         found = tf.io.parse_example(examples, features)
         return from_strings(found["context"], found["choices"].to_tensor())
 
-    specs = [
-        tf.TensorSpec([None], tf.string, name="context"),
-        tf.TensorSpec([None, None], tf.string, name="choices"),
-    ]
-    long = "a text of many words " * max_length
+    short, long, batch = warmup_texts(max_length)
     return {
         "serving_default": Signature(
             from_strings,
             specs,
             warmup=[
-                {"context": ["a text"], "choices": [["one", "two"]]},
-                {"context": [long] * 8, "choices": [[long] * 4] * 8},
+                {"context": short, "choices": [["one", "two"]]},
+                {"context": long, "choices": [["one", *long]]},
+                {"context": batch, "choices": [["one", *long, "two", "three"]] * len(batch)},
             ],
         ),
-        "ids": ids_signature(from_ids, config=task.config, axes=("B", "n", "S")),
+        "ids": ids_signature(
+            from_ids,
+            config=task.config,
+            cls_id=task.tokenizer.vocabulary.cls_id,
+            axes=("B", "n", "S"),
+        ),
         "examples": Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")]),
     }

@@ -61,3 +61,9 @@ class PretrainingTask(Task):
         vocabulary = self.tokenizer.vocabulary
         options |= {"batch_size": batch_size, "vocabulary": vocabulary, "task": self}
         return pretraining_dataset(data, split=split, **options)
+
+    def signatures(self, *, max_length=None, top=5):
+        """What the masked-LM head alone answers; `top` is the candidates for each [MASK]."""
+        from keras_bert.tasks.pretraining.serving import fill_mask_signatures
+
+        return fill_mask_signatures(self, max_length=max_length or self.config.max_length, top=top)

@@ -5,13 +5,21 @@ TensorFlow's operations; a test holds the two against each other. Legend of shap
 windows of all of them, P tokens of the longest piece, A tokens of the longest answer.
 """
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.tasks.question_answering.windows import SPECIAL_TOKENS, question_limit
-from keras_bert.tasks.serving_inputs import examples_signature, ids_signature
+from keras_bert.tasks.serving_inputs import (
+    examples_signature,
+    ids_signature,
+    of_rows,
+    of_texts,
+    outputs_in_turn,
+    warmup_texts,
+)
 from keras_bert.tasks.signature import Signature
 
 # Windows that the model reads at once: a long context must not take the memory of all of them.
@@ -34,11 +42,14 @@ def question_signatures(task, *, max_length):
       make windows; gives `start_logits` and `end_logits`, float32 (B, S).
     """
 
+    @of_rows
     def from_ids(input_ids, input_mask, segment_ids):
         inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        outputs = task(inputs, training=False)
-        return {name: tf.cast(logits, tf.float32) for name, logits in outputs.items()}
+        return outputs_in_turn(task, inputs)
 
+    names = ("question", "context")
+
+    @functools.partial(of_texts, names=names)
     def from_text(question, context):
         same = tf.debugging.assert_equal(
             tf.shape(question), tf.shape(context), message="Give a context for each question."
@@ -47,18 +58,16 @@ def question_signatures(task, *, max_length):
             question = tf.identity(question)
         return _answers(question, context, task=task, answer=from_ids, max_length=max_length)
 
-    names = ("question", "context")
-    long = "a text of many words " * max_length
     return {
         "serving_default": Signature(
             from_text,
             [tf.TensorSpec([None], tf.string, name=name) for name in names],
             warmup=[
-                {"question": ["what?"], "context": ["a text"]},
-                {"question": ["what?"] * 8, "context": [long] * 8},
+                {"question": ["what?"] * len(batch), "context": batch}
+                for batch in warmup_texts(2 * max_length)  # of several windows, too
             ],
         ),
-        "ids": ids_signature(from_ids, config=task.config),
+        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
         "examples": examples_signature(from_text, keys=names),
     }
 

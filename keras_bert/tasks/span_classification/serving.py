@@ -1,11 +1,18 @@
 """What an exported model of spans answers to."""
 
+import functools
+
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.tokenized_examples import PAD_TO
 from keras_bert.input_pipeline.words import rows_around, word_rows, words_of_texts
-from keras_bert.tasks.serving_inputs import examples_signature
+from keras_bert.tasks.serving_inputs import (
+    examples_signature,
+    of_texts,
+    outputs_in_turn,
+    warmup_texts,
+)
 from keras_bert.tasks.signature import Signature
 
 
@@ -22,11 +29,12 @@ def span_signatures(task, *, max_length):
     """
     labels = tf.constant(task.labels)
 
+    @functools.partial(of_texts, names=["text"])
     def from_text(text):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         rows = word_rows(tokenized, max_length=max_length)
         inputs = _inputs(rows, task=task, max_length=max_length)
-        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (R, W, L, C)
+        logits = outputs_in_turn(task, inputs)["logits"]  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
         scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
         found = _found(rows, scores, threshold=task.found_above)  # (F, 3)
@@ -61,8 +69,7 @@ def span_signatures(task, *, max_length):
         "serving_default": Signature(
             from_text,
             [strings],
-            # A single short text and a full batch of long ones: the two ends of what will come.
-            warmup=[{"text": ["a text"]}, {"text": ["a text of many words " * max_length] * 8}],
+            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
         ),
         "examples": examples_signature(from_text, keys=["text"]),
     }
@@ -97,7 +104,7 @@ def relation_signatures(task, *, max_length):
                 "span_lasts": afters - 1 - rows.first[:, None],
             }
         inputs = _inputs(rows, task=task, max_length=max_length) | spans
-        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (B, C)
+        logits = outputs_in_turn(task, inputs)["logits"]  # (B, C)
         probabilities = tf.nn.softmax(logits, axis=-1)
         return {
             "label": tf.gather(labels, tf.argmax(probabilities, axis=-1)),
@@ -110,11 +117,8 @@ def relation_signatures(task, *, max_length):
     specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
     places = dict(zip(names, ([0], [1], [2], [6]), strict=True))
     warmup = [
-        {"text": ["a text"], **places},
-        {
-            "text": ["a text of many words " * max_length] * 8,
-            **{name: place * 8 for name, place in places.items()},
-        },
+        {"text": batch, **{name: place * len(batch) for name, place in places.items()}}
+        for batch in warmup_texts(max_length)
     ]
     return {"serving_default": Signature(from_text, specs, warmup=warmup)}
 
@@ -153,21 +157,32 @@ def _found(rows, scores, *, threshold):
 def _without_overlaps(first, last, scores, *, words):
     """bool (F,): the spans that share no word with a likelier one that is kept.
 
-    As `candidates.without_overlaps`, for all texts at once: their words are numbered through.
+    As `candidates.without_overlaps`, for all texts at once: their words are numbered through. Not
+    one span after another, which takes minutes in a text of a megabyte, but in rounds: what is
+    likelier than all that it shares a word with is kept, and what shares a word with that is not.
     """
-    order = tf.argsort(scores, direction="DESCENDING", stable=True)
-    word = tf.range(words)
+    count = tf.size(scores)
+    rank = tf.math.invert_permutation(tf.argsort(scores, direction="DESCENDING", stable=True))
+    inside = tf.ragged.range(first, last + 1)
+    word, span = inside.flat_values, tf.cast(inside.value_rowids(), tf.int32)  # (P,), all pairs
 
-    def step(place, taken, kept):
-        span = order[place]
-        inside = (word >= first[span]) & (word <= last[span])
-        free = ~tf.reduce_any(inside & taken)
-        kept = tf.tensor_scatter_nd_update(kept, [[span]], [free])
-        return place + 1, taken | (inside & free), kept
+    def settle(is_open, kept):
+        ranks = tf.where(tf.gather(is_open, span), tf.gather(rank, span), count)  # (P,)
+        best = tf.gather(tf.math.unsorted_segment_min(ranks, word, words), word)  # (P,)
+        wins = is_open & _all(best == tf.gather(rank, span), span)  # (F,)
+        is_free = tf.math.unsorted_segment_max(
+            tf.cast(tf.gather(wins, span), tf.int32), word, words
+        )
+        is_free = tf.gather(is_free, word) < 1  # (P,)
+        return is_open & _all(is_free, span), kept | wins
 
-    _, _, kept = tf.while_loop(
-        lambda place, taken, kept: place < tf.size(order),
-        step,
-        [0, tf.zeros_like(word, tf.bool), tf.zeros_like(first, tf.bool)],
+    nothing = tf.zeros_like(first, tf.bool)
+    _, kept = tf.while_loop(
+        lambda is_open, kept: tf.reduce_any(is_open), settle, [~nothing, nothing]
     )
     return kept
+
+
+def _all(values, groups):
+    """bool (P,) and the rising numbers (P,) of their groups -> bool (F,): whether a group's are."""
+    return tf.math.segment_min(tf.cast(values, tf.int32), groups) > 0

@@ -1,12 +1,21 @@
 """The entry points of an exported tagger: strings in, words with their tags out."""
 
+import functools
+
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.words import words_of_texts
-from keras_bert.tasks.serving_inputs import examples_signature, ids_signature
+from keras_bert.input_pipeline.windows import windows
+from keras_bert.input_pipeline.words import cut, words_of_texts
+from keras_bert.tasks.serving_inputs import (
+    examples_signature,
+    ids_signature,
+    of_rows,
+    of_texts,
+    outputs_in_turn,
+    warmup_texts,
+)
 from keras_bert.tasks.signature import Signature
-from keras_bert.tasks.tagging.features import windows
 from keras_bert.tasks.tagging.settings import FIRST, MEAN
 
 
@@ -29,6 +38,7 @@ def tagger_signatures(task, *, max_length):
     vocabulary = task.tokenizer.vocabulary
     room = max_length - 2
 
+    @functools.partial(of_texts, names=["text"])
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
         row_starts = tf.cast(words.ids.row_starts(), tf.int32)
@@ -36,16 +46,16 @@ def tagger_signatures(task, *, max_length):
         first = tf.gather(row_starts, found.sequence) + found.starts
         rows = tf.gather(words.ids.values, tf.ragged.range(first, first + found.sizes))
         batch = frame([rows], vocabulary=vocabulary, max_length=max_length)
-        logits = task(batch, training=False)["logits"]  # (R, S, C)
+        logits = outputs_in_turn(task, batch)["logits"]  # (R, S, C)
         place = tf.range(tf.shape(logits)[1])[None] - 1 + found.starts[:, None]  # behind [CLS]
         in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
-        pieces = tf.boolean_mask(tf.cast(logits, tf.float32), in_core)  # (T, C)
+        pieces = tf.boolean_mask(logits, in_core)  # (T, C)
         lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
         places = (words.firsts + row_starts[:, None]).values[:, None]  # (W, 1)
         is_first = tf.scatter_nd(places, tf.fill(tf.shape(places)[:1], True), tf.shape(pieces)[:1])
         numbers, scores = _of_words(task, pieces, is_first, lengths)
         return {
-            "words": _cut(text, starts, ends).to_tensor(""),
+            "words": cut(text, starts, ends).to_tensor(""),
             "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
             "scores": scores.to_tensor(),
             "starts": starts.to_tensor(),
@@ -56,9 +66,10 @@ def tagger_signatures(task, *, max_length):
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
+    @of_rows
     def from_ids(input_ids, input_mask, segment_ids):
         inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        logits = tf.cast(task(inputs, training=False)["logits"], tf.float32)  # (B, S, C)
+        logits = outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
         is_text = (input_mask > 0) & ~tf.gather(alone, tf.minimum(input_ids, len(vocabulary) - 1))
         rows = tf.ragged.boolean_mask(input_ids, is_text)
         # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
@@ -81,10 +92,9 @@ def tagger_signatures(task, *, max_length):
         "serving_default": Signature(
             from_text,
             [strings],
-            # A single short text and a full batch of long ones: the two ends of what will come.
-            warmup=[{"text": ["a text"]}, {"text": ["a text of many words " * max_length] * 8}],
+            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(from_ids, config=task.config),
+        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
         "examples": examples_signature(from_text, keys=["text"]),
     }
 
@@ -127,13 +137,3 @@ def distributions(combine_pieces, logits, is_first):
     if combine_pieces == MEAN:
         return tf.math.segment_mean(tf.nn.softmax(logits), word)
     return tf.nn.softmax(tf.math.segment_sum(tf.nn.log_softmax(logits), word))
-
-
-def _cut(texts, starts, ends):
-    """The characters `starts` to `ends`, ragged (B, None), of texts (B,): ragged string."""
-    # All characters once: `tf.strings.substr` would copy a text for each of its words.
-    points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-    base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
-    places = tf.ragged.range(base + starts.values, base + ends.values)
-    words = tf.strings.unicode_encode(tf.gather(points.values, places), "UTF-8")
-    return starts.with_values(words)

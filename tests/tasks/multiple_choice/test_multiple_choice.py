@@ -9,7 +9,6 @@ import tensorflow as tf
 from keras_bert import MixedEncoder, MultipleChoice
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
-from keras_bert.export.saved_model import export_task
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.train.frozen import FrozenRows, freeze
@@ -111,39 +110,6 @@ def test_it_opens_in_transformers_with_the_same_logits_and_back(task, rows, tmp_
         ).logits.numpy()
     for model in (task, again):
         np.testing.assert_allclose(model(batch)["logits"], logits, atol=1e-5)
-
-
-def test_the_exported_model_answers_as_the_task_does(task, expected, tmp_path):
-    version = export_task(task, tmp_path / "choices")
-    signatures = tf.saved_model.load(str(version)).signatures
-    contexts = [context for context, _, _ in EXAMPLES]
-    padded = [[*choices, *[""] * (5 - len(choices))] for _, choices, _ in EXAMPLES]
-    found = signatures["serving_default"](
-        context=tf.constant(contexts), choices=tf.constant(padded)
-    )
-    assert found["probabilities"].shape == (4, 5)
-    records = [
-        tf.train.Example(
-            features=tf.train.Features(
-                feature={
-                    name: tf.train.Feature(
-                        bytes_list=tf.train.BytesList(value=[text.encode() for text in texts])
-                    )
-                    for name, texts in (("context", [context]), ("choices", choices))
-                }
-            )
-        ).SerializeToString()
-        for context, choices, _ in EXAMPLES
-    ]
-    from_records = signatures["examples"](examples=tf.constant(records))
-    for place, alone in enumerate(expected):
-        softmax = np.exp(alone) / np.exp(alone).sum()
-        for answer in (found, from_records):
-            row = answer["probabilities"][place].numpy()
-            np.testing.assert_allclose(row[: len(alone)], softmax, atol=1e-5)
-            assert (row[len(alone) :] == 0).all()
-            assert answer["label"][place] == alone.argmax()
-        assert found["choice"][place].numpy().decode() == EXAMPLES[place][1][alone.argmax()]
 
 
 def test_bad_input(task, tmp_path):

@@ -170,11 +170,10 @@ def asked(inference, questions):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The `Inference` of a task with random weights, and its export."""
+def served():
+    """The `Inference` of a task with random weights, and its signatures; tests/export has more."""
     task = random_task(null_threshold=-0.5)
-    folder = task.export(tmp_path_factory.mktemp("served"))
-    return Inference(task, batch_size=32), tf.saved_model.load(str(folder))
+    return Inference(task, batch_size=32), task.signatures()
 
 
 def check_served(served, inference, questions):
@@ -192,12 +191,13 @@ def check_served(served, inference, questions):
     return expected
 
 
-def test_the_exported_model_answers_as_predict_does(served):
-    inference, loaded = served
-    answers = check_served(loaded.signatures["serving_default"], inference, HARD)
+def test_what_is_served_is_what_predict_answers(served):
+    inference, signatures = served
+    function = signatures["serving_default"].function
+    answers = check_served(function, inference, HARD)
     assert {bool(answer["answer"]) for answer in answers} == {True, False}
     for questions in (HARD[:1], HARD[2:3], []):
-        check_served(loaded.signatures["serving_default"], inference, questions)
+        check_served(function, inference, questions)
 
 
 def test_serving_without_a_threshold_always_answers():
@@ -208,30 +208,20 @@ def test_serving_without_a_threshold_always_answers():
     assert without_a_token == [number not in (2, 5) for number in range(len(HARD))]
 
 
-def test_examples_and_ids_are_other_ways_in(served):
-    inference, loaded = served
-    question, context = HARD[0]
-    strings = {"question": question, "context": context}
-    features = {
-        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
-        for name, text in strings.items()
-    }
-    example = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-    found = loaded.signatures["examples"](examples=tf.constant([example]))
-    (expected,) = asked(inference, HARD[:1])
-    assert found["answer"].numpy()[0].decode() == expected["answer"]
+def test_ids_give_the_logits_of_windows(served):
+    inference, signatures = served
     task = inference.task
     rows = task.features(list(task.read(HARD[:1], labelled=False)))
-    by_ids = loaded.signatures["ids"](**rows.inputs(*rows.take(tf.range(len(rows)))))
+    by_ids = signatures["ids"].function(**rows.inputs(*rows.take(tf.range(len(rows)))))
     for name, logits in inference.outputs(rows).items():
         for row, length in enumerate(rows.lengths):
             np.testing.assert_allclose(by_ids[name][row, :length], logits[row][:length], atol=2e-5)
 
 
 def test_a_context_a_question_is_asked_for(served):
-    _, loaded = served
+    _, signatures = served
     with pytest.raises(tf.errors.InvalidArgumentError, match="Give a context for each question"):
-        loaded.signatures["serving_default"](
+        signatures["serving_default"].function(
             question=tf.constant(["a", "b"]), context=tf.constant(["c"])
         )
 

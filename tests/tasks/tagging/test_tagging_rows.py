@@ -7,8 +7,9 @@ import tensorflow as tf
 from keras_bert.errors import InputError
 from keras_bert.examples.schemes import labels_of, transitions
 from keras_bert.examples.tagged_words import TaggedWords
+from keras_bert.input_pipeline.windows import windows
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
-from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, windows, with_context
+from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_tokenizer

@@ -1,0 +1,16 @@
+"""The files of a SavedModel, of functions with their inputs."""
+
+import keras
+import tensorflow as tf
+
+# Gradients are of no use to a server, and make an export larger.
+_OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+
+
+def write_saved_model(folder, signatures, *, tracked):
+    """Writes `Signature`s by name, and the variables of the model that they call, into `folder`."""
+    archive = keras.export.ExportArchive()
+    archive.track(tracked)
+    for name, signature in signatures.items():
+        archive.add_endpoint(name, signature.function, list(signature.inputs))
+    archive.write_out(str(folder), verbose=False, options=_OPTIONS)

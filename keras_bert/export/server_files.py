@@ -1,0 +1,80 @@
+"""What TensorFlow Serving reads beside the models: their list, batching and monitoring.
+
+A model's own folder has its batching parameters, which the server reads with
+`--enable_batching --enable_per_model_batching_parameters`. The folder of all models has
+`models.config` and `monitoring.config`; docs/serving.md has the command. The formats are those of
+tensorflow.org/tfx/serving/serving_config.
+"""
+
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_serving.config import model_server_config_pb2
+
+from keras_bert.files import held_names, write_text
+
+BATCHING_FILE = "batching_params.pbtxt"
+MODELS_FILE = "models.config"
+MONITORING_FILE = "monitoring.config"
+# Where the official image has the folder of all models.
+_MODELS_ROOT = "/models"
+
+# A request of more than `max_batch_size` examples is refused; fewer wait together for 2 ms.
+_BATCHING = """\
+max_batch_size { value: 128 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 256 }
+pad_variable_length_inputs: true
+"""
+_MONITORING = """\
+prometheus_config {
+  enable: true
+  path: "/monitoring/prometheus/metrics"
+}
+"""
+# What may lie in a folder of models beside them; it is then taken for one.
+_BESIDE_MODELS = {MODELS_FILE, MONITORING_FILE, "README.md", "compose.yaml"}
+
+
+def write_batching(folder, inputs):
+    """Writes the batching parameters of a version, unless its requests must not be joined.
+
+    Joined are requests of one string an example each. A server gives other inputs the same size by
+    repeating a request's first value, which would be one more choice among several; and where the
+    graph refuses an example, as it does spans without a word, all that were joined would fail.
+
+    Args:
+        folder: the `Path` of the version.
+        inputs: the `tf.TensorSpec`s of the signature `serving_default`.
+    """
+    if all(spec.dtype == tf.string and spec.shape.rank == 1 for spec in inputs):
+        (folder / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
+
+
+def write_server_files(models):
+    """Writes the list of all models in a folder, and how they are monitored.
+
+    Only into a folder of nothing but models: where other things lie, nobody serves from it.
+    Returns whether they were written.
+    """
+    names = held_names(models)
+    folders = [name for name in names if is_model(models / name)]
+    if set(names) - set(folders) - _BESIDE_MODELS:
+        return False
+    config = model_server_config_pb2.ModelServerConfig()
+    for name in sorted(folders):
+        config.model_config_list.config.add(
+            name=name, base_path=f"{_MODELS_ROOT}/{name}", model_platform="tensorflow"
+        )
+    write_text(models / MONITORING_FILE, _MONITORING)
+    write_text(models / MODELS_FILE, text_format.MessageToString(config))
+    return True
+
+
+def is_model(folder):
+    """Whether a folder holds versions of a SavedModel, and nothing else."""
+    return folder.is_dir() and all(is_version(folder / name) for name in held_names(folder))
+
+
+def is_version(folder):
+    """Whether a folder is one version of a SavedModel."""
+    return folder.name.isdigit() and (folder / "saved_model.pb").is_file()

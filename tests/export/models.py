@@ -1,0 +1,72 @@
+"""A small model of every kind that can be exported, with random weights; none is trained."""
+
+import numpy as np
+
+from keras_bert import (
+    Classifier,
+    FillMask,
+    MultipleChoice,
+    PairClassifier,
+    QuestionAnswerer,
+    Regressor,
+    RelationClassifier,
+    SpanClassifier,
+    Tagger,
+)
+from tests.small_model import make_encoder, make_tokenizer
+
+WORDS = "the film was good bad in rome oslo ada went to of who where is".split()
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+TOKENIZER = make_tokenizer(WORDS)
+
+
+def encoder():
+    return make_encoder(TOKENIZER, num_hidden_layers=1)
+
+
+def shaken(task):
+    """The task with heads of large random weights, so that its answers differ from text to text."""
+    rng = np.random.default_rng(3)
+    for head in task.HEADS:
+        for variable in getattr(task, head).weights:
+            if "embedding" not in variable.path:
+                variable.assign(rng.normal(0, 1.0, variable.shape))
+    return task
+
+
+def tagger(**options):
+    return shaken(Tagger(encoder(), TOKENIZER, labels=TAGS, max_length=24, **options))
+
+
+# Kind -> its maker. A model of each is enough: what is special to a setting is the task's tests'.
+MAKERS = {
+    "classifier": lambda: shaken(Classifier(encoder(), TOKENIZER, labels=["x", "ÿ", "z"])),
+    "multi-label": lambda: shaken(
+        Classifier(encoder(), TOKENIZER, labels=["x", "y", "z"], multi_label=True, threshold=0.3)
+    ),
+    "pair-classifier": lambda: shaken(PairClassifier(encoder(), TOKENIZER, labels=["no", "yes"])),
+    "regression": lambda: shaken(Regressor(encoder(), TOKENIZER)),
+    "multiple-choice": lambda: shaken(MultipleChoice(encoder(), TOKENIZER)),
+    "tagger": lambda: tagger(combine_pieces="mean"),
+    "tagger-crf": lambda: tagger(crf=True),
+    "question-answering": lambda: shaken(
+        QuestionAnswerer(
+            encoder(),
+            TOKENIZER,
+            max_length=24,
+            stride=6,
+            max_answer_length=4,
+            null_threshold=-0.5,
+        )
+    ),
+    "span-classifier": lambda: shaken(
+        SpanClassifier(
+            encoder(), TOKENIZER, labels=["LOC", "PER"], max_length=24, max_span_length=3, flat=True
+        )
+    ),
+    "relation-classifier": lambda: shaken(
+        RelationClassifier(encoder(), TOKENIZER, labels=["in", "from"])
+    ),
+    "fill-mask": lambda: FillMask(encoder(), TOKENIZER),
+    "encoder": encoder,
+}
