@@ -25,7 +25,7 @@ from keras_bert.export.saved_model import export_task
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.train.finetune import finetune
 
-TURNS = 5
+TURNS = 3
 BATCH = 32
 
 
@@ -110,8 +110,8 @@ def main():
         labels = np.array([task.labels.index(example.label) for example in dev])
         models = [Saved(task, folder, precision) for precision in PRECISIONS]
         models += [LiteRT(task, folder, p) for p in PRECISIONS if p != "bfloat16"]
-        batches = [texts[start : start + BATCH] for start in range(0, 10 * BATCH, BATCH)]
-        singles = [[text] for text in texts[:40]]
+        batches = [texts[start : start + BATCH] for start in range(0, 4 * BATCH, BATCH)]
+        singles = [[text] for text in texts[:20]]
         times = {one.name: {"1": [], "32": []} for one in models}
         for one in models:  # once for nothing: graphs are optimised in the first call
             for batch in (singles[0], batches[0]):

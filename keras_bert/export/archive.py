@@ -1,10 +1,6 @@
 """The files of a SavedModel, of functions with their inputs."""
 
 import keras
-import tensorflow as tf
-
-# Gradients are of no use to a server, and make an export larger.
-_OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
 
 
 def write_saved_model(folder, signatures, *, tracked):
@@ -13,4 +9,4 @@ def write_saved_model(folder, signatures, *, tracked):
     archive.track(tracked)
     for name, signature in signatures.items():
         archive.add_endpoint(name, signature.function, list(signature.inputs))
-    archive.write_out(str(folder), verbose=False, options=_OPTIONS)
+    archive.write_out(str(folder), verbose=False)

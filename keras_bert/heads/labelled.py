@@ -57,7 +57,7 @@ def pooled(encoded, inputs, *, pooling):
 
 def _mean(hidden, mask):
     """(B, S, D), (B, S) -> (B, D), summed in float32."""
-    at_tokens = ops.cast(mask, "float32")[..., None]  # (B, S, 1)
+    at_tokens = ops.expand_dims(ops.cast(mask, "float32"), axis=-1)  # (B, S, 1)
     total = ops.sum(ops.cast(hidden, "float32") * at_tokens, axis=1)
     count = ops.maximum(ops.sum(at_tokens, axis=1), 1.0)  # (B, 1)
     return ops.cast(total / count, hidden.dtype)
