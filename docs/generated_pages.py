@@ -5,11 +5,9 @@ stands in their source, once.
 """
 
 import dataclasses
-import io
 import os
 import re
 import sys
-from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from mkdocs.structure.files import File
@@ -99,7 +97,7 @@ def _commands():
 def _command(command):
     """A command's page: its description, and its flags as the terminal shows them."""
     parts = [f"# keras-bert {command}", "", *_described(_module(command).__doc__), ""]
-    parts += ["## Flags", "", "```", _help([command, "--help"]), "```", ""]
+    parts += ["## Flags", "", "```", _flags(command), "```", ""]
     if command == "finetune":
         for kind in _kinds():
             parts += [f"## Flags of `--task {kind}`", "", *_own_flags(kind), ""]
@@ -118,13 +116,13 @@ def _described(text):
     return [*lines, "```"] if inside else lines
 
 
-def _help(argv):
-    from keras_bert.cli.main import main
+def _flags(command):
+    """What `--help` prints, without the text that stands above it on the page."""
+    from keras_bert.cli.main import make_parser
 
-    said = io.StringIO()
-    with suppress(SystemExit), redirect_stdout(said):
-        main(argv)
-    return said.getvalue().rstrip()
+    _, commands = make_parser([])
+    commands[command].description = None
+    return commands[command].format_help().rstrip()
 
 
 def _kinds():

@@ -1,6 +1,7 @@
 """Every command in README and docs parses, every Python block runs, every link leads somewhere."""
 
 import ast
+import contextlib
 import importlib.util
 import itertools
 import json
@@ -9,6 +10,7 @@ from unittest import mock
 
 import keras
 import pytest
+import tensorflow as tf
 
 import keras_bert as kb
 from keras_bert.cli import flags, kinds
@@ -22,8 +24,11 @@ from tests.small_model import make_encoder, make_tokenizer
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 NAME = "google-bert/bert-base-uncased"
 
-# What no test of a page can do: it needs a server's SavedModel, or another program's inputs.
-NOT_RUN = {"model.signatures[": "a SavedModel that another block would have to write"}
+# What is not run here, and why.
+NOT_RUN = {
+    "tf.saved_model.load(": "exporting takes seconds; the tests of exports load what they wrote",
+    "set_distribution(": "it holds for the whole process, and so for other tests",
+}
 
 
 @pytest.fixture
@@ -77,14 +82,16 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     words = "win bank the animal did not cross street because it was too tired river lends"
     tokenizer = make_tokenizer(words.split())
-    encoder = make_encoder(tokenizer, num_hidden_layers=4)
-    first = folder / "runs" / "a" / "model"
     from keras_bert.checkpoints import save_folder
 
-    save_folder(encoder, tokenizer, first)
-    for name in ("folder", "FOLDER", "runs/pretrained/model"):
-        shutil.copytree(first, folder / name)
+    encoder = make_encoder(tokenizer, num_hidden_layers=1, hidden_size=8)
+    save_folder(encoder, tokenizer, folder / "FOLDER")
+    for name in ("runs/a/model", "runs/pretrained/model"):
+        shutil.copytree(folder / "FOLDER", folder / name)
     kb.FillMask(encoder, tokenizer).save(folder / "FOLDER-OF-A-MASKED-LM")
+    # Pages on layers speak of four of them.
+    deeper = make_encoder(tokenizer, num_hidden_layers=4, hidden_size=8)
+    save_folder(deeper, tokenizer, folder / "folder")
     return folder
 
 
@@ -142,14 +149,13 @@ def write_files(folder, page):
 def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, monkeypatch):  # noqa: F811
     if page.name == "pictures.md" and importlib.util.find_spec("matplotlib") is None:
         pytest.skip("NOT TESTED: matplotlib is not installed")
-    hub.add(NAME, place / "folder")
+    hub.add(NAME, place / "FOLDER")
     for name in ("my-model", "pairs"):  # of the page before
         shutil.rmtree(place / name, ignore_errors=True)
     write_files(place, page)
     monkeypatch.chdir(place)
     known = dict(GIVEN.get(page.name, {}))
-    keras.config.disable_interactive_logging()
-    with eager(), mock.patch("keras_bert.export.saved_model.export_task"):
+    with quickly(), mock.patch("keras_bert.export.saved_model.export_task"):
         for block in blocks(page):
             if block.language != "python" or any(part in block.text for part in NOT_RUN):
                 continue
@@ -159,21 +165,29 @@ def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, mon
                 raise AssertionError(f"{block}: {type(error).__name__}: {error}") from error
 
 
-class eager:
-    """Within it nothing is traced, which takes longer than all steps of such small models."""
+@contextlib.contextmanager
+def quickly():
+    """Within it `fit` takes two steps (the second shows tokens/s), and says nothing.
 
-    def __enter__(self):
-        fit = keras.Model.fit
+    No function is traced, which would take longer than the steps.
+    """
+    fit = keras.Model.fit
 
-        def small(model, *args, **options):
-            model.run_eagerly = True
-            return fit(model, *args, **options)
+    def short(model, *args, **options):
+        model.run_eagerly = True
+        least = {"epochs": 1, "steps_per_epoch": 2}
+        if options.get("validation_data") is not None:
+            least["validation_steps"] = 1
+        return fit(model, *args, **{**options, **least})
 
-        self._patch = mock.patch.object(keras.Model, "fit", small)
-        self._patch.__enter__()
-
-    def __exit__(self, *exception):
-        self._patch.__exit__(*exception)
+    keras.config.disable_interactive_logging()
+    tf.config.run_functions_eagerly(True)
+    try:
+        with mock.patch.object(keras.Model, "fit", short):
+            yield
+    finally:
+        tf.config.run_functions_eagerly(False)
+        keras.config.enable_interactive_logging()
 
 
 def test_every_link_leads_somewhere():

@@ -28,6 +28,16 @@ def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     assert open_folder(output).read_metrics() == {"loss": 1.5}
 
 
+def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):
+    run = open_folder(tmp_path / "run")
+    run.model.mkdir()
+    (run.model / "config.json").write_text('{"architectures": ["BertForMaskedLM"]}')
+    run.finish({"eval": {"masked_lm_loss": 5.25}, "steps": 100})
+    card = (run.model / "README.md").read_text()
+    assert "| steps | 100 |" in card and "| masked_lm_loss | 5.2500 |" in card
+    assert "| learning rate | 0.0001 |" in card and "/data" not in card
+
+
 def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_path):
     (tmp_path / ".run.json.keras-bert-0123456789ab").mkdir()
     (tmp_path / ".run.json.keras-bert-0123456789ab" / "run.json").write_text('{"comm')
