@@ -13,8 +13,7 @@ from keras_bert.serving.ask import connect
 from keras_bert.serving.client_errors import ServerError
 
 ASKERS = 8
-# What memory may have grown by after the first quarter, which fills caches: of a leak of a request
-# nothing would be left of it within minutes.
+# What the server's memory may have grown by from the run's second quarter to its last one.
 MAY_GROW = 0.10
 
 
@@ -34,8 +33,8 @@ def soak(folder, texts, *, minutes):
     finally:
         server.terminate()
         server.wait()
-    settled = memory[len(memory) // 4]
-    grown = max(memory) / settled - 1
+    quarter = max(1, len(memory) // 4)
+    grown = np.median(memory[-quarter:]) / np.median(memory[quarter : 2 * quarter]) - 1
     print(f"{load.asked:,} requests, {len(load.failures)} failed; memory grew {grown:.1%}.")
     for failure in load.failures[:5]:
         print(f"  {failure}")

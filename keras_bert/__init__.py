@@ -42,7 +42,7 @@ _HOMES = {
     "embed": "keras_bert.embeddings.embed",
     "embed_to_file": "keras_bert.embeddings.embed_to_file",
     "fill_mask": "keras_bert.inference.fill_mask",
-    "serve": "keras_bert.serving.development_server",
+    "serve": "keras_bert.serving.serve",
     "ask": "keras_bert.serving.ask",
     "draw_attention": "keras_bert.pictures.attention",
     "draw_contexts": "keras_bert.pictures.contexts",

@@ -21,7 +21,7 @@ def add_arguments(parser, argv):
 
 def run(arguments):
     settings = flags.read(arguments)
-    from keras_bert.serving.development_server import serve
+    from keras_bert.serving.serve import serve
 
     serve(**settings, report=_say)
 

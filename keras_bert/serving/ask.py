@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from keras_bert.errors import InputError
 from keras_bert.serving.asked_examples import AskedExamples
+from keras_bert.serving.extra import needs_extra
 from keras_bert.serving.settings import ask_settings, given_names
 from keras_bert.settings import takes
 
@@ -50,11 +51,13 @@ def connect(url, *, timeout):
     """The `RestClient` or `GrpcClient` of an address."""
     parts = urlsplit(url)
     if parts.scheme in ("http", "https") and parts.hostname:
-        from keras_bert.serving.rest_client import RestClient
+        with needs_extra("The client"):
+            from keras_bert.serving.rest_client import RestClient
 
         return RestClient(f"{parts.scheme}://{parts.netloc}{parts.path}", timeout=timeout)
     if parts.scheme == "grpc" and parts.hostname:
-        from keras_bert.serving.grpc_client import GrpcClient
+        with needs_extra("The client"):
+            from keras_bert.serving.grpc_client import GrpcClient
 
         return GrpcClient(parts.netloc, timeout=timeout)
     raise InputError(

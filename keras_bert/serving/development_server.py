@@ -1,10 +1,9 @@
-"""`keras-bert serve`: exported models behind TensorFlow Serving's interfaces, for development."""
+"""The development server: its models, its two doors, and the look-out for new versions."""
 
 import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -17,28 +16,8 @@ from keras_bert.serving.page import page_routes
 from keras_bert.serving.rest import rest_application
 from keras_bert.serving.served_model import ServedModel, version_folders
 from keras_bert.serving.settings import ServeSettings
-from keras_bert.settings import takes
-from keras_bert.stopping import says
 
 _LAST_ANSWERS = 10  # seconds that requests under way have when the server ends
-
-
-@takes(ServeSettings)
-def serve(*, report: Callable[[str], None] = print, **settings) -> None:
-    """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
-
-    It is for development: one process, no encryption, nobody is asked who they are. TensorFlow
-    Serving takes the same folders, and answers the same requests.
-
-    Args:
-        {settings}
-        report: a function that is told in a line what the server does.
-
-    Raises:
-        InputError: a folder has no model that loads, two have the same name, or a port is taken.
-    """
-    with says(lambda: "stopped; what was asked before has been answered."):
-        asyncio.run(DevelopmentServer(**settings, report=report).run())
 
 
 class DevelopmentServer:

@@ -99,6 +99,24 @@ def test_two_models_of_one_name_are_told(echo_folder, capsys):
     assert "would both be called echo" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "arguments, missing, module",
+    [
+        (["serve", "--models", "models"], "uvicorn", "development_server"),
+        (["ask", "http://x", "--model", "m", "--text", "a"], "requests", "rest_client"),
+        (["ask", "grpc://x", "--model", "m", "--text", "a"], "tensorflow_serving", "grpc_client"),
+    ],
+)
+def test_a_missing_extra_is_told(arguments, missing, module, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, f"keras_bert.serving.{module}", raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert cli.main(arguments) == 2
+    told = capsys.readouterr().err
+    assert f"needs {missing}, which" in told and "keras-bert-toolkit[serve]" in told
+
+
 def test_it_serves_until_it_is_stopped(echo_folder):
     """As a process, since signals are told to its main thread."""
     command = [sys.executable, "-m", "keras_bert.cli.console", "serve"]
