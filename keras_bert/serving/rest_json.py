@@ -146,17 +146,22 @@ def _value(name, value, dtype):
     elif dtype.kind == "b":
         if isinstance(value, bool):
             return value
-    elif not isinstance(value, bool) and isinstance(
-        value, int | float if dtype.kind == "f" else int
-    ):
-        bounds = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
-        if not math.isfinite(value) or float(bounds.min) <= value <= float(bounds.max):
+    elif type(value) is int or (type(value) is float and dtype.kind == "f"):
+        if _fits(value, dtype):
             return value
         raise Refusal("INVALID_ARGUMENT", f"A number of the input {name!r} is not {dtype.name}.")
     wanted = "string" if dtype.kind == "O" else dtype.name
     raise Refusal(
         "INVALID_ARGUMENT", f"The input {name!r} holds {_called(value)}; it should be {wanted}."
     )
+
+
+def _fits(number, dtype):
+    """Whether a type has room for a number; Python's integers have no end."""
+    if type(number) is float and not math.isfinite(number):
+        return True
+    bounds = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return float(bounds.min) <= number <= float(bounds.max)
 
 
 def _utf8(name, text):

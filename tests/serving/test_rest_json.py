@@ -1,0 +1,104 @@
+"""Tensors as JSON and back, and whatever else may stand in a body."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
+
+from keras_bert.serving import rest_json
+from keras_bert.serving.inputs import check_inputs
+from keras_bert.serving.refusal import Refusal
+
+
+def info(dtype, *shape):
+    made = TensorInfo(dtype=dtype.as_datatype_enum)
+    made.tensor_shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    return made
+
+
+INFOS = {
+    "text": info(tf.string, None),
+    "raw_bytes": info(tf.string, None, None),
+    "ids": info(tf.int32, None, None),
+    "shares": info(tf.float32, None, 2),
+    "flags": info(tf.bool, None),
+}
+
+
+def arrays(rng, rows):
+    width = int(rng.integers(1, 4))
+    return {
+        "text": np.array([f"é{'🎉' * n}\0".encode() for n in range(rows)], object),
+        "raw_bytes": np.array([[rng.bytes(4)] * width for _ in range(rows)], object).reshape(
+            rows, width if rows else 0
+        ),
+        "ids": rng.integers(-(2**31), 2**31, (rows, width if rows else 0)).astype(np.int32),
+        "shares": rng.normal(size=(rows, 2)).astype(np.float32) * 10 ** rng.uniform(-30, 30),
+        "flags": rng.random(rows) < 0.5,
+    }
+
+
+@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+def test_what_is_written_reads_as_it_was(form):
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 7):
+        given = arrays(rng, rows)
+        given["shares"][0] = (np.nan, -np.inf)
+        (value,) = json.loads(rest_json.write_outputs(given, form)).values()
+        found_form, found = rest_json.read_inputs({form: value}, INFOS)
+        assert found_form == form
+        check_inputs(found, INFOS, max_batch=7)
+        for name, array in given.items():
+            assert found[name].dtype == array.dtype
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+def test_no_example_is_an_example(form):
+    value = [] if form == rest_json.ROWS else {name: [] for name in INFOS if name != "shares"}
+    infos = {name: INFOS[name] for name in INFOS if name != "shares"}
+    _, found = rest_json.read_inputs({form: value}, infos)
+    check_inputs(found, infos, max_batch=1)
+    assert {len(array) for array in found.values()} == {0}
+
+
+def test_numbers_have_the_digits_that_they_need():
+    outputs = {"score": np.array([0.1, 1 / 3], np.float32)}
+    assert rest_json.write_outputs(outputs, rest_json.ROWS) == b'{"predictions": [0.1, 0.33333334]}'
+
+
+def test_bytes_that_are_no_text_are_still_json():
+    outputs = {"answer": np.array([b"a\xff"], object)}
+    assert json.loads(rest_json.write_outputs(outputs, rest_json.ROWS)) == {
+        "predictions": ["a\ufffd"]
+    }
+
+
+def test_whatever_a_body_holds_is_read_or_refused():
+    """Bodies that are nearly right, with bytes changed, left out, and put twice."""
+    rng = np.random.default_rng(1)
+    good = [
+        (b'{"instances": ["a", {"b64": "AAH/"}, "\\ud83c\\udf89"]}', ["text"]),
+        (b'{"inputs": {"text": ["a"], "ids": [[1, -2]]}}', ["text", "ids"]),
+        (b'{"instances": [{"text": "a", "flags": null}]}', ["text", "flags"]),
+        (b'{"inputs": {"shares": [[1e30, NaN], [1, -Infinity]]}}', ["shares"]),
+    ]
+    read = 0
+    for _ in range(4000):
+        start, names = good[rng.integers(len(good))]
+        body, infos = bytearray(start), {name: INFOS[name] for name in names}
+        for _ in range(rng.integers(0, 4)):
+            place, size = rng.integers(len(body)), rng.integers(1, 4)
+            piece = (b"", rng.bytes(size), bytes(body[place:][:9]), b"[", b'"', b"9" * 400)
+            body[place : place + size] = piece[rng.integers(len(piece))]
+        try:
+            asked = rest_json.read_object(bytes(body))
+            rest_json.read_signature(asked)
+            _, found = rest_json.read_inputs(asked, infos)
+            check_inputs(found, infos, max_batch=100)
+            read += 1
+        except Refusal as refusal:
+            assert refusal.code == "INVALID_ARGUMENT" and refusal.message
+    assert read > 200, "hardly anything was read"
