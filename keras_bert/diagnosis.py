@@ -15,6 +15,7 @@ DISTRIBUTION = "keras-bert-toolkit"
 EXTRAS = {
     "dataflow": "runs the data jobs on Google Cloud Dataflow, with gs:// paths",
     "hub": "models by name (hf://owner/name), and keras-bert push",
+    "serve": "keras-bert serve and ask: a development server and its client",
     "kaggle": "models of Kaggle by name (kaggle://owner/model/framework/variation)",
     "keras-nlp": "converts from and to presets of keras-nlp (keras-hub)",
     "jax": "runs the models on KERAS_BACKEND=jax",

@@ -39,6 +39,7 @@ WAY = (
         "--task classifier --model {pretrain} --train train.tsv --dev dev.tsv --output runs/mine",
     ),
     Step("export", "a SavedModel", "--model {finetune} --output savedmodels/mine"),
+    Step("serve", "its answers, served", "--models {export}"),  # which writes nothing
 )
 
 _NAMES = {
@@ -46,12 +47,8 @@ _NAMES = {
     "pretraining-data": "data",
     "pretrain": "runs/pretrained",
     "finetune": "runs/mine",
+    "export": "savedmodels/mine",
 }
-
-_SERVED = (
-    "every version there is a SavedModel that takes strings: TensorFlow Serving is pointed at the "
-    "folder, Python loads it with tf.saved_model.load"
-)
 
 
 def run(arguments):
@@ -85,10 +82,7 @@ def next_step(found, unfinished):
             return f"the keras-bert {command} that was to write {path} once more"
         return f"keras-bert {command} --settings {path}/run.json --output {path} (which goes on)"
     done = [number for number, step in enumerate(WAY) if step.command in found]
-    furthest = done[-1] if done else -1
-    if furthest == len(WAY) - 1:
-        return f"{found['export']}: {_SERVED}"
-    step = WAY[furthest + 1]
+    step = WAY[done[-1] + 1 if done else 0]
     return f"keras-bert {step.command} {step.given.format(**(_NAMES | found))}"
 
 

@@ -55,7 +55,7 @@ def test_each_step_leads_to_the_next_one(tmp_path, monkeypatch, capsys):
     make(tmp_path / "runs" / "b" / "metrics.json")
     assert "export --model runs/b" in next_in(tmp_path, monkeypatch, capsys)
     make(tmp_path / "savedmodels" / "b" / "3" / "saved_model.pb")
-    assert next_in(tmp_path, monkeypatch, capsys).startswith("savedmodels/b: every version")
+    assert "keras-bert serve --models savedmodels/b" in next_in(tmp_path, monkeypatch, capsys)
 
 
 def test_every_command_of_the_way_is_one(monkeypatch, tmp_path):
@@ -77,7 +77,7 @@ def test_what_it_cannot_read_is_passed_over(tmp_path, monkeypatch, capsys):
 def test_the_doctor_knows_every_extra_and_says_how_to_get_it(monkeypatch, capsys):
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
-    extras = set(setup["options.extras_require"]) - {"test"}
+    extras = set(setup["options.extras_require"]) - {"test", "benchmarks"}
     assert set(diagnosis.EXTRAS) == extras
     needed = [("tensorflow>=2.21,<2.22", None), ("huggingface_hub>=2.4", "hub")]
     needed = [(Requirement(text), extra) for text, extra in needed]

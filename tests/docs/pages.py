@@ -53,7 +53,7 @@ def commands(block):
             continue
         words = words[words.index("keras-bert") + 1 :]
         for number, word in enumerate(words):
-            if word in ("|", ">", "&&", ";") or word.startswith(">"):
+            if word in ("|", ">", "&", "&&", ";") or word.startswith(">"):
                 words = words[:number]
                 break
         yield _filled(words), "…" in line or "[" in line
