@@ -626,6 +626,7 @@ def pretrain(
     layer_decay: float = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
+    bad_records: str = ...,
     causal_share: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
@@ -693,6 +694,8 @@ def pretrain(
             whole rate, and the embeddings the lowest.
         eval_every: steps between two evaluations (None: at every checkpoint).
         eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
+        bad_records: what becomes of a run whose rows cannot all be read: it stops with file and record,
+            or leaves out and counts what is damaged (skip), after reading all rows once at its start.
         causal_share: the share of a step's rows that are read from left to right, each position
             predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a
             masked and causal LM on rows of the objective mlm (GPT-BERT).

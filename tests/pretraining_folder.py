@@ -32,7 +32,7 @@ def make_data_folder(
     spec = compact(objective=objective, masking=masking)
     splits = {}
     for split, count, parts in (("train", rows, shards), ("eval", eval_rows, 1)):
-        tokens = 0
+        tokens, sizes = 0, []
         for index, part in enumerate(np.array_split(np.arange(count), parts)):
             path = folder / shard_name(split, index, parts)
             columns = _rows(generator, len(part), objective, masking)
@@ -40,7 +40,9 @@ def make_data_folder(
                 for record in spec.encode(columns) if len(part) else ():
                     writer.write(record)
             tokens += int(columns["input_ids"][1].sum())
+            sizes.append(len(part))
         splits[split] = {"shards": parts, "instances": count, "tokens": tokens}
+        splits[split]["shard_instances"] = sizes
     counts = np.where(np.arange(len(VOCABULARY)) < len(SPECIAL_PIECES), 0, 100)
     (folder / CARD).write_text(
         json.dumps(

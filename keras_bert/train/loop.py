@@ -148,14 +148,6 @@ def _evaluate_first(model, feed, curve, devices):
         curve.start(model.evaluate(rows, steps=batches, return_dict=True, verbose=0))
 
 
-def _evaluate_first(model, feed, curve):
-    """Adds what an evaluation gives before the first step to the curve."""
-    evaluation = feed.at(0).evaluation()
-    if evaluation is not None:
-        curve.set_model(model)
-        curve.start(model.evaluate(evaluation, return_dict=True, verbose=0))
-
-
 @contextlib.contextmanager
 def _batch_is_saved(run, feed):
     """Where the body comes to a `NotFinite` of a step, its batch is written into the run's folder.

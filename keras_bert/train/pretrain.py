@@ -16,6 +16,7 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
+from keras_bert.records.salvage import readable_rows
 from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
@@ -105,7 +106,8 @@ def _pretrain(settings, report, *, began):
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
     for each, phase in zip(folders, settings.phases, strict=True):
         each.check_vocabulary(vocabulary)
-        refuse_lost_rows(each)
+        if settings.bad_records == "stop":
+            refuse_lost_rows(each)
         _, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
         check = Devices().check_batch if phase.batch_tokens is None else Devices().check_rows
         check(rows)
@@ -123,7 +125,23 @@ def _pretrain(settings, report, *, began):
         if run.finished:
             report(f"The run in {settings.output} is finished already; these are its results.")
             return run.read_metrics()
+        if settings.bad_records == "skip":
+            folders = _readable(folders, run, report)
         return _train(model, run, folders, settings, began, report)
+
+
+def _readable(folders, run, report):
+    """The phases' rows without those that cannot be read, settled when the run begins."""
+    if Devices().workers > 1:
+        raise InputError(
+            '`bad_records` is "skip", which settles the rows in the folder of one process; make '
+            "the data again where several train together."
+        )
+    found = [readable_rows(folder, run.readable_rows / str(n)) for n, folder in enumerate(folders)]
+    for rows in found:
+        for shard, count in rows.left_out.items():
+            report(f"{rows.path}/{shard}: {counted(count, 'row')} left out that cannot be read.")
+    return found
 
 
 def _train(model, run, folders, settings, began, report):

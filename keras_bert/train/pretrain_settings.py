@@ -7,6 +7,8 @@ from keras_bert.errors import InputError
 from keras_bert.settings import setting
 from keras_bert.train.settings import OPTIMIZERS, SCHEDULES, RunSettings
 
+BAD_RECORDS = ("stop", "skip")
+
 
 class Phase(NamedTuple):
     """A stretch of a pre-training run on one data folder; either `steps` or `minutes` is None."""
@@ -129,6 +131,12 @@ class PretrainSettings(RunSettings):
         unit="N",
         default_help="on all of it",
         at_least=1,
+    )
+    bad_records: str = setting(
+        "stop",
+        help="what becomes of a run whose rows cannot all be read: it stops with file and record, "
+        "or leaves out and counts what is damaged (skip), after reading all rows once at its start",
+        choices=BAD_RECORDS,
     )
     causal_share: float = setting(
         0.0,

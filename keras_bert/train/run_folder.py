@@ -37,6 +37,7 @@ _ENTRIES = (
     "model",
     "pictures",
     "bad_batch.npz",
+    "readable_rows",
     "metrics.json",
     "run.json",
 )  # run.json goes last
@@ -65,6 +66,7 @@ class RunFolder:
         self.best = self.checkpoints / "best.safetensors"  # weights, until there is `model`
         self.logs = self.path / "logs"
         self.bad_batch = self.path / "bad_batch.npz"
+        self.readable_rows = self.path / "readable_rows"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
@@ -170,7 +172,8 @@ class RunFolder:
         """Deletes what a finished run does not need: of its checkpoints all but the newest."""
         from keras_bert.train.checkpoint import checkpoints_in  # which loads numpy
 
-        for leftover in (self.best, self.bad_batch, *checkpoints_in(self.checkpoints)[:-1]):
+        older = checkpoints_in(self.checkpoints)[:-1]
+        for leftover in (self.best, self.bad_batch, self.readable_rows, *older):
             delete(leftover)
 
     def _read_run(self):

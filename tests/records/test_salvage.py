@@ -1,0 +1,136 @@
+"""What can be read of a damaged data folder is all that is whole, in its order, and counted."""
+
+import gzip
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.errors import InputError
+from keras_bert.records import DataFolder, compact
+from keras_bert.records.folder import CARD
+from keras_bert.records.salvage import readable_rows
+from tests.pretraining_folder import make_data_folder
+
+ROWS = 40  # in two shards
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Folders without damage, by whether they are compressed."""
+    root = tmp_path_factory.mktemp("whole")
+    plain = make_data_folder(root / "plain", rows=ROWS, eval_rows=3, shards=2)
+    packed = make_data_folder(root / "packed", rows=ROWS, eval_rows=3, shards=2, compression="gzip")
+    for shard in packed.glob("*-of-*"):
+        shard.with_name(f"{shard.name}.gz").write_bytes(gzip.compress(shard.read_bytes()))
+    return {"": plain, "GZIP": packed}
+
+
+def records(folder, shard):
+    return [each.numpy() for each in tf.data.TFRecordDataset(shard, folder.compression)]
+
+
+def starts(data):
+    """Where each record of a file's bytes starts: its length, a check, itself, a check."""
+    found = [0]
+    while found[-1] < len(data):
+        found.append(found[-1] + 16 + int.from_bytes(data[found[-1] : found[-1] + 8], "little"))
+    return found
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+ALL = list(range(20))
+
+
+@pytest.mark.parametrize(
+    "change, kept",
+    [
+        (lambda data: flipped(data, starts(data)[7] + 20), ALL[:7] + ALL[8:]),
+        (lambda data: flipped(data, starts(data)[8] - 1), ALL[:7] + ALL[8:]),  # its check
+        (lambda data: flipped(data, starts(data)[7] + 1), ALL[:7]),  # its length
+        (lambda data: data[: starts(data)[12] + 5], ALL[:12]),
+        (lambda data: data[: starts(data)[12]], ALL[:12]),
+        (lambda data: b"these are no records at all", []),
+        (lambda data: b"", []),
+    ],
+)
+def test_what_is_whole_is_kept(whole, tmp_path, change, kept):
+    shutil.copytree(whole[""], tmp_path / "data")
+    folder = DataFolder.open(tmp_path / "data")
+    first, shard = folder.shards("train")
+    before = records(folder, shard)
+    with open(shard, "rb") as file:
+        data = file.read()
+    with open(shard, "wb") as file:
+        file.write(change(data))
+    rows = readable_rows(folder, tmp_path / "rows")
+    assert rows.shards("train")[0] == first and rows.shards("eval") == folder.shards("eval")
+    assert records(rows, rows.shards("train")[1]) == [before[number] for number in kept]
+    assert rows.left_out == {shard.rpartition("/")[2]: 20 - len(kept)}
+    card = rows.card.splits["train"]
+    assert card.instances == 20 + len(kept) and card.shard_instances == (20, len(kept))
+    assert rows.card.splits["eval"] == folder.card.splits["eval"]
+
+    shutil.rmtree(tmp_path / "data")  # settled once: nothing is read again
+    shutil.copytree(whole[""], tmp_path / "data")
+    again = readable_rows(folder, tmp_path / "rows")
+    assert again.left_out == rows.left_out and again.card == rows.card
+
+
+def test_a_compressed_shard_is_kept_up_to_its_damage(whole, tmp_path):
+    shutil.copytree(whole["GZIP"], tmp_path / "data")
+    folder = DataFolder.open(tmp_path / "data")
+    shard = folder.shards("train")[0]
+    before = records(folder, shard)
+    with open(shard, "rb") as file:
+        data = file.read()
+    with open(shard, "wb") as file:
+        file.write(data[: len(data) // 2])
+    rows = readable_rows(folder, tmp_path / "rows")
+    kept = records(rows, rows.shards("train")[0])
+    assert 0 < len(kept) < 20 and kept == before[: len(kept)]
+    assert (
+        sum(rows.left_out.values()) == 20 - len(kept) == ROWS - rows.card.splits["train"].instances
+    )
+
+
+def test_a_record_of_another_kind_is_left_out(whole, tmp_path):
+    shutil.copytree(whole[""], tmp_path / "data")
+    folder = DataFolder.open(tmp_path / "data")
+    shard = folder.shards("train")[1]
+    before = records(folder, shard)
+    columns = {"input_ids": (np.array([1, 2]), np.array([2])), "segment_lengths": np.array([[2]])}
+    [other] = compact(objective="mlm", masking="dynamic").encode(columns)
+    with tf.io.TFRecordWriter(shard) as writer:
+        for record in [*before[:5], other, *before[6:]]:
+            writer.write(record)
+    rows = readable_rows(folder, tmp_path / "rows")
+    assert records(rows, rows.shards("train")[1]) == before[:5] + before[6:]
+
+
+def test_without_damage_nothing_changes(whole, tmp_path):
+    folder = DataFolder.open(whole[""])
+    rows = readable_rows(folder, tmp_path / "rows")
+    assert rows.left_out == {} and rows.card == folder.card
+    assert rows.shards("train") == folder.shards("train")
+
+
+def test_damage_where_rows_are_not_counted_and_a_split_without_rows_are_refused(whole, tmp_path):
+    shutil.copytree(whole[""], tmp_path / "data")
+    folder = DataFolder.open(tmp_path / "data")
+    for shard in folder.shards("train"):
+        with open(shard, "wb") as file:
+            file.write(b"these are no records at all")
+    with pytest.raises(InputError, match="No record of the train split of .*/data can be read"):
+        readable_rows(folder, tmp_path / "rows")
+    card = json.loads((tmp_path / "data" / CARD).read_text())
+    del card["splits"]["train"]["shard_instances"]
+    (tmp_path / "data" / CARD).write_text(json.dumps(card))
+    with pytest.raises(InputError, match="record 0 cannot be read"):
+        readable_rows(DataFolder.open(tmp_path / "data"), tmp_path / "others")
+    assert not list(tmp_path.glob("*others*"))
