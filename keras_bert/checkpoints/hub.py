@@ -10,7 +10,10 @@ import os
 import re
 from pathlib import Path
 
+from tqdm import tqdm
+
 from keras_bert.errors import InputError
+from keras_bert.terminal import shows_bars
 from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
 from keras_bert.wording import listed
 
@@ -55,7 +58,8 @@ def download(name):
         for mark, others in _WEIGHTS:
             if mark in held:
                 wanted = [CONFIG, *TOKENIZER_FILES, mark, *others]
-                return _snapshot(repo, small.name, wanted)
+                is_news = not (small / mark).exists()
+                return _snapshot(repo, small.name, wanted, bars=is_news and shows_bars())
     raise InputError(
         f"{name} holds no weights that can be read: model.safetensors or pytorch_model.bin is "
         f"needed; there are {listed(held, most=6)}."
@@ -139,7 +143,8 @@ def _cache():
     return _library().constants.HF_HUB_CACHE
 
 
-def _snapshot(repo, revision, patterns):
+def _snapshot(repo, revision, patterns, *, bars=False):
+    """The folder of a revision with the files that match; with `bars`, they show how far it is."""
     folder = _library().snapshot_download(
         repo,
         revision=revision,
@@ -147,8 +152,16 @@ def _snapshot(repo, revision, patterns):
         endpoint=_endpoint(),
         cache_dir=_cache(),
         library_name="keras-bert",
+        tqdm_class=None if bars else _NoBar,
     )
     return Path(folder)
+
+
+class _NoBar(tqdm):
+    """A bar that is not drawn: for what is there already, or takes a moment."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **{**options, "disable": True})
 
 
 def _files_of(repo, *, commit):

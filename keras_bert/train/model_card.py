@@ -1,7 +1,7 @@
 """The model card: the README.md of a model folder, which the hub shows, and reads the top of.
 
 What stands between the two `---` is YAML. JSON is YAML, too, so the metadata is written as one line
-of JSON a key. https://huggingface.co/docs/hub/model-cards lists the keys.
+of JSON a key. The hub's documentation of model cards lists the keys.
 """
 
 import json
@@ -54,8 +54,8 @@ def model_card(values, *, settings=None, metrics=None):
         "",
         f"# {_title(kind, settings)}",
         "",
-        f"Made with [keras-bert](https://pypi.org/project/keras-bert-toolkit/) "
-        f"{values.get(MARK, {}).get('version', keras_bert.__version__)}.",
+        f"Made with keras-bert {values.get(MARK, {}).get('version', keras_bert.__version__)} "
+        "(`pip install keras-bert-toolkit`).",
         "",
         *_table("What it was made of", _made_of(values, settings, metrics)),
         *_table(f"Figures on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in figures.items()]),

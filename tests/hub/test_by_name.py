@@ -47,6 +47,12 @@ def test_a_name_loads_and_only_what_is_needed_is_fetched(published, folder):
     assert wanted <= set(published.fetched())
 
 
+def test_a_download_shows_how_far_it_is_in_a_terminal_alone(published, monkeypatch, capsys):
+    monkeypatch.delenv("HF_HUB_DISABLE_PROGRESS_BARS")
+    find_model_folder(NAME)
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_in_the_cache_is_not_fetched_again_and_needs_no_network(
     published, folder, monkeypatch
 ):
