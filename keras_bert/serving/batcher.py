@@ -55,7 +55,7 @@ class Batcher:
 
         Raises `Refusal`. Who is cancelled while waiting is not computed.
         """
-        rows = len(next(iter(inputs.values())))
+        rows = max((array.shape[0] for array in inputs.values() if array.ndim), default=0)
         answer = asyncio.get_running_loop().create_future()
         self._waiting.append(_Request(version, signature, inputs, rows, answer))
         self._there.release()

@@ -138,10 +138,10 @@ def _models_in(folder):
 def _load(model, report):
     """Loads the newest version that can be; `InputError` where there is none."""
     lines = list(iter(model.refresh, None))
+    if "AVAILABLE" not in {state.state for state in model.states.values()}:
+        raise InputError(" ".join(lines))
     for line in lines:
         report(line)
-    if "AVAILABLE" not in {state.state for state in model.states.values()}:
-        raise InputError(f"No version of {lines[0]}" if lines else f"{model.name} has no version.")
 
 
 def _listen(host, port):

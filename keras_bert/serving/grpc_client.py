@@ -1,7 +1,8 @@
 """A client of TensorFlow Serving's gRPC interface."""
 
+import base64
+
 import grpc
-import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
@@ -12,6 +13,7 @@ from tensorflow_serving.apis import (
 )
 
 from keras_bert.serving.client_errors import ServerError
+from keras_bert.serving.rest_json import json_values
 
 # Answers of many long texts are larger than gRPC's 4 MiB.
 _LARGEST_ANSWER = 256 << 20
@@ -66,18 +68,18 @@ class GrpcClient:
         _fill(request.model_spec, model, version)
         request.model_spec.signature_name = signature
         infos = self._signatures(model, version)[signature].inputs if examples else {}
-        for name in examples[0] if examples else ():
+        for name, values in _columns(examples).items():
             dtype = infos[name].dtype if name in infos else None  # the server says it is unknown
-            values = [example[name] for example in examples]
             try:
-                request.inputs[name].CopyFrom(tf.make_tensor_proto(values, dtype=dtype))
+                proto = tf.make_tensor_proto(_sendable(values), dtype=dtype)
             except (TypeError, ValueError) as error:
                 raise ServerError(
                     f"The input {name!r} cannot be sent: {error}", code="INVALID_ARGUMENT"
                 ) from None
+            request.inputs[name].CopyFrom(proto)
         answer = self._ask(self._prediction.Predict, request)
         columns = {name: tf.make_ndarray(proto) for name, proto in answer.outputs.items()}
-        columns = {name: _readable(array) for name, array in sorted(columns.items())}
+        columns = {name: json_values(name, array) for name, array in sorted(columns.items())}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _signatures(self, model, version):
@@ -106,6 +108,19 @@ def _fill(spec, model, version):
         spec.version.value = version
 
 
+def _columns(examples):
+    """Examples, dictionaries of the same names, as a dictionary of lists."""
+    names = examples[0] if examples else ()
+    for example in examples:
+        if set(example) != set(names):
+            raise ServerError(
+                f"Of the examples one has the inputs {', '.join(names)} and one has "
+                f"{', '.join(example)}; give all of them the same.",
+                code="INVALID_ARGUMENT",
+            )
+    return {name: [example[name] for example in examples] for name in names}
+
+
 def _described(tensors):
     dtype = tf.dtypes.as_dtype
     return {
@@ -117,10 +132,10 @@ def _described(tensors):
     }
 
 
-def _readable(array):
-    """An array as lists of what JSON has; bytes that are not UTF-8 are replaced, as by REST."""
-    if array.dtype.kind == "O":
-        array = np.frompyfunc(lambda value: value.decode("utf-8", errors="replace"), 1, 1)(array)
-    elif array.dtype.kind == "f":
-        array = array.astype(str).astype(np.float64)
-    return array.tolist()
+def _sendable(value):
+    """A value of JSON as `tf.make_tensor_proto` takes it: with bytes in place of their base64."""
+    if isinstance(value, list):
+        return [_sendable(inner) for inner in value]
+    if isinstance(value, dict) and list(value) == ["b64"]:
+        return base64.b64decode(value["b64"], validate=True)
+    return value

@@ -66,7 +66,7 @@ def read_inputs(request, infos):
 
 def write_outputs(outputs, form):
     """The bytes of an answer, of arrays by name. Raises `Refusal` where they are no rows."""
-    columns = {name: _values(name, array) for name, array in sorted(outputs.items())}
+    columns = {name: json_values(name, array) for name, array in sorted(outputs.items())}
     if form == COLUMNS:
         answer = columns if len(columns) > 1 else next(iter(columns.values()))
     else:
@@ -185,8 +185,8 @@ def _is_bytes(value):
     return isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
 
 
-def _values(name, array):
-    """An array as nested lists of what JSON has."""
+def json_values(name, array):
+    """An array as nested lists of what JSON has; the name of an output tells bytes from text."""
     if array.dtype.kind == "O":
         write = _b64 if name.endswith("_bytes") else _text
         array = np.frompyfunc(write, 1, 1)(array)

@@ -73,15 +73,11 @@ def test_ids_and_examples_are_other_ways_in(client, local):
     assert answer["probabilities"] == pytest.approx(expected["probabilities"][0].tolist(), abs=1e-5)
 
 
-def test_serialized_examples_are_bytes_in_json(served, local):
+def test_serialized_examples_are_bytes(client, local):
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"Win cash!"]))
     example = tf.train.Example(features=tf.train.Features(feature={"text": feature}))
-    data = example.SerializeToString()
-    body = {
-        "signature_name": "examples",
-        "instances": [{"b64": base64.b64encode(data).decode()}],
-    }
-    (answer,) = rest(served, "/v1/models/classifier:predict", body).json()["predictions"]
+    data = {"b64": base64.b64encode(example.SerializeToString()).decode()}
+    (answer,) = client.predict("classifier", [{"examples": data}], signature="examples")
     assert answer["label"] == local("classifier", text=["Win cash!"])["label"][0].decode()
 
 
@@ -98,11 +94,9 @@ def test_rows_and_columns_say_the_same(served):
     assert columns == {"outputs": turned}
 
 
-def test_outputs_called_bytes_are_base64(served):
-    odd = b"\x00\xff"
-    text = {"b64": base64.b64encode(odd).decode()}
-    body = {"signature_name": "two", "instances": [{"text_a": text, "numbers": [1, 2]}]}
-    (answer,) = rest(served, "/v1/models/echo:predict", body).json()["predictions"]
+def test_outputs_called_bytes_are_base64(client):
+    text = {"b64": base64.b64encode(b"\x00\xff").decode()}
+    (answer,) = client.predict("echo", [{"text_a": text, "numbers": [1, 2]}], signature="two")
     assert answer == {"text_bytes": text, "numbers": [0], "total": [2, 3]}
 
 
@@ -136,6 +130,9 @@ def test_metadata_is_what_the_saved_model_says(client, served):
         (dict(model="nobody", examples=[{"text": "a"}]), "NOT_FOUND"),
         (dict(model="echo", examples=[{"text": "a"}], version=9), "NOT_FOUND"),
         (dict(model="echo", examples=[{"texts": "a"}]), "INVALID_ARGUMENT"),
+        (dict(model="echo", examples=[{"text": "a"}, {"texts": "a"}]), "INVALID_ARGUMENT"),
+        (dict(model="echo", examples=[{"text": 3}]), "INVALID_ARGUMENT"),
+        (dict(model="echo", examples=[{"text": {"b64": "%"}}]), "INVALID_ARGUMENT"),
         (dict(model="echo", examples=[{"text": "boom"}]), "INVALID_ARGUMENT"),
     ],
 )
