@@ -137,6 +137,18 @@ def test_requests_beyond_the_bound_are_turned_away(server):
     time.sleep(0.3)
 
 
+def test_calls_beyond_the_bound_are_turned_away(server):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "echo"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["slow"]))
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        calls = [stub.Predict.future(request, timeout=10) for _ in range(3 * MAX_REQUESTS)]
+        codes = [call.code() for call in calls]
+    assert set(codes) == {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert codes.count(grpc.StatusCode.OK) >= MAX_REQUESTS
+
+
 def test_who_leaves_while_waiting_is_not_computed(server):
     """Three that are slow fill the lanes; the fourth leaves before its turn."""
     computed = computations(server)
