@@ -49,7 +49,10 @@ def ask(**settings) -> Iterator[dict[str, Any]]:
 
 def connect(url, *, timeout):
     """The `RestClient` or `GrpcClient` of an address."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as an address of IPv6 without its end
+        parts = urlsplit("")
     if parts.scheme in ("http", "https") and parts.hostname:
         with needs_extra("The client"):
             from keras_bert.serving.rest_client import RestClient

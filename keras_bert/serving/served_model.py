@@ -63,8 +63,9 @@ class ServedModel:
 
     def version(self, number=None):
         """The `ModelVersion` that answers; `Refusal` where it is not the asked one."""
-        if self._current is not None and number in (None, self._current.number):
-            return self._current
+        current = self._current  # once: another may take its place meanwhile
+        if current is not None and number in (None, current.number):
+            return current
         asked = f"Latest({self.name})" if number is None else f"Specific({self.name}, {number})"
         raise Refusal("NOT_FOUND", f"Servable not found for request: {asked}")
 

@@ -52,6 +52,8 @@ def test_metadata_says_what_a_model_takes(server, capsys):
     "arguments, message",
     [
         (["localhost:8501", "--text", "a"], "no address of a server"),
+        (["http://[::1", "--text", "a"], "no address of a server"),
+        (["http://127.0.0.1:99999", "--text", "a"], "cannot be reached"),
         (["http://127.0.0.1:1", "--text", "a"], "cannot be reached"),
         (["grpc://127.0.0.1:1", "--text", "a"], "cannot be reached"),
         (["REST", "--text", "boom"], "No text may be boom"),
