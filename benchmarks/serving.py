@@ -1,10 +1,11 @@
 """An exported classifier's speed beside PyTorch transformers and ONNX Runtime, and a soak.
 
 Text in and label out, by the same weights, each in a process of its own with as many threads as
-there are cores; all take turns, so that the ratios hold on a busy machine. Ours is the SavedModel,
-in a process that has TensorFlow and TensorFlow Text alone; PyTorch has the fast tokenizer and the
-model, in float32 and in bfloat16; ONNX Runtime the same tokenizer and the graph that PyTorch
-exports. Short texts are those of `../shared/data/sst2`, long ones are many of them, joined and cut.
+there are cores; all take turns, so that the ratios hold on a busy machine. Ours are SavedModels in
+float32 and bfloat16, in processes that have TensorFlow and TensorFlow Text alone; PyTorch has the
+fast tokenizer and the model, in both, too; ONNX Runtime the same tokenizer and the graph that
+PyTorch exports. Short texts are those of `../shared/data/sst2`, long ones are many of them, joined
+and cut.
 Needs onnx and onnxruntime (`pip install -e '.[benchmarks]'`).
 
     python benchmarks/serving.py                            # both sizes: about half an hour
@@ -45,7 +46,7 @@ def main():
     parser.add_argument("mode", nargs="?", choices=("speed", "soak"), default="speed")
     parser.add_argument("--size", choices=SIZES, action="append")
     parser.add_argument("--rounds", type=int, default=20, help="turns of each contender")
-    parser.add_argument("--precision", action="append", help="of our exports (default: float32)")
+    parser.add_argument("--precision", action="append", help="of our exports; may be repeated")
     parser.add_argument("--minutes", type=float, default=10.0, help="of the soak")
     parser.add_argument("--worker", nargs=2, metavar=("CONTENDER", "FOLDER"))
     arguments = parser.parse_args()
@@ -61,7 +62,7 @@ def main():
 
             prepare("minilm", minilm, Path(folder), precisions=["float32"], peers=())
             sys.exit(soak(Path(folder), read_texts(), minutes=arguments.minutes))
-        precisions = arguments.precision or ["float32"]
+        precisions = arguments.precision or ["float32", "bfloat16"]
         for size in arguments.size or SIZES:
             place = Path(folder) / size
             prepare(size, minilm, place, precisions=precisions, peers=PEERS)
@@ -97,8 +98,7 @@ def write(size, minilm, folder, precisions, peers):
     task = kb.Classifier(encoder, tokenizer, labels=LABELS, max_length=MAX_LENGTH)
     task.save(folder / "model")
     for precision in precisions:
-        options = {} if precision == "float32" else {"precision": precision}
-        export_task(task, folder / f"ours {precision}", **options)
+        export_task(task, folder / f"ours {precision}", precision=precision)
     if REFERENCE in peers:
         write_onnx(folder / "model", folder / "model.onnx")
 
