@@ -140,8 +140,8 @@ def _padded_by_a_server(ids, cls_id):
     """int32 (…, S): 1 at a run of [CLS] that ends a row and does not begin it."""
     is_cls = tf.cast(ids == cls_id, tf.int32)
     at_end = tf.math.cumprod(is_cls, axis=-1, reverse=True)
-    first = tf.one_hot(0, tf.shape(ids)[-1], dtype=tf.int32)  # (S,)
-    return at_end * (1 - first)
+    is_first = tf.range(tf.shape(ids)[-1]) == 0  # (S,)
+    return at_end * (1 - tf.cast(is_first, tf.int32))
 
 
 def _checks(rows, config):

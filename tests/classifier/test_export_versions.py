@@ -132,8 +132,9 @@ def test_an_encoder_alone_is_exported_without_a_flag(task, tmp_path):
     assert not (tmp_path / "models.config").exists()
 
 
-# How far a probability may be off, and how much smaller the weights are at least.
-BOUNDS = {"bfloat16": (0.05, 1.9), "float16": (0.005, 1.9), "int8": (0.05, 2.5)}
+# How far a probability may be off, of a head whose logits are ten times as far apart as any that
+# was trained; and how much smaller the weights are at least (a small model has much beside them).
+BOUNDS = {"bfloat16": (0.1, 1.8), "float16": (0.02, 1.8), "int8": (0.15, 1.8)}
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
