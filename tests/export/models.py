@@ -61,7 +61,7 @@ MAKERS = {
     ),
     "span-classifier": lambda: shaken(
         SpanClassifier(
-            encoder(), TOKENIZER, labels=["LOC", "PER"], max_length=24, max_span_length=3, flat=True
+            encoder(), TOKENIZER, labels=["LOC", "PER"], max_length=24, max_span_length=3
         )
     ),
     "relation-classifier": lambda: shaken(
