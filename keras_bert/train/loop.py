@@ -104,7 +104,8 @@ def train(
             callbacks.append(BestModel(task, best, curve))
     if patience is not None:
         callbacks.append(_Patience(task, curve, patience))
-    devices.prepare(model, feed.at(first_step).training(first_step))
+    training = feed.at(first_step).training(first_step)
+    devices.prepare(model, training)
     devices.separate_seeds(model)
     if evaluate_first and not entries:
         _evaluate_first(model, feed, curve, devices)
@@ -118,10 +119,12 @@ def train(
         told = _StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
         for begin, end in plan.phases_from(first_step):
             curve.feed = feed.at(begin)
+            if begin > first_step:
+                training = curve.feed.training(begin)
             model.train_function = model.test_function = None  # shapes are those of the phase
             evaluation = curve.feed.evaluation()
             model.fit(
-                devices.distributed(curve.feed.training(begin)),
+                devices.distributed(training),
                 steps_per_epoch=plan.entry * feed.batches_a_step,
                 initial_epoch=plan.entry_at(begin),
                 epochs=plan.entry_at(end),
