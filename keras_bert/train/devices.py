@@ -10,6 +10,7 @@ from keras_bert.errors import InputError
 from keras_bert.input_pipeline.length_batches import sorted_batches
 from keras_bert.input_pipeline.parts import parts
 from keras_bert.train.checkpoint import named_variables
+from keras_bert.train.replicated_steps import replicated_evaluation, replicated_training
 from keras_bert.train.workers import Workers
 
 
@@ -32,27 +33,28 @@ class Devices:
         self.workers = self._workers.count if self._workers else 1
         self.is_chief = self._workers is None or self._workers.is_chief
 
-    def check_batch(self, rows):
-        """Raises `InputError` where batches of so many rows have no equal parts."""
-        if rows % self.replicas:
-            raise InputError(
-                f"`batch_size` is {rows}; {self.replicas} devices take equal parts of a batch, so "
-                f"it should be a multiple of {self.replicas}."
-            )
-
     def check_rows(self, rows):
-        """Raises `InputError` where batches of so many rows have none for one of the devices."""
+        """Raises `InputError` where batches of so many rows have no part for each device.
+
+        Parts may differ by a row, but not on a TPU, whose shapes are all the same.
+        """
         if rows < self.replicas:
             raise InputError(
                 f"Batches have as few as {rows} rows here, and {self.replicas} devices take a part "
                 "of each; give a larger `batch_size`, more examples, or train on fewer devices."
+            )
+        if isinstance(self._strategy, tf.distribute.TPUStrategy) and rows % self.replicas:
+            raise InputError(
+                f"Batches have {rows} rows here, of which the {self.replicas} parts of a TPU take "
+                f"equal shares; give a `batch_size` that is a multiple of {self.replicas}."
             )
 
     def prepare(self, model, dataset):
         """Settles for a compiled model what Keras would settle when `fit` sees a `dataset`.
 
         To make the figures' variables, Keras would take a batch out of the data, which it can do
-        neither with several workers nor where the parts of a batch are of several shapes.
+        neither with several workers nor where the parts of a batch are of several shapes. Its steps
+        are replaced, too (see `keras_bert.train.replicated_steps`).
         """
         if self._strategy is None:
             return
@@ -61,6 +63,15 @@ class Devices:
         )
         model._symbolic_build(data_batch=batch)
         model._distribute_strategy = None  # then it takes the one in scope, and builds nothing
+        if model.train_function is None:
+            self.renew_steps(model)
+
+    def renew_steps(self, model):
+        """Has the steps of a model traced anew when they are next called."""
+        model.train_function = model.test_function = None  # then Keras makes them
+        if self._strategy is not None:
+            model.train_function = replicated_training(model, self._strategy)
+            model.test_function = replicated_evaluation(model, self._strategy)
 
     def distributed(self, dataset):
         """The dataset in which each replica gets its part of every batch; None stays None.
@@ -136,8 +147,8 @@ class Devices:
         if self._strategy is None:
             return [[numbers] for numbers in sorted_batches(lengths, batch_size=batch_size)]
         count, steps = self.replicas // self.workers, -(-len(lengths) // batch_size)
-        parts = np.array_split(np.argsort(lengths, kind="stable"), steps * count)
-        return [parts[first : first + count] for first in range(0, len(parts), count)]
+        split = np.array_split(np.argsort(lengths, kind="stable"), steps * count)
+        return [split[first : first + count] for first in range(0, len(split), count)]
 
     def one_each(self, dataset):
         """The dataset in which each replica of this process gets one element after the other."""

@@ -10,10 +10,7 @@ from keras_bert.errors import InputError
 from keras_bert.settings import about
 from keras_bert.stopping import says
 from keras_bert.train.run_folder import RunFolder
-from keras_bert.train.workers import Workers
-
-# What TensorFlow raises in those that are left when a worker ends.
-_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+from keras_bert.train.workers import LOST, Workers, ended_with_another
 
 
 class FollowedRun:
@@ -59,9 +56,11 @@ def run_of(settings, *, command, inputs):
             yield run
         return
     begun = _led if workers.is_chief else _followed
-    with _loss_is_told() as told, begun(workers, settings, command, inputs) as run:
-        told.append(run)
-        yield run
+    with begun(workers, settings, command, inputs) as run:
+        try:
+            yield run
+        except LOST as error:
+            raise ended_with_another(run.how_far()) from error
 
 
 @contextlib.contextmanager
@@ -96,17 +95,6 @@ def _followed(workers, settings, command, inputs):
     run = FollowedRun(workers, said["metrics"])
     with says(run.how_far):
         yield run
-
-
-@contextlib.contextmanager
-def _loss_is_told():
-    """Says in a sentence that a worker has ended; gives a list, to which the run is to be added."""
-    told = []
-    try:
-        yield told
-    except _LOST as error:
-        state = told[0].how_far() if told else "stopped; the same command on all begins again."
-        raise InputError(f"Another worker of the run has ended, so this one is {state}") from error
 
 
 def _given(settings, inputs):

@@ -121,7 +121,7 @@ def train(
             curve.feed = feed.at(begin)
             if begin > first_step:
                 training = curve.feed.training(begin)
-            model.train_function = model.test_function = None  # shapes are those of the phase
+            devices.renew_steps(model)  # shapes are those of the phase
             evaluation = curve.feed.evaluation()
             model.fit(
                 devices.distributed(training),

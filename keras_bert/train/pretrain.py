@@ -109,8 +109,7 @@ def _pretrain(settings, report, *, began):
         if settings.bad_records == "stop":
             refuse_lost_rows(each)
         _, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
-        check = Devices().check_batch if phase.batch_tokens is None else Devices().check_rows
-        check(rows)
+        Devices().check_rows(rows)
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:

@@ -12,9 +12,10 @@ import os
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.train.workers import Workers
+from keras_bert.train.workers import LOST, Workers, ended_with_another
 
 
+@contextlib.contextmanager
 def scope_of(name, report=None):
     """The context in which everything of a run belongs, for a strategy by its name.
 
@@ -27,14 +28,20 @@ def scope_of(name, report=None):
         report: a function that is told in a line where a run has several devices.
 
     Raises:
-        InputError: the devices are not there, or TensorFlow has begun without the strategy.
+        InputError: the devices are not there, TensorFlow has begun without the strategy, or another
+            worker has ended.
     """
     strategy = _OPENED[_chosen(name)]()
     if strategy is None:
-        return contextlib.nullcontext()
+        yield
+        return
     if report is not None and strategy.num_replicas_in_sync > 1:
         report(f"Training on {strategy.num_replicas_in_sync} devices.")
-    return strategy.scope()
+    with strategy.scope():
+        try:
+            yield
+        except LOST as error:
+            raise ended_with_another("stopped; the same command on all begins again.") from error
 
 
 def is_written_here():

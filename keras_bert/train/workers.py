@@ -6,9 +6,18 @@ import json
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.errors import InputError
+
+# What TensorFlow raises in those that are left when a worker ends.
+LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
 # Every way of adding up over workers takes float32, in which 16 bits stand exactly.
 _BITS = np.uint16
 _BITS_AT_ONCE = 1 << 22
+
+
+def ended_with_another(how_far):
+    """The error of a worker that has lost another one; `how_far` is as of `RunFolder`."""
+    return InputError(f"Another worker of the run has ended, so this one is {how_far}")
 
 
 class Workers(tf.distribute.MultiWorkerMirroredStrategy):
@@ -28,14 +37,6 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
         self.count = sum(len(jobs.get(job, ())) for job in ("chief", "worker"))
         first = "chief" if "chief" in jobs else "worker"
         self.is_chief = (resolver.task_type, resolver.task_id) == (first, 0)
-
-    def reduce(self, reduce_op, value, axis):
-        # Keras asks for the mean over all workers of each figure of a step, along an axis that
-        # numbers do not have, and fails. Nobody reads these: the figures of an entry are added up
-        # over the workers by the metrics themselves. So each worker keeps its own.
-        if axis is not None:
-            return self.experimental_local_results(value)[0]
-        return super().reduce(reduce_op, value, axis)
 
     def any(self, wish):
         """Whether any worker has a wish."""

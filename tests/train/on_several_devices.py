@@ -117,7 +117,7 @@ def pretrain_twice(data):
             output=data / strategy,
             strategy=strategy,
             steps=20,
-            batch_size=8,
+            batch_size=7,
             checkpoint_every=20,
             learning_rate=3e-3,
         )
@@ -380,7 +380,7 @@ def test_updates_are_those_of_the_whole_gradient(options):
         for _ in range(4):
             together()
         copies = [np.stack([np.array(w) for w in _copies(v)]) for v in model.variables]
-        return copies, int(optimizer.iterations)
+        return copies, int(np.array(optimizer.iterations))
 
     one, steps = trained(tf.distribute.get_strategy())
     with mirrored() as strategy:

@@ -80,12 +80,14 @@ def test_one_device_needs_no_strategy(monkeypatch):
 def test_batches_without_a_row_for_each_device_are_refused(monkeypatch):
     devices = Devices()
     monkeypatch.setattr(devices, "replicas", 4)
-    devices.check_batch(8)
-    with pytest.raises(InputError, match="`batch_size` is 6; 4 devices take equal parts .* of 4"):
-        devices.check_batch(6)
     devices.check_rows(4)
     with pytest.raises(InputError, match="as few as 3 rows here, and 4 devices take a part"):
         devices.check_rows(3)
+    devices.check_rows(6)
+    monkeypatch.setattr(devices, "_strategy", object.__new__(tf.distribute.TPUStrategy))
+    devices.check_rows(8)
+    with pytest.raises(InputError, match="have 6 rows here, .* a `batch_size` that is a multiple"):
+        devices.check_rows(6)
 
 
 class Told:
