@@ -21,7 +21,12 @@ def replicated_training(model, strategy):
             together(iterator.get_next())
             return number + 1
 
-        tf.while_loop(lambda number: number < model.steps_per_execution, step, [tf.constant(0)])
+        tf.while_loop(
+            lambda number: number < model.steps_per_execution,
+            step,
+            [tf.constant(0)],
+            parallel_iterations=1,  # sums of two steps at a time would wait for one another
+        )
 
     figures = _unread_figures(model)
 
