@@ -107,6 +107,7 @@ def train(
     training = feed.at(first_step).training(first_step)
     devices.prepare(model, training)
     devices.separate_seeds(model)
+    devices.renew_steps(model)
     if evaluate_first and not entries:
         _evaluate_first(model, feed, curve, devices)
     evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
@@ -121,7 +122,7 @@ def train(
             curve.feed = feed.at(begin)
             if begin > first_step:
                 training = curve.feed.training(begin)
-            devices.renew_steps(model)  # shapes are those of the phase
+                devices.renew_steps(model)  # shapes are those of the phase
             evaluation = curve.feed.evaluation()
             model.fit(
                 devices.distributed(training),
