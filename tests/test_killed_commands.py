@@ -218,7 +218,7 @@ class _Nothing(Feed):
 def instant(monkeypatch):
     """Makes a step of training an addition, and an evaluation a number that the step settles."""
 
-    def fit(self, batches, *, steps_per_epoch, initial_epoch, epochs, callbacks, **options):
+    def fit(self, x, y=None, *, steps_per_epoch, initial_epoch, epochs, callbacks, **options):
         self.stop_training = False
         callbacks.on_train_begin()
         for epoch in range(initial_epoch, epochs):
@@ -265,7 +265,7 @@ def test_training(task, instant, tmp_path, command):
             if best is not None:
                 assert best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
-            folder.finish({"steps": [entry["step"] for entry in entries]})
+            folder.finish({"entries": [entry["step"] for entry in entries]})
 
     try:
         assert kills(output.parent, run) >= 20
@@ -284,7 +284,7 @@ def test_a_run_that_is_begun_anew(tmp_path):
     def begin():
         with of(force=False) as folder:
             for name in ("checkpoints/step", "logs/train", "model/config.json", "model/weights"):
-                files.write_text(folder.path / name, name)
+                files.write_text(folder.path / name, "{}")
             folder.finish({})
 
     def run():
