@@ -86,7 +86,7 @@ class FiniteBatches(keras.metrics.Metric):
         self.count.assign_add(self.all_are)
 
     def result(self):
-        return {FINITE_BATCHES: self.count}
+        return {FINITE_BATCHES: ops.convert_to_tensor(self.count)}
 
     def reset_state(self):
         self.count.assign(0.0)
