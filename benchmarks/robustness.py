@@ -183,8 +183,8 @@ def left(command, place):
             found[name] = [_untimed(entry) for entry in metrics["curve"]]
         elif path.parent.name == "checkpoints" and path.is_file():
             found[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
-        elif command.name == "export":  # not the same to the byte
-            found[name] = path.is_dir()
+        elif command.name == "export":  # not the same to the byte, and each time another version
+            found[re.sub(r"/\d+(/|$)", r"/N\1", name)] = path.is_dir()
         else:
             found[name] = None if is_timed else path.read_bytes()
     return {name: value for name, value in found.items() if "/logs/" not in f"/{name}/"}

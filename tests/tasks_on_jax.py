@@ -30,9 +30,12 @@ def make(kind, labels="abc", **options):
         num_attention_heads=2,
         intermediate_size=16,
         max_position_embeddings=8,
+        is_decoder=kind.KIND == "causal-lm",
     )
     if kind.LEAST_LABELS:
         options["labels"] = list(labels)
+    if kind.KIND == "masked-causal-lm":
+        options["causal_share"] = 0.5
     return kind(BertEncoder(config), **options)
 
 
@@ -43,6 +46,8 @@ def batch(task):
         "input_ids": rng.integers(0, 30, (3, 7)).astype("int32"),
         "input_mask": IS_TOKEN.astype("int32"),
         "segment_ids": np.zeros((3, 7), "int32"),
+        "causal_input_ids": rng.integers(0, 30, (3, 7)).astype("int32"),
+        "causal_input_mask": IS_TOKEN.astype("int32"),
         "masked_lm_positions": np.array([[1, 2], [0, 3], [5, 1]], "int32"),
         "span_left": np.array([[0, 0], [1, 2], [4, 0]], "int32"),
         "span_right": np.array([[3, 3], [2, 4], [6, 2]], "int32"),

@@ -261,7 +261,7 @@ def test_model_folders_hold_the_tokenizer(vocab, pretrained, finetuned):
     names = {"vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
     for folder in (pretrained, finetuned):
         held = {path.name for path in folder.iterdir()}
-        assert held == names | {"config.json", "model.safetensors"}
+        assert held == names | {"config.json", "model.safetensors", "README.md"}
         encoder, tokenizer = load(folder)
         assert tokenizer.vocabulary == given.vocabulary and tokenizer.lowercase is False
         assert tokenizer.tokenize(TEXTS).to_list() == given.tokenize(TEXTS).to_list()

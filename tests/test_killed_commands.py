@@ -131,7 +131,7 @@ def _full_disk(place):
 @pytest.mark.parametrize("replaces", [False, True])
 def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
     read = ("folder", task, task.tokenizer, [])
-    monkeypatch.setattr("keras_bert.checkpoints.convert._read", lambda source: read)
+    monkeypatch.setattr("keras_bert.checkpoints.convert.read_model", lambda source: read)
     output = tmp_path / "place" / "out"
 
     def run():

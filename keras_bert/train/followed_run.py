@@ -77,7 +77,8 @@ def _led(workers, settings, command, inputs):
         workers.told_by_chief({"given": given, "metrics": before})
         yield run
         if before is None:
-            workers.told_by_chief(run.read_metrics())
+            with contextlib.suppress(*LOST):  # who has heard it may have gone before this one hears
+                workers.told_by_chief(run.read_metrics())
 
 
 @contextlib.contextmanager
