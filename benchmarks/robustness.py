@@ -312,7 +312,7 @@ def main():
     parser.add_argument("commands", nargs="*", help="all of them if none is named")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
