@@ -25,7 +25,8 @@ from keras_bert.embeddings.embed import open_embedder
 from keras_bert.embeddings.embed_to_file import embed_to_file
 from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export_task
-from keras_bert.samples.quickstart import _Run, quickstart
+from keras_bert.samples.quickstart import quickstart
+from keras_bert.samples.quickstart_steps import QuickstartSteps
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train.loop import Feed, train
 from keras_bert.train.plan import Plan
@@ -319,9 +320,11 @@ def test_quickstart(tmp_path, monkeypatch):
         ("finetune", "finetuned", None),
         ("export", "savedmodels", "1"),
     ):
-        monkeypatch.setattr(_Run, name, step(place, result))
-    monkeypatch.setattr(_Run, "evaluate", lambda self, name: {"accuracy": 0.5, "examples": 9})
-    monkeypatch.setattr(_Run, "ask", lambda self, version: [])
+        monkeypatch.setattr(QuickstartSteps, name, step(place, result))
+    monkeypatch.setattr(
+        QuickstartSteps, "evaluate", lambda self, name: {"accuracy": 0.5, "examples": 9}
+    )
+    monkeypatch.setattr(QuickstartSteps, "ask", lambda self, version: [])
     monkeypatch.setattr("time.perf_counter", lambda: 0.0)
 
     def begin():

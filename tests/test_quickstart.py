@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from keras_bert.cli.main import main
-from keras_bert.samples.quickstart import SENTENCES, QuickstartSizes, quickstart
+from keras_bert.samples.quickstart import QuickstartSizes, quickstart
+from keras_bert.samples.quickstart_steps import SENTENCES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ARCHITECTURE = {
@@ -192,7 +193,7 @@ def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
     def stop(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_bert.samples.quickstart.write_manual", stop)
+    monkeypatch.setattr("keras_bert.samples.quickstart_steps.write_manual", stop)
     with pytest.raises(
         KeyboardInterrupt, match="stopped after 0 steps of .* the same command goes on"
     ):

@@ -232,6 +232,7 @@ def _compile(model, settings, *, steps):
     )
     model.compile_defaults(
         optimizer,
+        counts_finite=True,
         # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
         jit_compile="auto",
         steps_per_execution=settings.steps_per_execution * settings.gradient_accumulation,

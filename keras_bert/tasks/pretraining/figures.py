@@ -99,29 +99,30 @@ class Figures:
     Those of tokens are also told apart by what the model saw in the token's place: [MASK]
     (`masked`), another token (`replaced`) or the token itself (`kept`).
 
-    Attributes: `metrics`, the list of `OutputFigures` and a `FiniteBatches`, which is to be told
-    the losses (`finite`).
+    Attributes: `metrics`, the list of `OutputFigures` and, where it is wanted, of `finite`, a
+    `FiniteBatches`, which is to be told the losses (else None).
 
     Args:
         outputs: names of outputs that give a class a row.
         masked_outputs: names of those that give a token at each masked position.
         mask_id: the id of [MASK], or None: then nothing is told apart.
+        counts_finite: whether batches with a finite loss are counted.
     """
 
     FATES = ("masked", "replaced", "kept")
 
-    def __init__(self, outputs, *, masked_outputs, mask_id):
+    def __init__(self, outputs, *, masked_outputs, mask_id, counts_finite=False):
         self._mask_id = mask_id
         self._fates = {
             name: self.FATES if mask_id is not None and name in masked_outputs else ()
             for name in outputs
         }
         self._of_output = {name: OutputFigures(name, fates) for name, fates in self._fates.items()}
-        self.finite = FiniteBatches()
+        self.finite = FiniteBatches() if counts_finite else None
 
     @property
     def metrics(self):
-        return [*self._of_output.values(), self.finite]
+        return [*self._of_output.values(), *([] if self.finite is None else [self.finite])]
 
     def measure(self, x, labels, logits, weights):
         """Adds a batch, dictionaries by name; returns the nats of each output's predictions."""

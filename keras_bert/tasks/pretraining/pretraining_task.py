@@ -32,10 +32,16 @@ class PretrainingTask(Task):
         self._figures = None  # of losses of somebody else nothing more is known
         super().compile(*arguments, **options)
 
-    def compile_defaults(self, optimizer=None, **options):
+    def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
+        """As that of `Task`; `counts_finite` adds the figure by which a run finds its bad batch."""
         super().compile_defaults(optimizer, **options)
         mask_id = None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id
-        self._figures = Figures(self.output, masked_outputs=self.MASKED_OUTPUTS, mask_id=mask_id)
+        self._figures = Figures(
+            self.output,
+            masked_outputs=self.MASKED_OUTPUTS,
+            mask_id=mask_id,
+            counts_finite=counts_finite,
+        )
 
     @property
     def metrics(self):
@@ -46,7 +52,7 @@ class PretrainingTask(Task):
         if self._figures is not None:
             y_pred = self._figures.measure(x, y, y_pred, sample_weight)  # nats
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if self._figures is not None:
+        if self._figures is not None and self._figures.finite is not None:
             self._figures.finite.update_state(loss)
         return loss
 
