@@ -64,8 +64,7 @@ def _converted(model, precision, *, scratch):
         return {name: tf.cast(values, tf.float32) for name, values in found.items()}
 
     with for_litert():
-        function = tf.function(outputs, input_signature=specs, autograph=False)
-        write_saved_model(scratch, {_SIGNATURE: Signature(function, specs)}, tracked=model)
+        write_saved_model(scratch, {_SIGNATURE: Signature(outputs, specs)})
     # By way of the files: converted from memory, it reads variables that nobody has filled.
     converter = tf.lite.TFLiteConverter.from_saved_model(str(scratch))
     if precision != "float32":

@@ -95,7 +95,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
     number = _next_version(Path(output))
     task = _at_precision(task, precision, report)
     signatures = task.signatures(max_length=max_length, **options)
-    return _write(signatures, tracked=task, output=Path(output), number=number)
+    return _write(signatures, output=Path(output), number=number)
 
 
 def export_encoder(
@@ -128,7 +128,7 @@ def export_encoder(
         tokens=tokens,
         max_length=max_length or encoder.config.max_length,
     )
-    return _write(signatures, tracked=encoder, output=Path(output), number=number)
+    return _write(signatures, output=Path(output), number=number)
 
 
 def _check(tokenizer, config, max_length):
@@ -149,14 +149,14 @@ def _at_precision(model, precision, report):
     return model
 
 
-def _write(signatures, *, tracked, output, number):
+def _write(signatures, *, output, number):
     version = output / str(number)
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
     ]
     clear_leftovers_in(output)  # of an export that was killed
     with new_folder(version) as aside:  # hidden: servers look at numbered folders only
-        write_saved_model(aside, signatures, tracked=tracked)
+        write_saved_model(aside, signatures)
         write_warmup_requests(aside, requests, model_name=output.resolve().name)
         write_batching(aside, signatures[_DEFAULT].inputs)
     write_server_files(output.resolve().parent)

@@ -1,27 +1,42 @@
-"""What writing a SavedModel leaves: temporary files belong to the export, not to the system."""
+"""What writing a SavedModel leaves: each weight once, and no temporary file."""
 
 import tempfile
 from pathlib import Path
 
 import keras
+import numpy as np
+import tensorflow as tf
 
 from keras_bert.export.archive import write_saved_model
+from keras_bert.tasks.signature import Signature
+
+
+def test_every_weight_is_stored_once(tmp_path):
+    layer = keras.layers.Dense(3)
+    layer.build((None, 50))
+    inputs = [tf.TensorSpec([None, 50], name="x")]
+    signatures = {
+        name: Signature(lambda x: {"y": layer(x)}, inputs, warmup=[]) for name in ("one", "two")
+    }
+    write_saved_model(tmp_path / "1", signatures)
+    stored = tf.train.load_checkpoint(str(tmp_path / "1" / "variables" / "variables"))
+    shapes = [shape for shape in stored.get_variable_to_shape_map().values() if shape]
+    assert sorted(shapes) == [[3], [50, 3]]
+    loaded = tf.saved_model.load(str(tmp_path / "1")).signatures["two"]
+    x = np.random.default_rng(1).normal(size=(4, 50)).astype("float32")
+    np.testing.assert_allclose(loaded(x=tf.constant(x))["y"], layer(x), rtol=1e-6)
 
 
 def test_temporary_files_lie_beside_and_are_gone_at_the_end(tmp_path, monkeypatch):
     """AutoGraph's Python files stayed in the system's temporary folder after a kill."""
     seen = []
 
-    class Archive:
-        def track(self, model):
-            pass
+    def save(module, folder, signatures):
+        seen.append(Path(tempfile.gettempdir()))
+        (seen[0] / "generated.py").write_text("")
 
-        def write_out(self, folder, verbose):
-            seen.append(Path(tempfile.gettempdir()))
-            (seen[0] / "generated.py").write_text("")
-
-    monkeypatch.setattr(keras.export, "ExportArchive", Archive)
+    monkeypatch.setattr(tf.saved_model, "save", save)
     before = tempfile.gettempdir()
-    write_saved_model(tmp_path / "1", {}, tracked=None)
+    write_saved_model(tmp_path / "1", {})
     assert seen[0].parent == tmp_path and seen[0].name.startswith(".1.keras-bert-")
     assert list(tmp_path.iterdir()) == [] and tempfile.gettempdir() == before
