@@ -33,6 +33,7 @@ _HOMES = {
     "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",
     "ScalarMix": "keras_bert.layers.scalar_mix",
     "MixedEncoder": "keras_bert.mixed_encoder",
+    "start_with_neighbours": "keras_bert.initialization",
     "load": "keras_bert.checkpoints",
     "pretrain": "keras_bert.train.pretrain",
     "finetune": "keras_bert.train.finetune",

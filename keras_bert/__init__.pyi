@@ -80,6 +80,7 @@ __all__ = [
     "push",
     "quickstart",
     "serve",
+    "start_with_neighbours",
     "sweep",
 ]
 
@@ -618,6 +619,7 @@ def pretrain(
     batch_tokens: int | Sequence[int] | None = ...,
     architecture: str | None = ...,
     model: str | os.PathLike[str] | None = ...,
+    initialization: str | None = ...,
     learning_rate: float = ...,
     optimizer: str = ...,
     schedule: str = ...,
@@ -682,6 +684,10 @@ def pretrain(
             tiny, where no model is given).
         model: go on from the weights of a model folder, of a run's output, or of hf://owner/name (None:
             start from random weights).
+        initialization: what random weights look at before the first step: heads of the first block look
+            at the tokens beside their own, which a masked LM otherwise takes thousands of steps to find
+            (neighbours), or at nothing in particular, as in BERT (None: neighbours, where no model is
+            given).
         learning_rate: the highest rate, reached at the end of the warm-up.
         optimizer: AdamW, or LAMB, whose steps are in proportion to each matrix (for batches of
             thousands of rows).
@@ -813,6 +819,23 @@ def serve(
 
     Raises:
         InputError: a folder has no model that loads, two have the same name, or a port is taken.
+    """
+
+def start_with_neighbours(encoder: BertEncoder) -> None:
+    """Gives a new `BertEncoder` weights whose first heads look at the tokens beside their own.
+
+    D width, H head size, P = min(H, D/4) units of the state that hold positions:
+
+    - Token embeddings have a standard deviation of 1/√D, so that the logits of the tied output have
+      one of about 1, and are 0 in the first P units. Segments start at 0.
+    - Position embeddings are sinusoids in those units and 0 elsewhere, and make half of a state's
+      variance.
+    - In the first block, head n looks OFFSETS[n] positions on (OFFSETS_BEFORE[n] in a causal
+      encoder), as far as there are heads; value and output kernels have a standard deviation of
+      1/√D, so that what is fetched is as large as what it is added to.
+
+    All else stays as it is: larger kernels above the first block wipe out what it has fetched. The
+    random numbers are Keras's.
     """
 
 def sweep(

@@ -28,7 +28,7 @@ RANKS = [
     ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
-    ("encoder", "mixed_encoder"),
+    ("encoder", "initialization", "mixed_encoder"),
     ("checkpoints", "checkpoints.*", "input_pipeline", "input_pipeline.*"),
     ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs"),
     ("train", "train.*", "inference", "inference.*", "embeddings", "embeddings.*"),
@@ -37,7 +37,7 @@ RANKS = [
     ("serving", "serving.*"),
     ("cli", "cli.*", "diagnosis"),
 ]
-TASKS_RANK = RANKS.index(("encoder", "mixed_encoder")) + 1
+TASKS_RANK = RANKS.index(("encoder", "initialization", "mixed_encoder")) + 1
 RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))
 ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 
@@ -46,7 +46,7 @@ WITHOUT_TENSORFLOW = {
     *("errors", "lazy", "wording", "files", "settings", "stopping", "config", "masking", "layers"),
     *("html_table", "terminal"),
     *("heads", "replicas"),
-    *("encoder", "mixed_encoder", "tasks", "checkpoints", "cli"),
+    *("encoder", "initialization", "mixed_encoder", "tasks", "checkpoints", "cli"),
 }
 # Single modules of parts that may import it.
 LIGHT = {

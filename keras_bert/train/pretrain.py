@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_bert.checkpoints import find_model_folder, load, load_task, save_folder
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.initialization import start_with_neighbours
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
 from keras_bert.records.salvage import readable_rows
@@ -323,8 +324,10 @@ def _from_random_weights(settings, folders, tokenizer, task_class):
         # Nothing would train a pooler.
         config = dataclasses.replace(config, add_pooling_layer=False)
     config = dataclasses.replace(config, is_decoder=task_class is CausalLM)
-    options = _options(task_class, settings)
-    return task_class(BertEncoder(config, dtype=settings.dtype), tokenizer, **options), start
+    encoder = BertEncoder(config, dtype=settings.dtype)
+    if settings.initialization != "bert":
+        start_with_neighbours(encoder)
+    return task_class(encoder, tokenizer, **_options(task_class, settings)), start
 
 
 def _from_folder(settings, folders, tokenizer, task_class):

@@ -8,6 +8,7 @@ from keras_bert.settings import setting
 from keras_bert.train.settings import OPTIMIZERS, SCHEDULES, RunSettings
 
 BAD_RECORDS = ("stop", "skip")
+INITIALIZATIONS = ("neighbours", "bert")
 
 
 class Phase(NamedTuple):
@@ -81,6 +82,14 @@ class PretrainSettings(RunSettings):
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,
+    )
+    initialization: str | None = setting(
+        None,
+        help="what random weights look at before the first step: heads of the first block look at "
+        "the tokens beside their own, which a masked LM otherwise takes thousands of steps to find "
+        "(neighbours), or at nothing in particular, as in BERT",
+        default_help="neighbours, where no model is given",
+        choices=INITIALIZATIONS,
     )
     learning_rate: float = setting(
         5e-4,
@@ -172,6 +181,10 @@ class PretrainSettings(RunSettings):
             raise InputError(
                 "Give either `model`, a folder whose weights to go on from, or `architecture`, to "
                 "start from random weights."
+            )
+        if self.model is not None and self.initialization is not None:
+            raise InputError(
+                "`initialization` is about random weights, and `model` has weights; leave one out."
             )
         if (self.steps is None) == (self.minutes is None):
             raise InputError("Give either `steps`, how many to train for, or `minutes`, how long.")

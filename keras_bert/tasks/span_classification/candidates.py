@@ -46,23 +46,33 @@ def spans_above(threshold, logits, *, num_words, starts):
     ]
 
 
-def best_first(spans):
-    """`Found`s from the likeliest on; of two that are as likely, the earlier and shorter first."""
-    return sorted(spans, key=lambda span: (-span.score, span.first, span.last))
-
-
 def without_overlaps(spans):
-    """The spans that share no word with a likelier one that is kept.
+    """The spans that share no word with a likelier one that is kept, the likeliest first.
 
     What is kept does not depend on spans of lower scores, so a threshold may come before or after.
+    Of two that are as likely, `tie_break` of their first words tells; of one first word, the
+    shorter is kept.
     """
     kept, taken = [], set()
-    for span in best_first(spans):
+    for span in sorted(
+        spans, key=lambda span: (-span.score, tie_break(span.first), span.first, span.last)
+    ):
         words = range(span.first, span.last + 1)
         if taken.isdisjoint(words):
             kept.append(span)
             taken.update(words)
     return kept
+
+
+def tie_break(first):
+    """The turn of spans that are as likely, the lower first, from their first words (0 to 2³¹ - 1).
+
+    It jumps about (by the golden ratio; Knuth, The Art of Computer Programming, section 6.4), so
+    that in a text of one word again and again, where all spans are as likely, which of them are
+    kept can be told in all parts of the text at once. Were the earlier one kept, each would wait
+    for the one before it.
+    """
+    return first * 2_654_435_769 % 2**32
 
 
 def best_threshold(scores, correct, *, expected, tune_for):

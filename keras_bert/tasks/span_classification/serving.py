@@ -14,6 +14,7 @@ from keras_bert.tasks.serving_inputs import (
     warmup_texts,
 )
 from keras_bert.tasks.signature import Signature
+from keras_bert.tasks.span_classification.candidates import tie_break
 
 
 def span_signatures(task, *, max_length):
@@ -41,11 +42,13 @@ def span_signatures(task, *, max_length):
         scores = tf.gather_nd(scores, found)
         label = tf.argmax(tf.gather_nd(probabilities, found), axis=-1)
         text_of = tf.gather(rows.text, found[:, 0])  # (F,)
-        first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of)  # of all texts' words
-        first += tf.gather(rows.first, found[:, 0]) + found[:, 1]
+        in_text = tf.gather(rows.first, found[:, 0]) + found[:, 1]
+        first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of) + in_text  # of all words
         last = first + found[:, 2]
         if task.flat:
-            kept = _without_overlaps(first, last, scores, words=tf.size(starts.flat_values))
+            turn = tie_break(tf.cast(in_text, tf.int64))
+            words = tf.size(starts.flat_values)
+            kept = _without_overlaps(first, last, scores, turn, words=words)
             text_of, first, last, scores, label = (
                 tf.boolean_mask(values, kept) for values in (text_of, first, last, scores, label)
             )
@@ -154,15 +157,19 @@ def _found(rows, scores, *, threshold):
     return tf.cast(tf.where(own & (scores > threshold)), tf.int32)
 
 
-def _without_overlaps(first, last, scores, *, words):
+def _without_overlaps(first, last, scores, turn, *, words):
     """bool (F,): the spans that share no word with a likelier one that is kept.
+
+    Shapes: all (F,), in the order of first and last words; of equal `scores`, `turn` tells.
 
     As `candidates.without_overlaps`, for all texts at once: their words are numbered through. Not
     one span after another, which takes minutes in a text of a megabyte, but in rounds: what is
     likelier than all that it shares a word with is kept, and what shares a word with that is not.
     """
     count = tf.size(scores)
-    rank = tf.math.invert_permutation(tf.argsort(scores, direction="DESCENDING", stable=True))
+    order = tf.argsort(turn, stable=True)
+    order = tf.gather(order, tf.argsort(-tf.gather(scores, order), stable=True))
+    rank = tf.math.invert_permutation(order)
     inside = tf.ragged.range(first, last + 1)
     word, span = inside.flat_values, tf.cast(inside.value_rowids(), tf.int32)  # (P,), all pairs
 

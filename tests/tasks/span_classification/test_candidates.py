@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.tasks.span_classification.candidates import (
     LEAST_THRESHOLD,
     Found,
     best_threshold,
     spans_above,
+    tie_break,
     without_overlaps,
 )
+from keras_bert.tasks.span_classification.serving import _without_overlaps
 
 RNG = np.random.default_rng(4)
 
@@ -29,10 +32,40 @@ def test_the_spans_above_a_threshold_are_those_of_a_loop():
 
 def test_without_overlaps_the_likeliest_stay():
     spans = [Found(0, 3, 0, 0.6), Found(1, 2, 1, 0.9), Found(3, 4, 0, 0.7), Found(5, 5, 0, 0.7)]
-    assert without_overlaps(spans) == [spans[1], spans[2], spans[3]]
-    # Of two as likely, the earlier; and one word in common is an overlap.
+    assert without_overlaps(spans) == [spans[1], spans[3], spans[2]]
+    # One word in common is an overlap. Of two as likely, the place tells, and then the length.
     assert without_overlaps([Found(1, 2, 0, 0.5), Found(0, 1, 0, 0.5)]) == [Found(0, 1, 0, 0.5)]
+    assert without_overlaps([Found(1, 2, 0, 0.5), Found(1, 1, 0, 0.5)]) == [Found(1, 1, 0, 0.5)]
     assert without_overlaps([]) == []
+
+
+def test_the_graph_keeps_the_same_spans_of_as_likely_ones():
+    spans = sorted(
+        {(first := int(RNG.integers(0, 400)), first + int(RNG.integers(0, 4))) for _ in range(1000)}
+    )
+    found = [Found(*span, 0, float(RNG.choice([0.5, 0.7]))) for span in spans]
+    assert kept_in_a_graph(found) == sorted(without_overlaps(found))
+
+
+def test_spans_of_one_word_again_and_again_are_settled_in_few_rounds():
+    # Each round takes a pass over all spans: were there one a span, this would take many minutes.
+    found = [Found(n, n + width, 0, 0.5) for n in range(20_000) for width in range(4)]
+    kept = kept_in_a_graph(found)
+    assert kept == [Found(n, n, 0, 0.5) for n in range(20_000)]
+    found = [Found(n, n + 3, 0, 0.5) for n in range(20_000)]
+    assert kept_in_a_graph(found) == sorted(without_overlaps(found))
+
+
+def kept_in_a_graph(found):
+    first, last, _, scores = (np.array(values) for values in zip(*found, strict=True))
+    kept = tf.function(_without_overlaps)(
+        tf.constant(first, tf.int32),
+        tf.constant(last, tf.int32),
+        tf.constant(scores, tf.float32),
+        tie_break(tf.constant(first, tf.int64)),
+        words=int(last.max()) + 1,
+    )
+    return [span for span, stays in zip(found, kept.numpy(), strict=True) if stays]
 
 
 def test_a_threshold_may_come_before_or_after_overlaps_are_resolved():

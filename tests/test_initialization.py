@@ -1,0 +1,77 @@
+"""What a new encoder looks at before its first step."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
+from keras_bert.initialization import OFFSETS, OFFSETS_BEFORE, start_with_neighbours
+
+VOCAB = 200
+
+
+def make(heads, **settings):
+    keras.utils.set_random_seed(5)
+    config = BertConfig(
+        vocab_size=VOCAB,
+        hidden_size=32 * heads,
+        num_hidden_layers=2,
+        num_attention_heads=heads,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        **settings,
+    )
+    encoder = BertEncoder(config)
+    before = {weight.path: np.array(weight) for weight in encoder.weights}
+    start_with_neighbours(encoder)
+    return encoder, before
+
+
+def attention_of(encoder, length):
+    """The first block's attention (B, N, S, S) for random tokens."""
+    ids = np.random.default_rng(1).integers(0, VOCAB, (3, length))
+    view = encoder.view(attention_probabilities=True)
+    rows = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
+    return np.array(view(rows)["attention_probabilities"][0])
+
+
+@pytest.mark.parametrize(
+    "heads, settings", [(2, {}), (6, {"model_type": "roberta"}), (4, {"is_decoder": True})]
+)
+def test_the_first_heads_look_at_the_neighbours_at_every_position_and_length(heads, settings):
+    encoder, _ = make(heads, **settings)
+    for length in (2, 3, 17, encoder.config.max_length):
+        attention = attention_of(encoder, length)
+        offsets = OFFSETS_BEFORE if encoder.config.is_decoder else OFFSETS
+        for head, offset in enumerate(offsets[:heads]):
+            place = np.arange(length)
+            place = place[(place + offset >= 0) & (place + offset < length)]
+            assert (attention[:, head, place].argmax(axis=-1) == place + offset).all()
+
+
+def test_all_else_starts_as_berts_does():
+    encoder, before = make(6)
+    changed = {
+        weight.path.split("bert_encoder/")[-1]
+        for weight in encoder.weights
+        if not np.array_equal(weight, before[weight.path])
+    }
+    embeddings = {"token", "position", "segment"}
+    kernels = {"query", "key", "value", "projection"}
+    assert changed == {f"embeddings/{name}_embedding/embeddings" for name in embeddings} | {
+        f"block_0/attention/{name}/kernel" for name in kernels
+    }
+    attention = encoder.blocks[0].attention
+    assert not np.array_equal(attention.value.kernel, attention.projection.kernel)
+    outputs = slice(len(OFFSETS) * attention.head_size, None)  # of the other heads
+    for layer in (attention.query, attention.key):
+        np.testing.assert_array_equal(
+            layer.kernel[:, outputs], before[layer.kernel.path][:, outputs]
+        )
+
+
+def test_the_same_seed_gives_the_same_start():
+    first, second = make(2)[0], make(2)[0]
+    for one, other in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
