@@ -43,3 +43,15 @@ def new_file(path):
         ) as target:
             shutil.copyfileobj(local, target, _COPIED_AT_ONCE)
         FileSystems.rename([aside], [str(path)])
+
+
+def clear_leftovers(path):
+    """`keras_bert.files.clear_leftovers` for paths of any file system of Beam's."""
+    if is_local(path):
+        files.clear_leftovers(path)
+        return
+    above, _, name = str(path).rpartition("/")
+    found = FileSystems.match([f"{above}/.*"])[0].metadata_list
+    left = [match.path for match in found if files.is_aside(match.path.rpartition("/")[2], name)]
+    if left:
+        FileSystems.delete(left)

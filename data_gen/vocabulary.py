@@ -16,7 +16,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, files, runner
-from data_gen.new_file import is_local, new_file
+from data_gen.new_file import clear_leftovers, is_local, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
@@ -24,7 +24,6 @@ from keras_bert.files import (
     aside_name,
     check_output_file,
     check_output_folder,
-    clear_leftovers,
     held_names,
     refuse_input_as_output,
     system_errors,
@@ -90,9 +89,9 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
     with says(lambda: "stopped, with nothing written; the same command begins anew."):
         counts, counters = _count(output, settings, lowercase, beam_options)
         vocabulary = _learn(counts, settings)
+        for path in (output, *output_texts(output, vocabulary, lowercase=lowercase)):
+            clear_leftovers(path)
         if is_there:
-            if is_local(output):
-                clear_leftovers(output)
             _refuse_another(output, vocabulary, lowercase=lowercase)
             if report is not None:
                 report(f"{output} is finished already: it is what was learned now, too.")

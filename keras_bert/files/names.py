@@ -14,9 +14,10 @@ def aside_name(name):
     return f".{name}{MARK}{secrets.token_hex(6)}"
 
 
-def is_aside(name):
-    """Whether something is called as `aside_name` calls it."""
-    return _ASIDE.fullmatch(name) is not None
+def is_aside(name, of=None):
+    """Whether something is called as `aside_name` calls it, for any name or the one given."""
+    match = _ASIDE.fullmatch(name)
+    return match is not None and of in (None, match[1])
 
 
 def split_aside(name):

@@ -12,6 +12,7 @@ from data_gen import runner
 from data_gen.vocabulary import CountWords, learn_vocabulary
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
+from keras_bert.files import aside_name
 from keras_bert.text import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_files import read_counts
@@ -137,14 +138,26 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
 def test_the_same_on_another_file_system(files, other, algorithm):
     settings = {"input": files / "a.txt", "output": "other://a/v", "algorithm": algorithm}
     learned = learn_vocabulary(**settings, size=80)
-    written = {path: path.stat().st_mtime_ns for path in other.rglob("*")}
+    written = times(other)
+    # What a killed process leaves there is gone afterwards, and nothing else is.
+    places = [*written, other / "v"]
+    yours = other / aside_name("yours")
+    for path in [*(place.with_name(aside_name(place.name)) for place in places), yours]:
+        path.write_text("half")
     told = []
     again = learn_vocabulary(**settings, size=80, report=told.append)
+    assert times(other).keys() == {*written, yours}
+    yours.unlink()
     assert again.vocabulary == learned.vocabulary
     assert told == ["other://a/v is finished already: it is what was learned now, too."]
     with pytest.raises(InputError, match="other://a/v.* exists already"):
         learn_vocabulary(**settings, size=80, min_frequency=3)
-    assert {path: path.stat().st_mtime_ns for path in other.rglob("*")} == written
+    assert times(other) == written
+
+
+def times(folder):
+    """File -> when it was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def test_an_existing_output_is_kept_unless_forced(files):
