@@ -296,7 +296,7 @@ def test_quickstart(tmp_path, monkeypatch):
 
     def step(name, result):
         def write(self, *given, **settings):
-            files.write_text(self.path(given[0] if given else name, "whole"), name)
+            files.write_text(self.path(settings.get(name, name), "whole"), name)
             return result
 
         return write
@@ -308,17 +308,16 @@ def test_quickstart(tmp_path, monkeypatch):
         "unigram_entropy": 2.5,
     }
     for name, place, result in (
-        ("write_samples", "manual", None),
+        ("write_samples", "text", None),
         ("learn_vocabulary", "vocab.txt", None),
         ("make_records", "pretraining-data", None),
         ("pretrain", "pretrained", pretrained),
-        ("finetune", "finetuned", None),
+        ("_finetune", "output", None),
         ("export", "savedmodels", "1"),
     ):
         monkeypatch.setattr(QuickstartSteps, name, step(place, result))
-    monkeypatch.setattr(
-        QuickstartSteps, "evaluate", lambda self, name: {"accuracy": 0.5, "examples": 9}
-    )
+    measured = {"accuracy": 0.5, "examples": 9, "words": 9}
+    monkeypatch.setattr(QuickstartSteps, "_evaluate", lambda self, *given: measured)
     monkeypatch.setattr(QuickstartSteps, "ask", lambda self, version: [])
     monkeypatch.setattr("time.perf_counter", lambda: 0.0)
 

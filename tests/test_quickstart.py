@@ -10,26 +10,27 @@ from pathlib import Path
 import pytest
 
 from keras_bert.cli.main import main
+from keras_bert.inference.evaluate import evaluate
 from keras_bert.samples.quickstart import QuickstartSizes, quickstart
 from keras_bert.samples.quickstart_steps import SENTENCES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-ARCHITECTURE = {
-    "model_type": "bert",
-    "vocab_size": 400,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 32,
-}
 SIZES = {
+    "packages": [],
     "vocabulary": 400,
+    "architecture": {
+        "model_type": "bert",
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 32,
+    },
     "max_length": 32,
-    "max_predictions": 4,
-    "dupe_factor": 1,
     "steps": 4,
     "batch_size": 8,
+    "tagged": [50],
+    "tagger_steps": 1,
     "epochs": 1,
     "finetune_batch_size": 64,
 }
@@ -47,13 +48,9 @@ sys.exit(main(["quickstart", *sys.argv[2:]]))
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A finished quickstart: (output folder, what it printed, what went to standard error)."""
-    folder = tmp_path_factory.mktemp("quickstart")
-    architecture = folder / "small.json"
-    architecture.write_text(json.dumps(ARCHITECTURE))
-    sizes = {**SIZES, "architecture": str(architecture)}
-    output = folder / "out"
+    output = tmp_path_factory.mktemp("quickstart") / "out"
     done = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(sizes), "--output", str(output), "--seed", "3"],
+        [sys.executable, "-c", CODE, json.dumps(SIZES), "--output", str(output), "--seed", "3"],
         cwd=REPOSITORY,
         env={**os.environ, "COLUMNS": "100"},
         capture_output=True,
@@ -66,13 +63,16 @@ def run(tmp_path_factory):
 def test_everything_is_left_in_the_output_folder(run):
     output, _, _ = run
     for name in (
-        "manual/lambda.txt",
+        "text/manual/lambda.txt",
         "messages/test.tsv",
+        "tags/test.conll",
         "vocab.txt",
+        "architecture.json",
         "pretraining-data/COMPLETED",
         "pretrained/model/model.safetensors",
-        "finetuned/model/model.safetensors",
-        "finetuned-from-random/model/model.safetensors",
+        "taggers/50-random/model/model.safetensors",
+        "taggers/50-pretrained/model/model.safetensors",
+        "spam/model/model.safetensors",
         "savedmodels/spam/1/saved_model.pb",
         "ask.py",
         "results.json",
@@ -80,8 +80,12 @@ def test_everything_is_left_in_the_output_folder(run):
         assert (output / name).is_file(), name
     assert len((output / "vocab.txt").read_text(encoding="utf-8").splitlines()) == 400
     labelled = (output / "messages" / "train.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    unlabelled = (output / "messages" / "train.txt").read_text(encoding="utf-8").splitlines()
+    unlabelled = (output / "text" / "messages.txt").read_text(encoding="utf-8").splitlines()
     assert [row.split("\t")[0] for row in labelled] == [line for line in unlabelled if line]
+    tagged = [
+        (output / "tags" / name).read_text("utf-8") for name in ("train.conll", "train-50.conll")
+    ]
+    assert tagged[0].split("\n\n")[:50] == tagged[1].removesuffix("\n").split("\n\n")
 
 
 def test_the_results_are_those_of_the_single_steps(run):
@@ -93,15 +97,16 @@ def test_the_results_are_those_of_the_single_steps(run):
     assert results["masked_lm"]["end"] == metrics["eval"]["masked_lm_loss"]
     card = json.loads((output / "pretraining-data" / "dataset_card.json").read_text("utf-8"))
     assert results["masked_lm"]["unigram_entropy"] == card["unigram_entropy"]
-    assert results["accuracy"]["examples"] == 210
+    assert results["spam"]["examples"] == 210
+    (tags,) = results["tags"]
+    assert (tags["sentences"], tags["words"]) == (50, 1255)
     assert results["seed"] == 3
     assert results["total_seconds"] >= sum(results["seconds"].values())
-    settings = json.loads((output / "finetuned" / "run.json").read_text(encoding="utf-8"))
-    assert settings["settings"]["model"].endswith(os.path.join("pretrained", "model"))
-    settings = json.loads(
-        (output / "finetuned-from-random" / "run.json").read_text(encoding="utf-8")
-    )
-    assert settings["settings"]["model"] is None
+    for run, start in (("taggers/50-pretrained", "pretrained"), ("taggers/50-random", "random")):
+        held = json.loads((output / run / "run.json").read_text(encoding="utf-8"))["settings"]
+        assert (held["model"] is None) == (start == "random")
+        measured = evaluate(model=output / run, data=output / "tags" / "test.conll")
+        assert measured["accuracy"] == tags[start]
 
 
 def test_it_prints_steps_commands_and_the_table(run):
@@ -109,14 +114,15 @@ def test_it_prints_steps_commands_and_the_table(run):
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
     for command in ("vocab", "pretraining-data", "pretrain", "finetune", "evaluate", "export"):
         assert f"$ keras-bert {command} " in printed
-    loss, accuracy = results["masked_lm"], results["accuracy"]
+    loss, (tags,), spam = results["masked_lm"], results["tags"], results["spam"]
     for figure in (
         *(f"{loss[name]:.2f}" for name in ("start", "end", "unigram_entropy")),
-        *(f"{100 * accuracy[name]:.1f} %" for name in ("pretrained", "random")),
+        *(f"{100 * tags[name]:.1f} %" for name in ("pretrained", "random")),
+        f"{100 * spam['accuracy']:.1f} %",
     ):
         assert re.search(rf"│\s+{re.escape(figure)} │", printed), figure
     for sentence in SENTENCES:
-        assert re.search(rf"{sentence}\s+│ (spam|ham) ", printed.replace("│ ", "│", 1)), sentence
+        assert re.search(rf"… {sentence}\s+│ (spam|ham) ", printed.replace("│ ", "│", 1)), sentence
 
 
 def test_the_libraries_are_kept_out_of_sight(run):
@@ -133,7 +139,7 @@ def test_the_commands_that_it_prints_are_valid(run):
 
     _, printed, _ = run
     commands = re.findall(r"^ +\$ keras-bert (.+)$", printed, re.MULTILINE)
-    assert len(commands) == 8
+    assert len(commands) == 10
     for command in commands:
         assert parse(shlex.split(command)).beam_options == []
 
@@ -162,10 +168,9 @@ def test_the_saved_model_answers_without_keras_bert(run):
 def test_the_same_again_is_finished_and_another_refused_unless_forced(run, capsys):
     output, _, _ = run
     before = (output / "results.json").read_bytes()
-    sizes = {**SIZES, "architecture": str(output.parent / "small.json")}
     told = []
     assert quickstart(
-        output, seed=3, sizes=QuickstartSizes(**sizes), report=told.append
+        output, seed=3, sizes=QuickstartSizes(**SIZES), report=told.append
     ) == json.loads(before)
     assert told == [f"The quickstart in {output} is finished already; these are its results."]
     assert main(["quickstart", "--output", str(output)]) == 2
@@ -178,10 +183,10 @@ def test_the_same_again_is_finished_and_another_refused_unless_forced(run, capsy
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_a_folder_of_other_things_is_never_touched(tmp_path, capsys, force):
     (tmp_path / "settings.json").write_text('{"colour": "blue"}')
-    (tmp_path / "manual").mkdir()
+    (tmp_path / "text").mkdir()
     assert main(["quickstart", "--output", str(tmp_path), *force]) == 2
     assert "holds something else" in capsys.readouterr().err
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["manual", "settings.json"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["settings.json", "text"]
 
 
 def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):

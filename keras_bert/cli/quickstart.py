@@ -1,8 +1,9 @@
 """The whole way on the samples that come with the package, in a few minutes.
 
-Python's own manual becomes a vocabulary and pre-training records; a small BERT is pre-trained on
-them, fine-tuned to tell spam from other messages, exported, and asked. Each step shows the command
-that does the same on your own text.
+Python's own manual and docstrings become a vocabulary and pre-training records, on which a small
+BERT is pre-trained. Taggers show what that is worth: they are fine-tuned on a few tagged sentences,
+from it and from random weights. A spam filter is fine-tuned, exported, and asked. Each step shows
+the command that does the same on your own text.
 """
 
 from keras_bert.cli import flags
@@ -41,7 +42,7 @@ def run(arguments):
 def _table(results):
     from rich.table import Table
 
-    loss, accuracy = results["masked_lm"], results["accuracy"]
+    loss, spam = results["masked_lm"], results["spam"]
     table = Table(title="Quickstart", title_justify="left")
     table.add_column("what")
     table.add_column("figure", justify="right")
@@ -49,13 +50,17 @@ def _table(results):
     table.add_row("… of a model that knows word frequencies only", f"{loss['unigram_entropy']:.2f}")
     table.add_row("… at the end", f"{loss['end']:.2f}")
     table.add_row("… at the end, on the text trained on", f"{loss['end_on_train']:.2f}")
+    for tags in results["tags"]:
+        table.add_section()
+        table.add_row(
+            f"words tagged right, after {tags['sentences']} sentences, pre-trained",
+            percent(tags["pretrained"]),
+        )
+        table.add_row("… from random weights", percent(tags["random"]))
     table.add_section()
-    asked = f"accuracy on {accuracy['examples']} unseen messages"
-    table.add_row(f"{asked}, with pre-training", percent(accuracy["pretrained"]))
-    table.add_row("… from random weights", percent(accuracy["random"]))
-    table.add_section()
+    table.add_row(f"spam or not, of {spam['examples']} unseen messages", percent(spam["accuracy"]))
     for answer in results["answers"]:
-        table.add_row(answer["text"], f"{answer['label']} ({answer['score']:.2f})")
+        table.add_row(f"… {answer['text']}", f"{answer['label']} ({answer['score']:.2f})")
     table.add_section()
     for step, seconds in results["seconds"].items():
         table.add_row(step, f"{seconds:.1f} s")

@@ -1,8 +1,8 @@
 """The whole way in one call, from raw text to a SavedModel that answers."""
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from keras_bert.files import (
     system_errors,
     write_json,
 )
-from keras_bert.samples.quickstart_steps import QuickstartSteps
+from keras_bert.samples.docstrings import PACKAGES
+from keras_bert.samples.quickstart_steps import ARCHITECTURE, QuickstartSteps
 from keras_bert.samples.settings import QuickstartSettings
 from keras_bert.settings import takes
 from keras_bert.stopping import says
@@ -32,14 +33,16 @@ _ENTRIES = (
     "results.json",
     "ask.py",
     "savedmodels",
-    "finetuned-from-random",
-    "finetuned",
+    "spam",
+    "taggers",
     "pretrained",
     "pretraining-data",
+    "architecture.json",
     "vocab.txt",
     "vocab.counts.tsv",
+    "tags",
     "messages",
-    "manual",
+    "text",
     "settings.json",
 )
 
@@ -49,28 +52,32 @@ class QuickstartSizes:
     """How large the quickstart is. The defaults take under five minutes on two cores.
 
     Attributes:
+        packages: whose docstrings are read, beside the manual (see `write_docstrings`).
         vocabulary: pieces, the special ones counted in.
-        architecture: a preset's name, or the path of a config.json.
+        architecture: the fields of a config.json but for the vocabulary's size.
         max_length: tokens in a row of pre-training data and in a message, special ones counted in.
-        max_predictions: masked tokens in a row at most.
-        dupe_factor: how often each document is masked, each time anew.
         eval_fraction: share of the documents that is held out.
         steps, batch_size, learning_rate: of pre-training.
-        epochs, finetune_batch_size, finetune_learning_rate: of both fine-tunings.
+        tagged: numbers of tagged sentences that taggers are trained on; the last is all of them.
+        tagger_steps, tagger_rate: of each tagger.
+        epochs, spam_rate: of the spam filter.
+        finetune_batch_size: sentences or messages in a step.
     """
 
-    vocabulary: int = 3000
-    architecture: str = "tiny"
+    packages: Sequence[str] = PACKAGES
+    vocabulary: int = 4000
+    architecture: Mapping[str, Any] = field(default_factory=lambda: dict(ARCHITECTURE))
     max_length: int = 64
-    max_predictions: int = 10
-    dupe_factor: int = 10
-    eval_fraction: float = 0.1
+    eval_fraction: float = 0.03
     steps: int = 1200
     batch_size: int = 32
     learning_rate: float = 2e-3
+    tagged: Sequence[int] = (50, 120, 240)
+    tagger_steps: int = 120
+    tagger_rate: float = 1e-3
     epochs: int = 8
+    spam_rate: float = 5e-4
     finetune_batch_size: int = 16
-    finetune_learning_rate: float = 5e-4
 
 
 @takes(QuickstartSettings)
@@ -94,10 +101,11 @@ def quickstart(
 
     Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
     in nats a masked token, on held-out text before and after pre-training and on the text trained
-    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `accuracy`
-    (`pretrained`, `random`: on the test messages; `examples`), `answers` (`text`, `label`, `score`
-    of each of SENTENCES), `savedmodel` (its folder), `seconds` (by step) and `total_seconds`, both
-    of the session that came to the end.
+    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `tags` (for each
+    number of tagged `sentences` the accuracy of a tagger that starts from `random` weights and from
+    the `pretrained` ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many
+    unseen `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
+    folder), `seconds` (by step) and `total_seconds`, both of the session that came to the end.
 
     Raises InputError for an output folder that holds something else, or is in use.
     """
@@ -108,7 +116,9 @@ def quickstart(
     if output.exists() and not output.is_dir():
         raise InputError(f"The output {output} is a file; give a folder.")
     with owned(output), system_errors(output):
-        _begin(output, {"seed": seed, **asdict(sizes)}, force=settings.force)
+        # Through JSON, so that it compares equal to what is read back.
+        begun = json.loads(json.dumps({"seed": seed, **asdict(sizes)}))
+        _begin(output, begun, force=settings.force)
         if (output / "results.json").exists():
             report(f"The quickstart in {output} is finished already; these are its results.")
             return json.loads((output / "results.json").read_text(encoding="utf-8"))

@@ -15,15 +15,32 @@ from dataclasses import asdict
 from pathlib import Path
 
 from keras_bert import samples
-from keras_bert.files import clear_leftovers_in
+from keras_bert.files import clear_leftovers_in, write_json
+from keras_bert.samples.docstrings import write_docstrings
 from keras_bert.samples.manual import write_manual
-from keras_bert.wording import percent
+from keras_bert.wording import counted, percent
+
+# "tiny" with twice as many heads, half as large, so that the neighbours on both sides have two
+# each; without dropout, which the few steps here have no use for.
+ARCHITECTURE = {
+    "model_type": "bert",
+    "hidden_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "max_position_embeddings": 128,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
 
 SENTENCES = (
     "Buy these pills",
     "Win cash prizes",
     "Please find attached the minutes of our meeting",
 )
+
+
+_DATA = "pretraining-data"
 
 
 class QuickstartSteps:
@@ -41,7 +58,8 @@ class QuickstartSteps:
         self.sizes = sizes
         self.seed = seed
         self.report = report
-        self.seconds = {}
+        self.seconds = {}  # of the steps of one name together
+        self._done = 0
 
     def path(self, *names):
         return self.output.joinpath(*names)
@@ -53,17 +71,8 @@ class QuickstartSteps:
         self.learn_vocabulary()
         self.make_records()
         pretrained = self.pretrain()
-        self.finetune(
-            "finetuned", "from the pre-trained weights", model=self.path("pretrained", "model")
-        )
-        self.finetune(
-            "finetuned-from-random",
-            "the same from random weights, to compare",
-            architecture=self.sizes.architecture,
-            vocab=self.path("vocab.txt"),
-        )
-        with_pretraining = self.evaluate("finetuned")
-        without = self.evaluate("finetuned-from-random")
+        tags = [self.tag(sentences) for sentences in self.sizes.tagged]
+        spam = self.filter_spam()
         version = self.export()
         answers = self.ask(version)
         return {
@@ -75,11 +84,8 @@ class QuickstartSteps:
                 "end_on_train": pretrained["train"]["masked_lm_loss"],
                 "unigram_entropy": pretrained["unigram_entropy"],
             },
-            "accuracy": {
-                "pretrained": with_pretraining["accuracy"],
-                "random": without["accuracy"],
-                "examples": without["examples"],
-            },
+            "tags": tags,
+            "spam": {name: spam[name] for name in ("accuracy", "examples")},
             "answers": answers,
             "savedmodel": str(version),
             "seconds": self.seconds,
@@ -88,79 +94,90 @@ class QuickstartSteps:
 
     def how_far(self):
         """What was done of a quickstart that is stopped, and how to go on, in a sentence."""
-        done = len(self.seconds)
         return (
-            f"stopped after {done} step{'' if done == 1 else 's'} of the quickstart in "
-            f"{self.output}; the same command goes on."
+            f"stopped after {counted(self._done, 'step')} of the quickstart in {self.output}; the "
+            "same command goes on."
         )
 
     @contextlib.contextmanager
     def _step(self, name, title, *command):
         """Reports a step; yields a function that takes its summary in a line."""
-        self.report(f"{len(self.seconds) + 1}. {title}")
+        self.report(f"{self._done + 1}. {title}")
         if command:
             self.report(f"   $ {shlex.join(str(word) for word in command)}")
         started = time.perf_counter()
         summaries = []
         yield summaries.append
-        self.seconds[name] = time.perf_counter() - started
-        self.report(f"   {'; '.join(summaries)} ({self.seconds[name]:.1f} s)")
+        seconds = time.perf_counter() - started
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        self._done += 1
+        self.report(f"   {'; '.join(summaries)} ({seconds:.1f} s)")
 
     def write_samples(self):
-        with self._step("samples", "Write the samples: raw text and labelled messages") as done:
-            paths = write_manual(self.path("manual"))
+        with self._step("samples", "Write the samples: raw text and what is labelled") as done:
+            paths = write_manual(self.path("text", "manual"))
+            paths += write_docstrings(self.path("text", "docstrings"), self.sizes.packages)
             characters = sum(len(path.read_text(encoding="utf-8")) for path in paths)
-            done(f"Python's manual, {len(paths)} documents with {characters:,} characters")
+            done(
+                f"Python's manual and docstrings of {', '.join(self.sizes.packages)}: "
+                f"{len(paths):,} documents with {characters:,} characters"
+            )
             self.path("messages").mkdir(exist_ok=True)
-            counts = {}
             for split, source in samples.MESSAGES.items():
-                text = source.read_text(encoding="utf-8")
-                self.path("messages", f"{split}.tsv").write_text(text, encoding="utf-8")
-                counts[split] = text.count("\n") - 1
-            done(f"messages: {', '.join(f'{count} {split}' for split, count in counts.items())}")
-            # The training texts without their labels: what a vocabulary may be learned from.
-            rows = self.path("messages", "train.tsv").read_text(encoding="utf-8").splitlines()[1:]
-            texts = "".join(f"{row.split(chr(9))[0]}\n" for row in rows)
-            self.path("messages", "train.txt").write_text(texts, encoding="utf-8")
+                shutil.copyfile(source, self.path("messages", f"{split}.tsv"))
+            # The training messages without their labels are raw text, too: each a document.
+            rows = samples.MESSAGES["train"].read_text(encoding="utf-8").splitlines()[1:]
+            texts = "".join(f"{row.split(chr(9))[0]}\n\n" for row in rows)
+            self.path("text", "messages.txt").write_text(texts, encoding="utf-8")
+            self.path("tags").mkdir(exist_ok=True)
+            for split, source in samples.TAGS.items():
+                shutil.copyfile(source, self.path("tags", f"{split}.conll"))
+            sentences = samples.TAGS["train"].read_text(encoding="utf-8").split("\n\n")
+            for count in self.sizes.tagged:
+                first = "\n\n".join(sentences[:count]).rstrip("\n") + "\n"
+                self.path("tags", f"train-{count}.conll").write_text(first, encoding="utf-8")
+            done(
+                f"{len(rows)} messages, spam and ham, and {len(sentences)} sentences whose words "
+                "are tagged, to train on; others to test on"
+            )
 
     def learn_vocabulary(self):
         from data_gen.vocabulary import learn_vocabulary
 
-        inputs = [str(self.path("manual", "*.txt")), str(self.path("messages", "train.txt"))]
-        vocab = self.path("vocab.txt")
+        text, vocab = self.path("text", "**"), self.path("vocab.txt")
         with self._step(
             "vocabulary",
             "Learn a vocabulary",
-            *("keras-bert", "vocab", "--input", *inputs),
+            *("keras-bert", "vocab", "--input", text),
             *("--output", vocab, "--size", self.sizes.vocabulary),
         ) as done:
             learned = learn_vocabulary(
-                input=inputs, output=vocab, size=self.sizes.vocabulary, force=True
+                input=str(text), output=vocab, size=self.sizes.vocabulary, force=True
             )
             done(f"{len(learned.vocabulary):,} pieces from {learned.words:,} words")
+        config = {**self.sizes.architecture, "vocab_size": len(learned.vocabulary)}
+        write_json(self.path("architecture.json"), config)
 
     def make_records(self):
         from data_gen.pretraining_data import make_pretraining_data
 
         sizes = self.sizes
-        manual, vocab, data = (
-            self.path(name) for name in ("manual/*.txt", "vocab.txt", "pretraining-data")
-        )
+        text, vocab, data = self.path("text", "**"), self.path("vocab.txt"), self.path(_DATA)
         with self._step(
             "records",
-            "Turn the manual into records for pre-training, with a Beam job",
-            *("keras-bert", "pretraining-data", "--input", manual, "--vocab", vocab),
-            *("--output", data, "--max-length", sizes.max_length),
-            *("--max-predictions", sizes.max_predictions, "--dupe-factor", sizes.dupe_factor),
+            "Turn the text into records for pre-training, with a Beam job",
+            *("keras-bert", "pretraining-data", "--input", text, "--vocab", vocab),
+            *("--output", data, "--objective", "mlm", "--masking", "dynamic"),
+            *("--max-length", sizes.max_length),
             *("--eval-fraction", sizes.eval_fraction, "--seed", self.seed),
         ) as done:
             card = make_pretraining_data(
-                input=str(manual),
+                input=str(text),
                 vocab=vocab,
                 output=data,
+                objective="mlm",
+                masking="dynamic",
                 max_length=sizes.max_length,
-                max_predictions=sizes.max_predictions,
-                dupe_factor=sizes.dupe_factor,
                 eval_fraction=sizes.eval_fraction,
                 seed=self.seed,
             )
@@ -174,14 +191,14 @@ class QuickstartSteps:
         from keras_bert.train.pretrain import pretrain
 
         sizes = self.sizes
-        data, vocab, run = (
-            self.path(name) for name in ("pretraining-data", "vocab.txt", "pretrained")
+        data, vocab, architecture, run = (
+            self.path(name) for name in (_DATA, "vocab.txt", "architecture.json", "pretrained")
         )
         with self._step(
             "pre-training",
-            "Pre-train an encoder on masked tokens and next sentences",
+            "Pre-train an encoder on masked tokens",
             *("keras-bert", "pretrain", "--data", data, "--vocab", vocab, "--output", run),
-            *("--architecture", sizes.architecture, "--steps", sizes.steps),
+            *("--architecture", architecture, "--steps", sizes.steps),
             *("--batch-size", sizes.batch_size, "--learning-rate", sizes.learning_rate),
             *("--seed", self.seed),
         ) as done:
@@ -189,7 +206,7 @@ class QuickstartSteps:
                 data=data,
                 vocab=vocab,
                 output=run,
-                architecture=sizes.architecture,
+                architecture=architecture,
                 steps=sizes.steps,
                 batch_size=sizes.batch_size,
                 learning_rate=sizes.learning_rate,
@@ -202,55 +219,95 @@ class QuickstartSteps:
             )
         return metrics
 
-    def finetune(self, name, title, **start):
+    def tag(self, sentences):
+        """The accuracy of taggers of so many sentences, from random and pre-trained weights."""
+        found = {"sentences": sentences}
+        for start, weights in self._starts().items():
+            model = self.path("taggers", f"{sentences}-{start}")
+            self._finetune(
+                "taggers",
+                f"Train a tagger on {sentences} sentences, from {start} weights",
+                *("tagger", self.path("tags", f"train-{sentences}.conll")),
+                dev=self.path("tags", "dev.conll"),
+                output=model,
+                epochs=self._epochs(sentences),
+                learning_rate=self.sizes.tagger_rate,
+                **weights,
+            )
+            measured = self._evaluate("taggers", model, self.path("tags", "test.conll"), "words")
+            found |= {start: measured["accuracy"], "words": measured["words"]}
+        return found
+
+    def filter_spam(self):
+        """Fine-tunes and tests the filter that is exported: what `evaluate` returns."""
+        train, dev, test = (
+            self.path("messages", f"{split}.tsv") for split in ("train", "dev", "test")
+        )
+        self._finetune(
+            "spam filter",
+            "Fine-tune a spam filter",
+            *("classifier", train),
+            dev=dev,
+            output=self.path("spam"),
+            epochs=self.sizes.epochs,
+            learning_rate=self.sizes.spam_rate,
+            # Nothing has trained what stands at [CLS] yet, of an encoder of masked tokens alone.
+            pooling="mean",
+            **self._starts()["pretrained"],
+        )
+        return self._evaluate("spam filter", self.path("spam"), test, "examples")
+
+    def _starts(self):
+        """What a run is told to start from: random weights, or those that were pre-trained."""
+        architecture, vocab = self.path("architecture.json"), self.path("vocab.txt")
+        return {
+            "random": {"architecture": architecture, "vocab": vocab},
+            "pretrained": {"model": self.path("pretrained", "model")},
+        }
+
+    def _epochs(self, examples):
+        """As many as make the steps of a tagger, one at least."""
+        sizes = self.sizes
+        return max(1, round(sizes.tagger_steps * sizes.finetune_batch_size / examples))
+
+    def _finetune(self, name, title, task, train, **given):
         from keras_bert.train.finetune import finetune
 
-        sizes = self.sizes
-        train, dev = (self.path("messages", f"{split}.tsv") for split in ("train", "dev"))
-        flags = [word for flag, value in start.items() for word in (f"--{flag}", value)]
+        given |= {
+            "batch_size": self.sizes.finetune_batch_size,
+            "max_length": self.sizes.max_length,
+            "seed": self.seed,
+        }
+        flags = [
+            word
+            for setting, value in given.items()
+            for word in (f"--{setting.replace('_', '-')}", value)
+        ]
         with self._step(
-            name,
-            f"Fine-tune a spam filter, {title}",
-            *("keras-bert", "finetune", "--task", "classifier", *flags),
-            *("--train", train, "--dev", dev, "--output", self.path(name)),
-            *("--epochs", sizes.epochs, "--batch-size", sizes.finetune_batch_size),
-            *("--learning-rate", sizes.finetune_learning_rate),
-            *("--max-length", sizes.max_length, "--seed", self.seed),
+            name, title, *("keras-bert", "finetune", "--task", task, "--train", train, *flags)
         ) as done:
-            metrics = finetune(
-                task="classifier",
-                train=train,
-                dev=dev,
-                output=self.path(name),
-                epochs=sizes.epochs,
-                batch_size=sizes.finetune_batch_size,
-                learning_rate=sizes.finetune_learning_rate,
-                max_length=sizes.max_length,
-                seed=self.seed,
-                **start,
-            )
+            metrics = finetune(task=task, train=train, **given)
             done(
-                f"kept epoch {metrics['kept']['epoch']} of {sizes.epochs}, the best on the dev "
-                f"messages: {percent(metrics['dev']['accuracy'])} of them right"
+                f"kept epoch {metrics['kept']['epoch']} of {given['epochs']}, the best on the dev "
+                f"file: {percent(metrics['dev']['accuracy'])} right"
             )
 
-    def evaluate(self, name):
+    def _evaluate(self, name, run, data, unit):
         from keras_bert.inference.evaluate import evaluate
 
-        test = self.path("messages", "test.tsv")
         with self._step(
-            f"test {name}",
-            f"Test {name} on messages that it has not seen",
-            *("keras-bert", "evaluate", "--model", self.path(name, "model"), "--data", test),
+            name,
+            f"Test {run.name} on what it has not seen",
+            *("keras-bert", "evaluate", "--model", run / "model", "--data", data),
         ) as done:
-            metrics = evaluate(model=self.path(name, "model"), data=test)
-            done(f"{percent(metrics['accuracy'])} of {metrics['examples']} right")
+            metrics = evaluate(model=run / "model", data=data)
+            done(f"{percent(metrics['accuracy'])} of {metrics[unit]:,} {unit} right")
         return metrics
 
     def export(self):
         from keras_bert.export.saved_model import export
 
-        model, models = self.path("finetuned", "model"), self.path("savedmodels", "spam")
+        model, models = self.path("spam", "model"), self.path("savedmodels", "spam")
         with self._step(
             "export",
             "Export a SavedModel that takes strings",

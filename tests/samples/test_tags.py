@@ -1,0 +1,46 @@
+"""The tagged sentences: counts, the universal tags, and no sentence of another split."""
+
+import re
+
+import pytest
+
+from keras_bert.examples.tagged_files import open_tagged_words
+from keras_bert.samples import MESSAGES, TAGS
+
+UNIVERSAL = {"NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "CONJ", "PRT", "X", "."}
+SIZES = {"train": (240, 1997), "dev": (40, 340), "test": (150, 1255)}
+
+
+@pytest.mark.parametrize("split", SIZES)
+def test_counts_and_tags(split):
+    sentences = list(open_tagged_words(TAGS[split]))
+    assert (len(sentences), sum(len(each.words) for each in sentences)) == SIZES[split]
+    for each in sentences:
+        assert len(each.words) == len(each.tags)
+        assert set(each.tags) <= UNIVERSAL
+        for word, tag in zip(each.words, each.tags, strict=True):
+            assert (tag == ".") == (word in set(".,:;!?")), each.words
+            assert word.isalnum() or tag == ".", word
+            assert not word.isdigit() or tag == "NUM", each.words
+
+
+def test_every_word_of_few_readings_has_one_of_them():
+    # What a slip of the hand would break: words whose tags are known.
+    known = {"the": "DET", "a": "DET", "an": "DET", "your": "DET", "of": "ADP", "and": "CONJ"}
+    known |= {"you": "PRON", "we": "PRON", "i": "PRON", "is": "VERB", "was": "VERB", "my": "DET"}
+    for path in TAGS.values():
+        for each in open_tagged_words(path):
+            for word, tag in zip(each.words, each.tags, strict=True):
+                assert known.get(word.lower(), tag) == tag, each.words
+
+
+def test_every_sentence_is_one_of_the_messages_of_its_split():
+    def plain(text):
+        return " ".join(re.findall(r"\w+|[^\w\s]", text))
+
+    for split, path in TAGS.items():
+        messages = plain(MESSAGES[split].read_text(encoding="utf-8"))
+        sentences = [" ".join(each.words) for each in open_tagged_words(path)]
+        assert len(set(sentences)) == len(sentences)
+        for sentence in sentences:
+            assert sentence in messages, sentence
