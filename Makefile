@@ -42,7 +42,7 @@ types: $(VENV)/installed-test
 # outputs are from other programs', robustness.py, which kills, and what the others import.
 BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py \
   finetuning.py peer_finetuning.py real_tasks.py serving.py serving_soak.py smaller_exports.py \
-  fuzz_exports.py)
+  fuzz_exports.py quickstart_seeds.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
