@@ -173,6 +173,12 @@ class Task(keras.Model):
         return self.encoder.config
 
     @property
+    def metrics(self):
+        """As Keras's, with the norm of the gradients where the optimizer of a run measures it."""
+        norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
+        return [*super().metrics, *([] if norm is None else [norm])]
+
+    @property
     def trainable_variables(self):
         """As Keras's, without a pooler that the head does not read: nothing would train it."""
         return self._without_unread_pooler(super().trainable_variables)

@@ -6,6 +6,7 @@ import time
 import keras
 
 from keras_bert.tasks.pretraining.figures import FINITE_BATCHES
+from keras_bert.train.gradient_norm import GRADIENT_NORM
 from keras_bert.train.not_finite import NotFinite
 
 
@@ -15,13 +16,18 @@ class Curve(keras.callbacks.Callback):
     `entries` is a list of JSON-like dictionaries:
 
     - `step`: optimizer steps done
+    - `tokens`: trained on so far, padding not counted; an average, None where it is not known
     - `seconds`: since the run began, evaluations and former sessions counted in
     - `train`: the figures over the steps since the entry before; a mean over nothing is left out
     - `eval`: the figures on held-out data, where it was evaluated after this step
     - `learning_rate`: of the next step
+    - `gradient_norm`: of all gradients of a step together before they are cut, the mean over the
+      steps since the entry before, where it is measured
     - `tokens_per_second`: of training alone; None where too little was timed (a session's first
       step, which compiles, is left out)
     - `input_wait`: the share of that time in which a step waited for its batch, where it is known
+    - `flops_utilisation`: floating-point operations a second of the model's own formula as a share
+      of `matrix_rate`, where both are known
 
     The first entry of a run may be one at step 0, with an evaluation alone.
 
@@ -30,18 +36,20 @@ class Curve(keras.callbacks.Callback):
         entries: those of former sessions; the list is added to.
         loss_weights: what each output's loss counts in their sum, by the output's name; 1 where
             it is not said.
+        matrix_rate: what the devices do in large matrix products, FLOP/s, or None.
 
-    `feed` is to be set before `fit`: the `Feed` of the phase, for its tokens and its clock.
+    `feed` is to be set before `fit`: the `Feed` of the phase, for its tokens, FLOPs and clock.
 
     Raises `NotFinite` at the end of an entry whose loss is not a finite number.
     """
 
-    def __init__(self, plan, *, entries, loss_weights=None):
+    def __init__(self, plan, *, entries, loss_weights=None, matrix_rate=None):
         super().__init__()
         self.plan = plan
         self.feed = None
         self.entries = entries
         self.loss_weights = loss_weights or {}
+        self.matrix_rate = matrix_rate
         self._seconds_before = entries[-1]["seconds"] if entries else 0.0
         self._session_began = time.perf_counter()
         self._warm = False
@@ -56,6 +64,7 @@ class Curve(keras.callbacks.Callback):
         self.entries.append(
             {
                 "step": 0,
+                "tokens": 0,
                 "seconds": round(self.seconds, 3),
                 "train": {},
                 "eval": self._figures(logs),
@@ -84,10 +93,14 @@ class Curve(keras.callbacks.Callback):
         held_out = {k.removeprefix("val_"): v for k, v in logs.items() if k.startswith("val_")}
         if not math.isfinite(train["loss"]):
             raise self._not_finite(logs, step)
-        entry = {"step": step, "seconds": round(self.seconds, 3), "train": train}
+        entry = {"step": step, "tokens": self._tokens(), "seconds": round(self.seconds, 3)}
+        entry["train"] = train
         if held_out:
             entry["eval"] = self._figures(held_out)
         entry["learning_rate"] = float(self.model.optimizer.learning_rate)
+        norm = float(logs.get(GRADIENT_NORM, math.nan))
+        if math.isfinite(norm):
+            entry[GRADIENT_NORM] = float(f"{norm:.6g}")
         entry |= self._speed()
         self.entries.append(entry)
 
@@ -101,13 +114,21 @@ class Curve(keras.callbacks.Callback):
             return {"tokens_per_second": None}
         seconds, tokens = ended - begun, self.feed.tokens_a_step
         speed = None if tokens is None else round((last - first) * tokens / seconds, 1)
+        found = {"tokens_per_second": speed}
         waited = [moment[2] for moment in (self._timed_from, self._timed_until)]
-        if None in waited:
-            return {"tokens_per_second": speed}
-        return {
-            "tokens_per_second": speed,
-            "input_wait": round((waited[1] - waited[0]) / seconds, 4),
-        }
+        if None not in waited:
+            found["input_wait"] = round((waited[1] - waited[0]) / seconds, 4)
+        if None not in (speed, self.feed.flops_a_token, self.matrix_rate):
+            share = speed * self.feed.flops_a_token / self.matrix_rate
+            found["flops_utilisation"] = round(share, 4)
+        return found
+
+    def _tokens(self):
+        """Tokens at the end of the entry."""
+        before = self.entries[-1].get("tokens") if self.entries else 0
+        if before is None or self.feed.tokens_a_step is None:
+            return None
+        return before + round(self._steps * self.feed.tokens_a_step)
 
     def _not_finite(self, logs, step):
         if FINITE_BATCHES not in logs:
@@ -131,9 +152,11 @@ def exact_losses(logs, *, weights, penalties):
     Keras averages a loss over batches, whatever they hold. Where a task measures an output's
     `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
     their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
-    a mean over nothing, and left out, and so is the count of batches with a finite loss.
+    a mean over nothing, and left out, and so is what is no figure of the task: the count of batches
+    with a finite loss, and the norm of the gradients.
     """
-    logs = {name: value for name, value in logs.items() if name != FINITE_BATCHES}
+    others = (FINITE_BATCHES, GRADIENT_NORM)
+    logs = {name: value for name, value in logs.items() if name not in others}
     figures = {
         name: round(float(value), 6)
         for name, value in logs.items()

@@ -10,6 +10,7 @@ from keras_bert.errors import InputError
 from keras_bert.input_pipeline.length_batches import sorted_batches
 from keras_bert.input_pipeline.parts import parts
 from keras_bert.train.checkpoint import named_variables
+from keras_bert.train.matrix_rate import matrix_rate
 from keras_bert.train.replicated_steps import replicated_evaluation, replicated_training
 from keras_bert.train.workers import Workers
 
@@ -88,6 +89,14 @@ class Devices:
             return parts(dataset, range(first, first + count), of=self.replicas)
 
         return self._strategy.distribute_datasets_from_function(of_worker)
+
+    def matrix_rate(self, dtype):
+        """FLOP/s of all devices in large matrix products of a type; None on a TPU: not known."""
+        if isinstance(self._strategy, tf.distribute.TPUStrategy):
+            return None
+        # Several logical devices of one processor have no more of it than one.
+        has_gpu = bool(tf.config.list_logical_devices("GPU"))
+        return matrix_rate(dtype) * (self.replicas if has_gpu else self.workers)
 
     def batches_in(self, dataset):
         """How many batches Keras must be told that a dataset has; None where it finds out itself.

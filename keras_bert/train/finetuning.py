@@ -201,6 +201,7 @@ def _compile(model, task, settings, plan):
         schedule=settings.schedule,
         shares=[settings.layer_decay**below for below in depth],
         first_steps=[thaw_every * below for below in depth],
+        measures_gradients=model is task,
     )
     model.compile(
         optimizer=optimizer,

@@ -22,9 +22,11 @@ class Feed:
     Attributes:
         tokens_a_step: tokens in a step, padding not counted (an average will do), or None.
         batches_a_step: batches whose gradients make a step.
+        flops_a_token: floating-point operations of training a token, or None: not known.
     """
 
     tokens_a_step = None
+    flops_a_token = None
     batches_a_step = 1
 
     def at(self, step):
@@ -94,7 +96,15 @@ def train(
     first_step, entries = devices.restored(checkpoint, model, report) or (0, [])
     if first_step == plan.steps or _is_out_of_patience(entries, task, patience):
         return entries  # killed after the last checkpoint
-    curve = Curve(plan, entries=entries, loss_weights=task.default_loss_weights())
+    matrix_rate = None
+    if feed.at(first_step).flops_a_token is not None:
+        matrix_rate = devices.matrix_rate(task.encoder.compute_dtype)
+    curve = Curve(
+        plan,
+        entries=entries,
+        loss_weights=task.default_loss_weights(),
+        matrix_rate=matrix_rate,
+    )
     progress = Progress(curve, first_step=first_step, names=task.SHOWN)
     callbacks = [_Measures(feed, plan), curve, progress]
     if devices.is_chief:

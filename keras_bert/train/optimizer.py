@@ -4,6 +4,7 @@ import keras
 
 from keras_bert.errors import InputError
 from keras_bert.replicas import replica_count
+from keras_bert.train.gradient_norm import with_gradient_norm
 from keras_bert.train.lamb import LAMB
 from keras_bert.train.layerwise_adamw import LayerwiseAdamW
 from keras_bert.train.per_update import PerUpdate
@@ -42,6 +43,7 @@ def make_optimizer(
     schedule="linear",
     shares=None,
     first_steps=None,
+    measures_gradients=False,
 ):
     """Returns the optimizer that trains `model` for `steps` steps.
 
@@ -62,6 +64,8 @@ def make_optimizer(
     `shares` (what each trainable variable's rate is of that, None: all of it) and `first_steps`
     (the steps that are done before each one's first, None: none) are those of `LayerwiseAdamW`.
 
+    With `measures_gradients` it has a `gradient_norm`, a metric, which is among its task's.
+
     Raises `InputError` where a number is out of its range or the optimizer is none of these.
     """
     _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps)
@@ -80,6 +84,8 @@ def make_optimizer(
         from keras_bert.train.global_gradients import with_global_gradients  # loads TensorFlow
 
         kind = with_global_gradients(kind)
+    if measures_gradients:
+        kind = with_gradient_norm(kind)
     made = kind(
         rate,
         weight_decay=weight_decay,

@@ -230,6 +230,7 @@ def _compile(model, settings, *, steps):
         gradient_accumulation_steps=settings.gradient_accumulation,
         steps=steps,
         shares=[settings.layer_decay**depth for depth in below],
+        measures_gradients=True,
     )
     model.compile_defaults(
         optimizer,

@@ -2,6 +2,7 @@
 
 import bisect
 import itertools
+from functools import cached_property
 
 import tensorflow as tf
 
@@ -9,6 +10,7 @@ from keras_bert.errors import InputError
 from keras_bert.input_pipeline.input_clock import InputClock
 from keras_bert.input_pipeline.token_batches import tokens_a_batch
 from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.train.flops import flops_a_token
 from keras_bert.train.loop import Feed
 
 
@@ -47,9 +49,22 @@ class RowsOfFolder(Feed):
         self._first_step = first_step
         # Under a strategy, batches are asked for ahead of the step.
         self._clock = None if tf.distribute.has_strategy() else InputClock()
+        self._task = task
         self._options = {"vocabulary": task.tokenizer.vocabulary, "task": task}
         self._size, self._rows = sizes_of(folder, phase, parts=self.batches_a_step)
         self.tokens_a_step = self._tokens_a_step(phase)
+
+    @cached_property
+    def flops_a_token(self):
+        card = self.folder.card
+        return flops_a_token(
+            self._task.config,
+            outputs=self._task.output,
+            rows_by_length=card.length_histogram,
+            masked_rate=card.settings.masked_rate,
+            max_predictions=card.max_predictions,
+            causal_share=self._settings.causal_share,
+        )
 
     def _tokens_a_step(self, phase):
         split = self.folder.card.splits["train"]

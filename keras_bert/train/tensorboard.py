@@ -6,13 +6,26 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from keras_bert.train.gradient_norm import GRADIENT_NORM
+
+# Figures of an entry that are the run's, not the task's.
+_OF_THE_RUN = (
+    "learning_rate",
+    GRADIENT_NORM,
+    "tokens_per_second",
+    "input_wait",
+    "flops_utilisation",
+)
+
 
 class TensorBoardCurve(keras.callbacks.Callback):
     """Writes a `Curve`'s entries under `folder`, in runs that TensorBoard lays over one another.
 
     `folder/train` and `folder/eval` hold each figure under the same tag (`masked_lm/loss`), so that
     both are lines of one chart; `constants` maps the name of a further run to one {tag: value},
-    drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`).
+    drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every figure stands
+    there twice, over the steps and, in a group of charts of its own, over the tokens
+    (`by_tokens/masked_lm/loss`), where these are known.
 
     What lies there is a function of the entries: at the start of a session the runs are written
     anew from those so far, so that steps that a killed session did and this one does again stand
@@ -48,13 +61,15 @@ class TensorBoardCurve(keras.callbacks.Callback):
             scalars = {
                 run: by_tag(entry.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
             }
-            for name in ("learning_rate", "tokens_per_second", "input_wait"):
+            for name in _OF_THE_RUN:
                 if entry.get(name) is not None:
                     scalars["train"][f"run/{name}"] = entry[name]
             for run, tagged in {**scalars, **self.constants}.items():
-                with self._writers[run].as_default(step=entry["step"]):
+                with self._writers[run].as_default():
                     for tag, value in tagged.items():
-                        tf.summary.scalar(tag, value)
+                        tf.summary.scalar(tag, value, step=entry["step"])
+                        if entry.get("tokens") is not None:
+                            tf.summary.scalar(f"by_tokens/{tag}", value, step=entry["tokens"])
         self._written = len(self.curve.entries)
         for writer in self._writers.values():
             writer.flush()

@@ -104,7 +104,7 @@ def last_checkpoint(output):
 def curve(output):
     """The rows without what a clock says."""
     rows = json.loads((output / "metrics.json").read_text())["curve"]
-    timed = ("seconds", "tokens_per_second", "input_wait")
+    timed = ("seconds", "tokens_per_second", "input_wait", "flops_utilisation")
     return [{k: v for k, v in row.items() if k not in timed} for row in rows]
 
 
@@ -271,7 +271,7 @@ def test_what_a_run_leaves(unbroken, phases):
     assert {name: settings[name] for name in given} == given
 
 
-def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken):
+def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken, data, longer):
     logs = unbroken / "logs"
     assert {path.name for path in logs.iterdir()} == {"train", "eval", "unigram_entropy"}
     rows = curve(unbroken)
@@ -289,6 +289,30 @@ def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbr
     assert [step for step, _ in line] == [row["step"] for row in rows]
     np.testing.assert_allclose([value for _, value in line], math.log(20), rtol=1e-6)
     assert len(scalars(logs / "train", "run/learning_rate")) == len(rows)
+    # Each once more, over the tokens: two phases, of the rows' own average lengths.
+    for run_name in ("train", "eval", "unigram_entropy"):
+        over_steps, over_tokens = (
+            scalars(logs / run_name, f"{prefix}masked_lm/loss") for prefix in ("", "by_tokens/")
+        )
+        tokens = {row["step"]: row["tokens"] for row in rows}
+        assert over_tokens == [(tokens[step], value) for step, value in over_steps]
+    of_a_step = [batch * tokens_of_a_row(folder) for folder, batch in ((data, 8), (longer, 4))]
+    assert abs(rows[6]["tokens"] - 6 * of_a_step[0]) <= 3  # each entry's are rounded
+    assert abs(rows[-1]["tokens"] - rows[6]["tokens"] - 7 * of_a_step[1]) <= 4
+
+
+def tokens_of_a_row(folder):
+    split = DataFolder.open(folder).card.splits["train"]
+    return split.tokens / split.instances
+
+
+def test_gradients_are_measured_of_each_step(unbroken):
+    entries = json.loads((unbroken / "metrics.json").read_text())["curve"]
+    assert "gradient_norm" not in entries[0]  # before the first step
+    norms = [entry["gradient_norm"] for entry in entries[1:]]
+    assert all(0.1 < norm < 100 for norm in norms) and len(set(norms)) == len(norms)
+    written = [value for _, value in scalars(unbroken / "logs" / "train", "run/gradient_norm")]
+    np.testing.assert_allclose(written, norms, rtol=1e-5)
 
 
 def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, longer):
