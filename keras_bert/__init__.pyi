@@ -402,6 +402,7 @@ def finetune(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
+    histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
     model: str | os.PathLike[str] | None = ...,
@@ -461,6 +462,8 @@ def finetune(
             TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
         deterministic: the same weights to the last bit in every run on this machine (slower; it holds
             for the whole process).
+        histograms: write the distribution of every trained variable's numbers into logs/ at each
+            evaluation, for TensorBoard.
         force: begin anew: delete what this command left in the output before.
         task: the kind of task.
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
@@ -611,6 +614,7 @@ def pretrain(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
+    histograms: bool = ...,
     force: bool = ...,
     data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     vocab: str | os.PathLike[str],
@@ -669,6 +673,8 @@ def pretrain(
             TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
         deterministic: the same weights to the last bit in every run on this machine (slower; it holds
             for the whole process).
+        histograms: write the distribution of every trained variable's numbers into logs/ at each
+            evaluation, for TensorBoard.
         force: begin anew: delete what this command left in the output before.
         data: the folder that keras-bert pretraining-data wrote; several are phases of the run, one
             after another.
@@ -851,6 +857,7 @@ def sweep(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
+    histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
     model: str | os.PathLike[str] | None = ...,
@@ -908,6 +915,8 @@ def sweep(
             TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
         deterministic: the same weights to the last bit in every run on this machine (slower; it holds
             for the whole process).
+        histograms: write the distribution of every trained variable's numbers into logs/ at each
+            evaluation, for TensorBoard.
         force: begin anew: delete what this command left in the output before.
         task: the kind of task.
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],

@@ -66,7 +66,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     logits = task.masked_lm_head(hidden, positions.astype(np.int32), training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})
-    return [_best(row, vocabulary, top) for row in logits]
+    return [likeliest(row, vocabulary, top) for row in logits]
 
 
 def load_masked_lm(model):
@@ -95,8 +95,8 @@ def _ids(text, tokenizer):
     return np.concatenate([parts[0], *between])
 
 
-def _best(logits, vocabulary, top):
-    """Logits (V,) -> the `top` candidates."""
+def likeliest(logits, vocabulary, top):
+    """Logits (V,) of a place -> its `top` candidates, the likeliest first."""
     # An embedding may have more rows than the vocabulary has pieces.
     logits = logits.astype(np.float64)
     probabilities = np.exp(logits - logits.max())

@@ -20,6 +20,7 @@ class Curve(keras.callbacks.Callback):
     - `seconds`: since the run began, evaluations and former sessions counted in
     - `train`: the figures over the steps since the entry before; a mean over nothing is left out
     - `eval`: the figures on held-out data, where it was evaluated after this step
+    - `examples`: beside `eval`, what the feed's `examples` say, where there are any
     - `learning_rate`: of the next step
     - `gradient_norm`: of all gradients of a step together before they are cut, the mean over the
       steps since the entry before, where it is measured
@@ -67,7 +68,7 @@ class Curve(keras.callbacks.Callback):
                 "tokens": 0,
                 "seconds": round(self.seconds, 3),
                 "train": {},
-                "eval": self._figures(logs),
+                **self._held_out(logs),
                 "learning_rate": float(self.model.optimizer.learning_rate),
                 "tokens_per_second": None,
             }
@@ -96,7 +97,7 @@ class Curve(keras.callbacks.Callback):
         entry = {"step": step, "tokens": self._tokens(), "seconds": round(self.seconds, 3)}
         entry["train"] = train
         if held_out:
-            entry["eval"] = self._figures(held_out)
+            entry |= self._held_out(held_out)
         entry["learning_rate"] = float(self.model.optimizer.learning_rate)
         norm = float(logs.get(GRADIENT_NORM, math.nan))
         if math.isfinite(norm):
@@ -122,6 +123,11 @@ class Curve(keras.callbacks.Callback):
             share = speed * self.feed.flops_a_token / self.matrix_rate
             found["flops_utilisation"] = round(share, 4)
         return found
+
+    def _held_out(self, logs):
+        """What an entry says of an evaluation."""
+        examples = self.feed.examples()
+        return {"eval": self._figures(logs), **({"examples": examples} if examples else {})}
 
     def _tokens(self):
         """Tokens at the end of the entry."""

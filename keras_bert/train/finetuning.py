@@ -24,6 +24,7 @@ from keras_bert.train.loop import train
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
 from keras_bert.train.starting_point import StartingPoint
+from keras_bert.train.weight_histograms import WeightHistograms
 from keras_bert.wording import counted, percent
 
 # From this share of [UNK] on, which the model cannot tell apart, a vocabulary hardly fits the text.
@@ -218,6 +219,8 @@ def _trained(run, feed, report):
     task, patience = feed.task, feed.settings.patience
     is_chief = Devices().is_chief
     best = run.best if is_chief and feed.settings.keep == "best" else None
+    watched = is_chief and feed.settings.histograms
+    watchers = [WeightHistograms(run.logs, feed.plan)] if watched else []
     entries = train(
         feed.model,
         run,
@@ -227,6 +230,7 @@ def _trained(run, feed, report):
         best=best,
         patience=patience,
         keep_checkpoints=feed.settings.keep_checkpoints,
+        watchers=watchers,
         report=report,
     )
     if entries[-1]["step"] < feed.plan.steps:

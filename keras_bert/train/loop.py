@@ -45,6 +45,10 @@ class Feed:
         """Seconds for which steps have waited for their batches so far, or None: not known."""
         return None
 
+    def examples(self):
+        """What the model says in some places of held-out rows, for a person; see `MaskExamples`."""
+        return []
+
     def measures(self, step):
         """Figures on held-out data by name, after `step` steps, beside those of `evaluation`."""
         return {}
@@ -62,6 +66,7 @@ def train(
     evaluate_first=False,
     constants=None,
     keep_checkpoints=KEEP_CHECKPOINTS,
+    watchers=(),
     report=None,
 ):
     """Trains from the latest checkpoint (or from nothing) to the last step.
@@ -81,6 +86,7 @@ def train(
         evaluate_first: evaluate before the first step, too.
         constants: level lines in TensorBoard (see `TensorBoardCurve`).
         keep_checkpoints: how many checkpoints stay, the newest ones.
+        watchers: further callbacks, of the chief alone, which write into the run's logs.
         report: a function that is told in a line where a checkpoint is broken.
 
     Returns:
@@ -110,6 +116,7 @@ def train(
     if devices.is_chief:
         outputs = list(task.output)
         callbacks.append(TensorBoardCurve(run.logs, curve, constants or {}, outputs=outputs))
+        callbacks += watchers
         if best is not None:
             callbacks.append(BestModel(task, best, curve))
     if patience is not None:
@@ -158,6 +165,7 @@ def _evaluate_first(model, feed, curve, devices):
     evaluation = feed.at(0).evaluation()
     if evaluation is not None:
         curve.set_model(model)
+        curve.feed = feed.at(0)
         rows, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
         curve.start(model.evaluate(rows, steps=batches, return_dict=True, verbose=0))
 

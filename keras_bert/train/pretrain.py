@@ -31,6 +31,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.train.architecture import read_architecture
 from keras_bert.train.depth import depths
 from keras_bert.train.devices import Devices
+from keras_bert.train.embedding_projector import EmbeddingProjector
 from keras_bert.train.followed_run import run_of
 from keras_bert.train.loop import train
 from keras_bert.train.minutes import steps_in
@@ -44,6 +45,7 @@ from keras_bert.train.starting_point import (
     with_pooler,
 )
 from keras_bert.train.strategy import scope_of
+from keras_bert.train.weight_histograms import WeightHistograms
 from keras_bert.wording import counted
 
 # The task that each objective of a data job trains.
@@ -206,8 +208,17 @@ def _trained(model, run, folders, settings, *, steps, report):
         evaluate_first=True,
         constants={"unigram_entropy": _unigram_entropy(model, folders[0])},
         keep_checkpoints=settings.keep_checkpoints,
+        watchers=_watchers(model, run, folders[0], plan, settings),
         report=report,
     )
+
+
+def _watchers(model, run, folder, plan, settings):
+    """What writes more than the curve for TensorBoard."""
+    if not Devices().is_chief:
+        return []
+    watchers = [EmbeddingProjector(run.logs, model, folder.card.unigram_counts)]
+    return [*watchers, WeightHistograms(run.logs, plan)] if settings.histograms else watchers
 
 
 def _unigram_entropy(model, folder):

@@ -12,6 +12,7 @@ from keras_bert.input_pipeline.token_batches import tokens_a_batch
 from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
 from keras_bert.train.flops import flops_a_token
 from keras_bert.train.loop import Feed
+from keras_bert.train.mask_examples import MaskExamples
 
 
 def sizes_of(folder, phase, *, parts):
@@ -94,6 +95,16 @@ class RowsOfFolder(Feed):
             batches=self._settings.eval_batches,
             **self._options,
         )
+
+    def examples(self):
+        return self._examples() if self._examples is not None else []
+
+    @cached_property
+    def _examples(self):
+        evaluation = self.evaluation()
+        if evaluation is None or "masked_lm" not in self._task.output:
+            return None
+        return MaskExamples(self._task, next(iter(evaluation.take(1))))
 
     def waited(self):
         return None if self._clock is None else self._clock.seconds

@@ -73,6 +73,12 @@ class RunSettings(Settings):
         help="the same weights to the last bit in every run on this machine (slower; it holds for "
         "the whole process)",
     )
+    histograms: bool = setting(
+        False,
+        help="write the distribution of every trained variable's numbers into logs/ at each "
+        "evaluation, for TensorBoard",
+        recorded=False,
+    )
     force: bool = setting(
         False,
         help="begin anew: delete what this command left in the output before",

@@ -6,7 +6,9 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from keras_bert.text.vocabulary import MASK
 from keras_bert.train.gradient_norm import GRADIENT_NORM
+from keras_bert.wording import percent
 
 # Figures of an entry that are the run's, not the task's.
 _OF_THE_RUN = (
@@ -25,7 +27,8 @@ class TensorBoardCurve(keras.callbacks.Callback):
     both are lines of one chart; `constants` maps the name of a further run to one {tag: value},
     drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every figure stands
     there twice, over the steps and, in a group of charts of its own, over the tokens
-    (`by_tokens/masked_lm/loss`), where these are known.
+    (`by_tokens/masked_lm/loss`), where these are known. `folder/eval` also has the
+    entries' examples as text.
 
     What lies there is a function of the entries: at the start of a session the runs are written
     anew from those so far, so that steps that a killed session did and this one does again stand
@@ -70,6 +73,9 @@ class TensorBoardCurve(keras.callbacks.Callback):
                         tf.summary.scalar(tag, value, step=entry["step"])
                         if entry.get("tokens") is not None:
                             tf.summary.scalar(f"by_tokens/{tag}", value, step=entry["tokens"])
+            if "examples" in entry:
+                with self._writers["eval"].as_default(step=entry["step"]):
+                    tf.summary.text("masked tokens", as_table(entry["examples"]))
         self._written = len(self.curve.entries)
         for writer in self._writers.values():
             writer.flush()
@@ -86,3 +92,30 @@ def by_tag(figures, *, outputs):
         figure = name if output is None else name.removeprefix(f"{output}_")
         tagged[f"{output or 'total'}/{figure}"] = value
     return tagged
+
+
+def as_table(examples):
+    """The `examples` of an entry as a table in Markdown; the piece that is right stands in bold."""
+
+    def marked(piece, expected):
+        return f"**{_plain(piece)}**" if piece == expected else _plain(piece)
+
+    lines = ["| text | in its place |", "|---|---|"]
+    for example in examples:
+        expected = example["expected"]
+        guesses = ", ".join(
+            f"{marked(piece, expected)} {percent(probability)}"
+            for piece, probability in example["candidates"]
+        )
+        if all(piece != expected for piece, _ in example["candidates"]):
+            guesses += f"; it was {marked(expected, expected)}"
+        lines.append(
+            f"| {_plain(example['before'])} **{_plain(MASK)}** {_plain(example['after'])} "
+            f"| {guesses} |"
+        )
+    return "\n".join(lines)
+
+
+def _plain(text):
+    """Text in which nothing is Markdown."""
+    return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)

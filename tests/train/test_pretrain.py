@@ -16,7 +16,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import text_format
 from safetensors.numpy import load_file
+from tensorboard.plugins import projector
 
 import keras_bert.train.pretrain as module
 from keras_bert.checkpoints import load_task
@@ -248,6 +250,10 @@ def scalars(folder, tag):
 
 def tags_of(folder):
     (path,) = folder.iterdir()
+    return tags_in(path)
+
+
+def tags_in(path):
     return {
         value.tag
         for record in tf.data.TFRecordDataset(str(path))
@@ -273,7 +279,9 @@ def test_what_a_run_leaves(unbroken, phases):
 
 def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken, data, longer):
     logs = unbroken / "logs"
-    assert {path.name for path in logs.iterdir()} == {"train", "eval", "unigram_entropy"}
+    assert {path.name for path in logs.iterdir()} == {
+        *("train", "eval", "unigram_entropy", "embeddings")
+    }
     rows = curve(unbroken)
     for run_name in ("train", "eval"):
         for tag in ("masked_lm/loss", "next_sentence/accuracy"):
@@ -304,6 +312,21 @@ def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbr
 def tokens_of_a_row(folder):
     split = DataFolder.open(folder).card.splits["train"]
     return split.tokens / split.instances
+
+
+def test_the_projector_has_the_embeddings_of_the_model_under_the_pieces_names(unbroken):
+    folder = unbroken / "logs" / "embeddings"
+    (config,) = folder.glob("projector_config.pbtxt")
+    parsed = text_format.Parse(config.read_text(), projector.ProjectorConfig())
+    (embedding,) = parsed.embeddings
+    header, *lines = (folder / embedding.metadata_path).read_text().splitlines()
+    assert header == "piece\tcount" and lines[0] == f"{VOCABULARY.pieces[5]}\t100"
+    table = load_file(unbroken / "model" / "model.safetensors")
+    (table,) = (v for name, v in table.items() if name.endswith("word_embeddings.weight"))
+    rows = [VOCABULARY.id(line.split("\t")[0]) for line in lines]
+    assert sorted(rows) == list(range(len(VOCABULARY)))
+    vectors = np.loadtxt(folder / embedding.tensor_path)
+    np.testing.assert_allclose(vectors, table[rows], rtol=1e-4, atol=1e-7)
 
 
 def test_gradients_are_measured_of_each_step(unbroken):
@@ -358,12 +381,33 @@ def test_it_learns_more_than_word_frequencies(run, tmp_path):
         steps=300,
         batch_size=32,
         learning_rate=5e-3,
-        eval_every=300,
+        eval_every=150,
         checkpoint_every=300,
+        histograms=True,
     )
     assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
     assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
     assert len(metrics["curve"]) == 21  # 20 rows of 15 steps, and the one at the start
+    assert_examples_are_learned(metrics["curve"])
+    files = sorted(
+        (tmp_path / "run" / "logs" / "weights").iterdir(), key=lambda p: int(p.suffix[1:])
+    )
+    assert [path.suffix for path in files] == [".150", ".300"]
+    kernel = "bert_encoder/embeddings/token_embedding/embeddings"
+    assert any(kernel.endswith(tag.split("/")[-1]) for tag in tags_in(files[0]))
+
+
+def assert_examples_are_learned(entries):
+    """The same places at every evaluation, in whose words the model believes more and more."""
+    held = [entry["examples"] for entry in entries if "eval" in entry]
+    assert len(held) == 3 and all("examples" not in e for e in entries if "eval" not in e)
+    for examples in zip(*held, strict=True):
+        assert len({(e["before"], e["after"], e["expected"]) for e in examples}) == 1
+    right = [
+        sum(e["candidates"][0][0] == e["expected"] for e in examples) / len(examples)
+        for examples in held
+    ]
+    assert right[0] < 0.5 < right[-1]
 
 
 def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
