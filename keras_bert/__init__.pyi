@@ -195,12 +195,14 @@ def draw_contexts(
     """
 
 def draw_run(run: str | os.PathLike[str]) -> list[Path]:
-    """Draws what a run's metrics.json holds, into RUN/pictures.
+    """Draws what a run's metrics.json holds.
 
-    `learning_curve.png` (the loss and the figure by which the best epoch is kept), and where the
-    task's figures have them: `confusion.png` (how often each label was taken for which),
-    `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often the model is
-    right when it is so sure).
+    Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
+    learning rate and the norm of the gradients, and the speed. Of a run on labelled examples they
+    are in RUN/pictures: `learning_curve.png` (the loss and the figure by which the best epoch is
+    kept), and where the task's figures have them `confusion.png` (how often each label was taken
+    for which), `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often
+    the model is right when it is so sure).
 
     Args:
         run: the output folder of a finished run.
@@ -718,10 +720,12 @@ def pretrain(
         report: a function that is told, in lines, what the run starts from.
 
     Returns:
-        What metrics.json holds: `steps`, `parameters`, `seconds`, `tokens_per_second` (padding not
-        counted), `unigram_entropy` (nats a token: the loss of a model that knows only word
-        frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats), and
-        `curve` (see `keras_bert.train.curve.Curve`). `eval` figures are None without eval rows.
+        What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
+        (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
+        word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
+        `eval_rows` (how many held-out rows `eval` is of), `curve` (see
+        `keras_bert.train.curve.Curve`) and `health` (whether the run looks healthy, `is_healthy`,
+        and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
         the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
 

@@ -15,6 +15,7 @@ tensorboard --logdir runs/a/logs
 
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
+from keras_bert.errors import InputError
 from keras_bert.wording import counted, percent
 
 SUMMARY = "pre-train an encoder with masked tokens, and what else the rows are made for"
@@ -44,11 +45,26 @@ def run(arguments):
     if not is_written_here():
         return
     print(_described(metrics))
+    if "health" in metrics:  # a run of an earlier version says nothing of it
+        print(metrics["health"]["sentence"])
+    _draw(arguments.output)
     print(f"Curves: tensorboard --logdir {arguments.output}/logs")
     print(
         f"Next: keras-bert finetune --task classifier --model {arguments.output}/model "
         "--train FILE --dev FILE --output DIR"
     )
+
+
+def _draw(output):
+    """Draws the curves of a run, and says where they are, or why there are none."""
+    from keras_bert.pictures.run import draw_run
+
+    try:
+        (path,) = draw_run(output)
+    except InputError as error:
+        report(str(error))
+    else:
+        print(f"Picture: {path}")
 
 
 def _described(metrics):

@@ -1,4 +1,4 @@
-"""The pictures of a training run on labelled examples, drawn from its metrics.json alone."""
+"""The pictures of a training run, drawn from its metrics.json alone."""
 
 import json
 from os import PathLike
@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.pictures.canvas import COLOURS, GREY, INK, save_picture
+from keras_bert.pictures.pretraining_run import draw_curves
 
 _TRAINED, _DEV = COLOURS[0], COLOURS[1]
 _LIGHT = "#e5e7eb"
@@ -17,12 +18,14 @@ _LONGEST_NAME = 24
 
 
 def draw_run(run: str | PathLike[str]) -> list[Path]:
-    """Draws what a run's metrics.json holds, into RUN/pictures.
+    """Draws what a run's metrics.json holds.
 
-    `learning_curve.png` (the loss and the figure by which the best epoch is kept), and where the
-    task's figures have them: `confusion.png` (how often each label was taken for which),
-    `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often the model is
-    right when it is so sure).
+    Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
+    learning rate and the norm of the gradients, and the speed. Of a run on labelled examples they
+    are in RUN/pictures: `learning_curve.png` (the loss and the figure by which the best epoch is
+    kept), and where the task's figures have them `confusion.png` (how often each label was taken
+    for which), `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often
+    the model is right when it is so sure).
 
     Args:
         run: the output folder of a finished run.
@@ -37,8 +40,10 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     if not path.is_file():
         raise InputError(f"There is no {path}: the run is not finished, or it is none.")
     metrics = json.loads(path.read_text(encoding="utf-8"))
+    if "unigram_entropy" in metrics:
+        return [draw_curves(metrics, Path(run) / "curves.png")]
     if "kept_by" not in metrics:
-        raise InputError(f"{path} is none of a run on labelled examples, which this draws.")
+        raise InputError(f"{path} is of no training run, which this draws.")
     folder = Path(run) / "pictures"
     folder.mkdir(exist_ok=True)
     dev = metrics["dev"]

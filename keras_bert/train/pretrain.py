@@ -33,6 +33,7 @@ from keras_bert.train.depth import depths
 from keras_bert.train.devices import Devices
 from keras_bert.train.embedding_projector import EmbeddingProjector
 from keras_bert.train.followed_run import run_of
+from keras_bert.train.health import health
 from keras_bert.train.loop import train
 from keras_bert.train.minutes import steps_in
 from keras_bert.train.optimizer import make_optimizer
@@ -84,10 +85,12 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
         report: a function that is told, in lines, what the run starts from.
 
     Returns:
-        What metrics.json holds: `steps`, `parameters`, `seconds`, `tokens_per_second` (padding not
-        counted), `unigram_entropy` (nats a token: the loss of a model that knows only word
-        frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats), and
-        `curve` (see `keras_bert.train.curve.Curve`). `eval` figures are None without eval rows.
+        What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
+        (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
+        word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
+        `eval_rows` (how many held-out rows `eval` is of), `curve` (see
+        `keras_bert.train.curve.Curve`) and `health` (whether the run looks healthy, `is_healthy`,
+        and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
         the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
 
@@ -156,7 +159,7 @@ def _train(model, run, folders, settings, began, report):
     if not Devices().is_chief:
         return run.finish()
     save_folder(model, model.tokenizer, run.model, overwrite=True)
-    return run.finish(_summary(entries, model, folders[-1]))
+    return run.finish(_summary(entries, model, folders[-1], settings))
 
 
 def _steps(model, run, folders, settings, *, began, report):
@@ -375,20 +378,32 @@ def _task_in(path):
         return None
 
 
-def _summary(entries, model, folder):
+def _summary(entries, model, folder, settings):
     speeds = sorted(e["tokens_per_second"] for e in entries if e.get("tokens_per_second"))
     evaluated = [entry["eval"] for entry in entries if "eval" in entry]
-    return {
+    summary = {
         "steps": entries[-1]["step"],
+        "tokens": entries[-1].get("tokens"),
         "parameters": model.count_params(),
         "seconds": entries[-1]["seconds"],
         "tokens_per_second": speeds[len(speeds) // 2] if speeds else None,
         "unigram_entropy": folder.card.unigram_entropy,
         "eval_at_start": evaluated[0] if evaluated else None,
         "eval": evaluated[-1] if evaluated else None,
+        "eval_rows": _eval_rows(folder, settings),
         "train": entries[-1]["train"],
         "curve": entries,
     }
+    return {**summary, "health": health(summary)}
+
+
+def _eval_rows(folder, settings):
+    """How many held-out rows the last phase is measured on."""
+    rows = folder.card.splits["eval"].instances
+    if settings.eval_batches is None:
+        return rows
+    _, batch = sizes_of(folder, settings.phases[-1], parts=settings.gradient_accumulation)
+    return min(rows, settings.eval_batches * batch)
 
 
 def _fingerprint_of_rows(folders):

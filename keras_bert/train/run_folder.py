@@ -7,6 +7,7 @@ OUTPUT/bad_batch.npz  the batch in which the loss was not a number any more, unt
 OUTPUT/model/         the model folder
 OUTPUT/metrics.json   the results, written last: the run is finished
 OUTPUT/pictures/      what the results look like
+OUTPUT/curves.png     the same of pre-training
 OUTPUT/runs/NAME/     where the output is that of several runs, each one's folder
 """
 
@@ -36,6 +37,7 @@ _ENTRIES = (
     "runs",
     "model",
     "pictures",
+    "curves.png",
     "bad_batch.npz",
     "readable_rows",
     "metrics.json",

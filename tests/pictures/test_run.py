@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_bert.cli import finetune
+from keras_bert.cli import finetune, pretrain
 from keras_bert.errors import InputError
-from keras_bert.pictures import run
+from keras_bert.pictures import pretraining_run, run
 from keras_bert.pictures.run import draw_run
 
 METRICS = {
@@ -92,3 +92,78 @@ def test_a_task_without_labels_has_a_curve_alone_and_the_command_says_what_it_dr
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     finetune.draw(tmp_path)
     assert capsys.readouterr().err.startswith("Pictures need matplotlib, which is not installed")
+
+
+PRETRAINED = {
+    "unigram_entropy": 6.5,
+    "train": {"masked_lm_loss": 5.0, "next_sentence_loss": 0.5},
+    "curve": [
+        {
+            "step": 0,
+            "tokens": 0,
+            "train": {},
+            "eval": {"masked_lm_loss": 8.0, "next_sentence_loss": 0.7},
+            "learning_rate": 0.0,
+            "tokens_per_second": None,
+        },
+        {
+            "step": 5,
+            "tokens": 10_500,
+            "train": {"masked_lm_loss": 7.0, "next_sentence_loss": 0.6, "masked_lm_accuracy": 0.1},
+            "learning_rate": 1e-3,
+            "gradient_norm": 2.5,
+            "tokens_per_second": 900.0,
+            "input_wait": 0.02,
+            "flops_utilisation": 0.4,
+        },
+        {
+            "step": 10,
+            "tokens": 21_000,
+            "train": {"masked_lm_loss": 5.0, "next_sentence_loss": 0.5, "masked_lm_accuracy": 0.2},
+            "eval": {"masked_lm_loss": 5.5, "next_sentence_loss": 0.6},
+            "learning_rate": 0.0,
+            "gradient_norm": 1.5,
+            "tokens_per_second": 1000.0,
+            "input_wait": 0.01,
+            "flops_utilisation": 0.5,
+        },
+    ],
+}
+
+
+def curves_of(metrics, monkeypatch):
+    """The axes of the figure, the four panels first, and then those on their right."""
+    figure = Figure((10, 7))
+    monkeypatch.setattr(pretraining_run, "save_picture", lambda draw, path, size: draw(figure))
+    pretraining_run.draw_curves(metrics, "curves.png")
+    return figure.axes
+
+
+def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
+    losses, accuracies, regime, speed, norm, shares = curves_of(PRETRAINED, monkeypatch)
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in losses.lines}
+    assert drawn["masked tokens, training"] == [[5, 7], [10, 5]]
+    assert drawn["masked tokens, held out"] == [[0, 8], [10, 5.5]]
+    assert drawn["next sentences, held out"] == [[0, 0.7], [10, 0.6]]
+    assert set(losses.lines[-1].get_ydata()) == {6.5}
+    (upper,) = losses.child_axes
+    assert [tick.get_text() for tick in upper.get_xticklabels()] == ["0", "10.5 k", "21 k"]
+    assert accuracies.lines[0].get_xydata().tolist() == [[5, 0.1], [10, 0.2]]
+    assert regime.lines[0].get_xydata().tolist() == [[0, 0], [5, 1e-3], [10, 0]]
+    assert norm.lines[0].get_xydata().tolist() == [[5, 2.5], [10, 1.5]]
+    assert speed.lines[0].get_xydata().tolist() == [[5, 900], [10, 1000]]
+    assert [line.get_ydata().tolist() for line in shares.lines] == [[0.4, 0.5], [0.02, 0.01]]
+
+
+def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
+    new = ("tokens", "gradient_norm", "input_wait", "flops_utilisation")
+    curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["curve"]]
+    losses, *_, norm, shares = curves_of({**PRETRAINED, "curve": curve}, monkeypatch)
+    assert not losses.child_axes and not norm.get_visible() and not shares.get_visible()
+
+
+def test_the_pretrain_command_draws_them_into_the_runs_folder(tmp_path, capsys):
+    (tmp_path / "metrics.json").write_text(json.dumps(PRETRAINED))
+    pretrain._draw(tmp_path)
+    assert capsys.readouterr().out == f"Picture: {tmp_path}/curves.png\n"
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

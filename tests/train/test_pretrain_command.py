@@ -19,6 +19,7 @@ METRICS = {
     "seconds": 90.0,
     "unigram_entropy": 6.5,
     "eval_at_start": {"masked_lm_loss": 9.7},
+    "health": {"is_healthy": None, "sentence": "Too early to say (10 steps)."},
     "eval": {"masked_lm_loss": 5.25, "masked_lm_accuracy": 0.2, "next_sentence_accuracy": 0.9},
 }
 
@@ -76,6 +77,7 @@ def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(calle
     main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "runs/a", "--steps", "7"])
     printed = capsys.readouterr().out
     assert "9.700 at the start, 5.250 at the end (from word frequencies alone: 6.500)" in printed
+    assert "Too early to say (10 steps).\n" in printed
     assert printed.splitlines()[-1].startswith("Next: keras-bert finetune")
     assert "--model runs/a/model" in printed
 
