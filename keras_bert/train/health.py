@@ -99,7 +99,7 @@ def _sentences(metrics):
         return Finding(True, said)
     return Finding(
         _bad_after(_STEPS_FOR_WORDS, metrics),
-        f"{said}, which {counted(rows, 'row')} do not tell apart",
+        f"{said}, no more than by chance in {counted(rows, 'row')}",
     )
 
 

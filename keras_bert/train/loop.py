@@ -134,7 +134,7 @@ def train(
             _Checkpoints(checkpoint, curve, plan, wish, devices),
             _End(plan, progress, wish),
         ]
-        told = _StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
+        told = StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
         for begin, end in plan.phases_from(first_step):
             curve.feed = feed.at(begin)
             if begin > first_step:
@@ -186,7 +186,7 @@ def _batch_is_saved(run, feed):
         raise error.with_batch(run.bad_batch) from None
 
 
-class _StepCallbacks(keras.callbacks.CallbackList):
+class StepCallbacks(keras.callbacks.CallbackList):
     """Callbacks that are told of a run's steps, without their figures.
 
     Keras fetches them from the device for every step, which then waits for it. It also tells of

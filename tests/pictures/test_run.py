@@ -140,26 +140,25 @@ def curves_of(metrics, monkeypatch):
 
 
 def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
-    losses, accuracies, regime, speed, norm, shares = curves_of(PRETRAINED, monkeypatch)
+    losses, accuracies, regime, speed, norm, wait = curves_of(PRETRAINED, monkeypatch)
     drawn = {line.get_label(): line.get_xydata().tolist() for line in losses.lines}
     assert drawn["masked tokens, training"] == [[5, 7], [10, 5]]
     assert drawn["masked tokens, held out"] == [[0, 8], [10, 5.5]]
-    assert drawn["next sentences, held out"] == [[0, 0.7], [10, 0.6]]
-    assert set(losses.lines[-1].get_ydata()) == {6.5}
-    (upper,) = losses.child_axes
-    assert [tick.get_text() for tick in upper.get_xticklabels()] == ["0", "10.5 k", "21 k"]
+    assert set(losses.lines[-1].get_ydata()) == {6.5} and len(losses.lines) == 3
+    assert losses.get_xlabel() == "steps; 21,000 tokens"
     assert accuracies.lines[0].get_xydata().tolist() == [[5, 0.1], [10, 0.2]]
     assert regime.lines[0].get_xydata().tolist() == [[0, 0], [5, 1e-3], [10, 0]]
     assert norm.lines[0].get_xydata().tolist() == [[5, 2.5], [10, 1.5]]
     assert speed.lines[0].get_xydata().tolist() == [[5, 900], [10, 1000]]
-    assert [line.get_ydata().tolist() for line in shares.lines] == [[0.4, 0.5], [0.02, 0.01]]
+    assert wait.lines[0].get_xydata().tolist() == [[5, 0.02], [10, 0.01]]
+    assert speed.get_xlabel() == "steps; 45 % of the matrix rate"
 
 
 def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
     new = ("tokens", "gradient_norm", "input_wait", "flops_utilisation")
     curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["curve"]]
-    losses, *_, norm, shares = curves_of({**PRETRAINED, "curve": curve}, monkeypatch)
-    assert not losses.child_axes and not norm.get_visible() and not shares.get_visible()
+    losses, *_, norm, wait = curves_of({**PRETRAINED, "curve": curve}, monkeypatch)
+    assert losses.get_xlabel() == "steps" and not norm.get_visible() and not wait.get_visible()
 
 
 def test_the_pretrain_command_draws_them_into_the_runs_folder(tmp_path, capsys):

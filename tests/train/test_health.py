@@ -34,7 +34,10 @@ def test_a_healthy_run_is_told_with_every_figure():
     [
         ("masked-token loss 6.100, not below the 6.000 of word frequencies", {"loss": 6.1}),
         ("not past the plateau under it, which ends at 5.400", {"loss": 5.5}),
-        ("next sentences 54.0 % right, by chance 50.0 %, which 400 rows", {"sentences": 0.54}),
+        (
+            "next sentences 54.0 % right, by chance 50.0 %, no more than by chance in 400 rows",
+            {"sentences": 0.54},
+        ),
         (
             "the held-out loss rose from 4.000 at step 1000 to 4.300",
             {"held_out": (7.0, 4.0, 4.3)},
