@@ -27,7 +27,7 @@ class TensorBoardCurve(keras.callbacks.Callback):
     both are lines of one chart; `constants` maps the name of a further run to one {tag: value},
     drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every figure stands
     there twice, over the steps and, in a group of charts of its own, over the tokens
-    (`by_tokens/masked_lm/loss`), where these are known. `folder/eval` also has the
+    (`over_tokens/masked_lm/loss`), where these are known. `folder/eval` also has the
     entries' examples as text.
 
     What lies there is a function of the entries: at the start of a session the runs are written
@@ -72,7 +72,7 @@ class TensorBoardCurve(keras.callbacks.Callback):
                     for tag, value in tagged.items():
                         tf.summary.scalar(tag, value, step=entry["step"])
                         if entry.get("tokens") is not None:
-                            tf.summary.scalar(f"by_tokens/{tag}", value, step=entry["tokens"])
+                            tf.summary.scalar(f"over_tokens/{tag}", value, step=entry["tokens"])
             if "examples" in entry:
                 with self._writers["eval"].as_default(step=entry["step"]):
                     tf.summary.text("masked tokens", as_table(entry["examples"]))
@@ -103,7 +103,7 @@ def as_table(examples):
     lines = ["| text | in its place |", "|---|---|"]
     for example in examples:
         expected = example["expected"]
-        guesses = ", ".join(
+        guesses = " · ".join(
             f"{marked(piece, expected)} {percent(probability)}"
             for piece, probability in example["candidates"]
         )

@@ -35,5 +35,5 @@ class WeightHistograms(keras.callbacks.Callback):
         writer = tf.summary.create_file_writer(str(self.folder), filename_suffix=f".{step}")
         with writer.as_default(step=step):
             for variable in self.model.trainable_variables:
-                tf.summary.histogram(variable.path, np.asarray(variable))
+                tf.summary.histogram(f"weights/{variable.path}", np.asarray(variable))
         writer.close()
