@@ -60,6 +60,7 @@ class Point:
     architecture: str
     rows: str
     dtype: str
+    count: int | None = None  # of batches in a turn, where not as many as usual
     text: Path | None = None  # the data folder of real rows
 
     @property
@@ -80,7 +81,7 @@ class Point:
     def batches(self, *, by_tokens=False):
         """-> a list of (x, y, sample_weight), as our task takes them."""
         size, length = ROWS[self.architecture]
-        count = BATCHES[self.architecture]
+        count = self.count or BATCHES[self.architecture]
         if self.rows == "full":
             return [_full_rows(self, np.random.default_rng(n)) for n in range(count)]
         rows = {"batch_tokens": size * length} if by_tokens else {"batch_size": size}
@@ -114,12 +115,14 @@ def main():
     parser.add_argument("--rows", choices=("full", "text"), action="append")
     parser.add_argument("--dtype", choices=tuple(POLICIES), action="append")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--batches", type=int, help="in a turn; by itself some seconds' worth")
     parser.add_argument("--books", type=Path, default=Path("../shared/data/books"))
     parser.add_argument("--quick", action="store_true", help="one round of tiny in float32")
     parser.add_argument("--here", type=Path, help="do not start a process a point; its rows")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.architecture, arguments.dtype, arguments.rounds = ["tiny"], ["float32"], 1
+        arguments.architecture, arguments.dtype = ["tiny"], ["float32"]
+        arguments.rounds = arguments.batches = 1
     grid = itertools.product(
         arguments.architecture or tuple(ROWS),
         arguments.rows or ("full", "text"),
@@ -128,7 +131,8 @@ def main():
     if arguments.here:
         for architecture, rows, dtype in grid:
             text = arguments.here / architecture / "data"
-            measure(Point(architecture, rows, dtype, text), rounds=arguments.rounds)
+            point = Point(architecture, rows, dtype, arguments.batches, text)
+            measure(point, rounds=arguments.rounds)
         return
     print(f"| point | {' | '.join(CONTENDERS)} | ours / fastest other | GFLOP/s |")
     print("|---|" + "---|" * len(CONTENDERS) + "---|---|", flush=True)
@@ -137,7 +141,7 @@ def main():
         for architecture in dict.fromkeys(point[0] for point in grid if point[1] == "text"):
             make_rows(arguments.books, Path(folder) / architecture, architecture)
         for point in grid:
-            in_a_process_of_its_own(point, rounds=arguments.rounds, folder=folder)
+            in_a_process_of_its_own(point, arguments, folder=folder)
     print("\n| point | a step of ours, ms | `fit` on top of it, % |\n|---|---|---|", flush=True)
     for architecture in dict.fromkeys(point[0] for point in grid):
         rounds = 1 if arguments.quick else 2 * arguments.rounds
@@ -166,10 +170,19 @@ def make_rows(books, folder, architecture):
     )
 
 
-def in_a_process_of_its_own(point, *, rounds, folder):
+def in_a_process_of_its_own(point, arguments, *, folder):
     names = ("--architecture", "--rows", "--dtype")
     flags = [str(x) for pair in zip(names, point, strict=True) for x in pair]
-    command = [sys.executable, __file__, "--here", folder, "--rounds", str(rounds), *flags]
+    flags += ["--batches", str(arguments.batches)] if arguments.batches else []
+    command = [
+        sys.executable,
+        __file__,
+        "--here",
+        folder,
+        "--rounds",
+        str(arguments.rounds),
+        *flags,
+    ]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
