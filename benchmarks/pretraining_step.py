@@ -128,6 +128,9 @@ def main():
         arguments.rows or ("full", "text"),
         arguments.dtype or tuple(POLICIES),
     )
+    if not arguments.here and not arguments.books.is_dir():
+        print(f"Not measured on text: there is no folder {arguments.books} of books.")
+        grid = [point for point in grid if point[1] != "text"]
     if arguments.here:
         for architecture, rows, dtype in grid:
             text = arguments.here / architecture / "data"
@@ -153,8 +156,6 @@ def make_rows(books, folder, architecture):
     from data_gen.pretraining_data import make_pretraining_data
     from data_gen.vocabulary import learn_vocabulary
 
-    if not books.is_dir():
-        sys.exit(f"There is no folder {books} of books; give --books, or --rows full.")
     folder.mkdir()
     every = [str(path) for path in sorted(books.glob("*.txt"))]
     size, (_, length) = VOCABULARY[architecture], ROWS[architecture]

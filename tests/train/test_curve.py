@@ -1,10 +1,11 @@
 """What an entry of the curve says: exact losses, their weighted sum, and groups in TensorBoard."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
-from keras_bert.train.curve import exact_losses
+from keras_bert.train.curve import Curve, exact_losses
 from keras_bert.train.loop import Feed, _Measures
 from keras_bert.train.plan import Plan
 from keras_bert.train.tensorboard import by_tag
@@ -71,3 +72,31 @@ def test_a_figure_over_nothing_does_not_keep_a_run_from_its_evaluation():
         logs = {"loss": loss, "recall": math.nan}
         callback.on_epoch_end(epoch, logs)
         assert {name: v for name, v in logs.items() if name.startswith("val_")} == expected
+
+
+@pytest.mark.parametrize(
+    "flops_a_token, matrix_rate, share",
+    [(5.0, 1000.0, 0.5), (None, 1000.0, None), (5.0, None, None)],
+)
+def test_the_share_of_the_machines_flops_is_that_of_the_tokens_per_second(
+    flops_a_token, matrix_rate, share
+):
+    curve = Curve(None, entries=[], matrix_rate=matrix_rate)
+    curve.feed = SimpleNamespace(tokens_a_step=50, flops_a_token=flops_a_token)
+    curve._timed_from, curve._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
+    found = curve._speed()
+    assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
+    assert found.get("flops_utilisation") == share
+
+
+def test_tokens_are_counted_on_from_the_entry_before_where_they_are_known():
+    curve = Curve(None, entries=[], matrix_rate=None)
+    curve._steps, curve.feed = 4, SimpleNamespace(tokens_a_step=10.3)
+    assert curve._tokens() == 41
+    curve.entries.append({"tokens": 41, "seconds": 1.0})
+    assert curve._tokens() == 82
+    curve.entries.append({"seconds": 1.0})  # of an earlier version
+    assert curve._tokens() is None
+    curve.entries.clear()
+    curve.feed = SimpleNamespace(tokens_a_step=None)
+    assert curve._tokens() is None

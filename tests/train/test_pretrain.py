@@ -393,7 +393,9 @@ def test_it_learns_more_than_word_frequencies(run, tmp_path):
         (tmp_path / "run" / "logs" / "weights").iterdir(), key=lambda p: int(p.suffix[1:])
     )
     assert [path.suffix for path in files] == [".150", ".300"]
-    variables = {f"weights/{v.path}" for v in load_task(tmp_path / "run").trainable_variables}
+    variables = {
+        f"weights/{v.path}" for v in load_task(tmp_path / "run" / "model").trainable_variables
+    }
     assert tags_in(files[0]) == tags_in(files[1]) == variables
 
 
