@@ -786,10 +786,11 @@ def quickstart(
 
     Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
     in nats a masked token, on held-out text before and after pre-training and on the text trained
-    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `accuracy`
-    (`pretrained`, `random`: on the test messages; `examples`), `answers` (`text`, `label`, `score`
-    of each of SENTENCES), `savedmodel` (its folder), `seconds` (by step) and `total_seconds`, both
-    of the session that came to the end.
+    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `tags` (for each
+    number of tagged `sentences` the accuracy of a tagger that starts from `random` weights and from
+    the `pretrained` ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many
+    unseen `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
+    folder), `seconds` (by step) and `total_seconds`, both of the session that came to the end.
 
     Raises InputError for an output folder that holds something else, or is in use.
     """
