@@ -271,7 +271,8 @@ def test_what_a_run_leaves(unbroken, phases):
     assert rows[-1]["learning_rate"] == 0.0
     metrics = json.loads((unbroken / "metrics.json").read_text())
     assert metrics["eval"] == rows[-1]["eval"] and metrics["eval_at_start"] == rows[0]["eval"]
-    assert metrics["eval_at_start"]["masked_lm_loss"] == pytest.approx(math.log(25), rel=0.1)
+    # Logits have a deviation of about 1 at the start, which costs about 1/2.
+    assert math.log(25) < metrics["eval_at_start"]["masked_lm_loss"] < math.log(25) + 1
     settings = json.loads((unbroken / "run.json").read_text())["settings"]
     given = {**SHORT, **phases, "data": [str(folder) for folder in phases["data"]]}
     assert {name: settings[name] for name in given} == given

@@ -152,7 +152,7 @@ def test_every_head_has_its_figures_and_what_the_model_saw_parts_those_of_tokens
     assert set(metrics["eval"]) | set(metrics["train"]) <= names | parts
     assert parts <= set().union(*(row["train"] for row in metrics["curve"]))
     figures = metrics["eval_at_start"]
-    assert figures["masked_lm_loss"] == pytest.approx(math.log(25), rel=0.1)
+    assert math.log(25) < figures["masked_lm_loss"] < math.log(25) + 1
     weight = KINDS[objective].get("span_boundary_weight", 1.0)
     total = figures["masked_lm_loss"] + weight * figures[f"{other}_loss"]
     assert figures["loss"] == pytest.approx(total, abs=2e-6)
