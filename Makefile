@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-quick lint types docs wheel benchmark clean
+.PHONY: quickstart test test-quick lint types docs notebooks check-notebooks wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
@@ -50,6 +50,15 @@ benchmark: $(VENV)/installed-test
 # The pages of docs/ as a site, in site/; a warning is an error.
 docs: $(VENV)/installed-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# Runs the notebooks, each in a clean kernel, and keeps their outputs; NOTEBOOK=notebooks/01*.ipynb is
+# one of them. The second runs them and keeps nothing: it fails on an error, and on a figure in the
+# text that the run does not come to.
+notebooks: $(VENV)/installed-test
+	@$(BIN)/python -m notebooks.run $(NOTEBOOK)
+
+check-notebooks: $(VENV)/installed-test
+	@$(BIN)/python -m notebooks.run --check $(NOTEBOOK)
 
 # What one gets without a checkout: the sdist, the wheel of it, and its quickstart, in dist/.
 wheel:

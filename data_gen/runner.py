@@ -44,7 +44,7 @@ def run(build, beam_options=(), *, meanwhile=None):
     workers print is shown; the end of it is added to an exception that is no `InputError`.
     """
     found = options(beam_options)
-    with _quiet() as log, _workers(found, log) as pool:
+    with _quiet() as log, _workers(found, log) as pool, _not_interactive():
         runner = FnApiRunner(pool.environment) if pool else None
         if pool and meanwhile:
             meanwhile()
@@ -108,6 +108,20 @@ def _workers(found, log):
     direct.direct_running_mode = "in_memory"  # or the runner would take processes of its own
     with WorkerPool(log) as pool:
         yield pool
+
+
+@contextlib.contextmanager
+def _not_interactive():
+    """Has Beam name steps in a notebook as it does anywhere, and not after the cell's number.
+
+    For that it would import its interactive runner, which wants pandas, for every step of a job.
+    """
+    named_by = beam.pipeline.alter_label_if_ipython
+    beam.pipeline.alter_label_if_ipython = lambda transform, pvalueish: None
+    try:
+        yield
+    finally:
+        beam.pipeline.alter_label_if_ipython = named_by
 
 
 @contextlib.contextmanager

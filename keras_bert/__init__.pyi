@@ -12,7 +12,9 @@ from keras_bert.errors import InputError as InputError
 from keras_bert.inference.fill_mask import Candidate
 from keras_bert.layers.scalar_mix import ScalarMix as ScalarMix
 from keras_bert.mixed_encoder import MixedEncoder as MixedEncoder
+from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
+from keras_bert.serving.background_server import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.pair_classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
@@ -33,6 +35,7 @@ from keras_bert.tasks.span_classification.relation_classifier import (
 )
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
+from keras_bert.tasks.task import Task
 from keras_bert.text.bpe_vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.tokenizer import Tokenizer as Tokenizer
 from keras_bert.text.vocabulary import Vocabulary as Vocabulary
@@ -40,6 +43,7 @@ from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary as WordPiec
 
 __version__: str
 __all__ = [
+    "BackgroundServer",
     "BertConfig",
     "BertEncoder",
     "BpeVocabulary",
@@ -74,7 +78,9 @@ __all__ = [
     "evaluate",
     "fill_mask",
     "finetune",
+    "inspect",
     "load",
+    "load_task",
     "predict",
     "pretrain",
     "push",
@@ -535,6 +541,24 @@ def finetune(
             ones, or the output folder holds something else.
     """
 
+def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
+    """The first rows of a folder of pre-training rows, as a person reads them.
+
+        kb.inspect("data", count=2)  # shown as text, what is masked marked
+
+    Args:
+        path: a folder that a data job made, or a shard in one.
+        split: "train" or "eval".
+        count: how many rows.
+
+    Returns:
+        A list of `keras_bert.records.inspection.Instance`: a row's pieces, each with what the model
+        sees, what stood there where it was chosen, its segment, span and whether it is a boundary.
+
+    Raises:
+        InputError: there is no such folder, or it is not finished.
+    """
+
 def load(
     folder: str | os.PathLike[str], *, dtype: Any = ...
 ) -> tuple[BertEncoder, Tokenizer | None]:
@@ -559,6 +583,20 @@ def load(
         InputError: a file is missing or broken, the config asks for what the encoder cannot
             compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
             than the embedding.
+    """
+
+def load_task(folder: str | os.PathLike[str]) -> Task:
+    """Loads the task that a folder holds, head and all; its `config.json` says which.
+
+    Args:
+        folder: a model folder, or a name or an archive, as `load` takes them.
+
+    Returns:
+        The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
+        `compile_defaults`, and `export`.
+
+    Raises:
+        InputError: as `load`; also refused is a folder that holds no task of ours.
     """
 
 def predict(

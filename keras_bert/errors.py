@@ -6,5 +6,9 @@ class InputError(ValueError):
 
     The message is one plain sentence that says what is wrong, where (file and line where there is
     one) and what would be right. The command line prints it and exits with 2; a notebook shows it
-    as an ordinary exception.
+    without the traceback, whose lines are all ours.
     """
+
+    def _render_traceback_(self):
+        """What IPython asks an exception for: the lines to show in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]

@@ -39,7 +39,9 @@ def stub():
     for line in (
         "from keras_bert.embeddings.text_embedding import TextEmbedding",
         "from keras_bert.inference.fill_mask import Candidate",
+        "from keras_bert.records.inspection import Instance",
         "from keras_bert.samples.quickstart import QuickstartSizes",
+        "from keras_bert.tasks.task import Task",
     ):
         lines.append(line)
     lines += ["", "__version__: str", f"__all__ = {keras_bert.__all__!r}", ""]
@@ -79,7 +81,12 @@ def _text(annotation):
     text = str(annotation)
     for module in ("pathlib.", "typing.", "collections.abc.", "keras_bert."):
         text = text.replace(module, "" if module != "keras_bert." else module)
-    for name in ("embeddings.text_embedding.", "inference.fill_mask.", "samples.quickstart."):
+    for name in (
+        "embeddings.text_embedding.",
+        "inference.fill_mask.",
+        "records.inspection.",
+        "samples.quickstart.",
+    ):
         text = text.replace(f"keras_bert.{name}", "")
     return text
 

@@ -116,3 +116,18 @@ def test_a_bar_is_drawn_in_a_terminal_and_in_a_notebook(monkeypatch):
         stream.__module__ = module
         monkeypatch.setattr("sys.stderr", stream())
         assert shows_bars() is wanted
+
+
+def test_an_error_in_the_input_is_shown_without_a_traceback():
+    assert kb.InputError("Give it.")._render_traceback_() == ["InputError: Give it."]
+
+
+@pytest.mark.only_tensorflow
+def test_a_run_and_an_export_tell_nothing_that_is_of_no_use(task, tmp_path, recwarn, caplog):
+    """Keras warns that it does not shuffle a dataset, and TensorFlow tells of a hidden folder."""
+    task.compile_defaults(learning_rate=1e-9)
+    with caplog.at_level("INFO"):
+        task.fit(task.dataset([("a", "<ham>"), ("b", "spam")]), verbose=0)
+        task.export(tmp_path / "exported")
+    assert [w for w in recwarn if "shuffle" in str(w.message)] == []
+    assert [record for record in caplog.records if "Assets" in record.getMessage()] == []

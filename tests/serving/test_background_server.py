@@ -1,0 +1,32 @@
+"""The server in a thread of a notebook's process."""
+
+import sys
+
+import pytest
+
+import keras_bert as kb
+
+
+def test_it_answers_until_it_is_stopped(echo_folder):
+    with kb.BackgroundServer(models=echo_folder, rest_port=0, grpc_port=0) as server:
+        for url in (server.rest, server.grpc):
+            (answer,) = kb.ask(url=url, model="echo", text=["one"])
+            assert answer["label"] == "1:one"
+        assert server.told[0] == "echo: version 1 answers."
+        assert repr(server) == f"BackgroundServer(answers: {server.rest}, {server.grpc})"
+        taken = int(server.rest.rpartition(":")[2])
+        with pytest.raises(kb.InputError, match="Nothing can listen"):
+            kb.BackgroundServer(models=echo_folder, rest_port=taken, grpc_port=0)
+    assert repr(server).startswith("BackgroundServer(stopped")
+    server.stop()
+    with pytest.raises(kb.InputError, match="cannot be reached|no answer|nobody"):
+        next(kb.ask(url=server.rest, model="echo", text=["one"]))
+
+
+def test_what_cannot_be_served_is_told_at_once(tmp_path, monkeypatch):
+    with pytest.raises(kb.InputError, match="holds no exported model"):
+        kb.BackgroundServer(models=tmp_path)
+    monkeypatch.delitem(sys.modules, "keras_bert.serving.development_server")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(kb.InputError, match="keras-bert-toolkit\\[serve\\]"):
+        kb.BackgroundServer(models=tmp_path)
