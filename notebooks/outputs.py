@@ -6,19 +6,19 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def tidy(notebook, *, folder):
-    """Tidies the outputs of a notebook that was run in `folder`, in its place.
+def tidy(notebook, *, places):
+    """Tidies the outputs of a notebook, in its place.
 
     Standard error is left out: bars, and what libraries warn of. So are frames, whose page ends
     with the kernel. Of standard output there stays what a terminal would show in the end. Counts
-    of executions, and paths of the folder, go.
+    of executions go. What lies in one of the folders `places` is named as from there.
     """
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type != "code":
             continue
         cell.execution_count = None
-        cell.outputs = [_kept(out, folder) for out in _joined(cell.outputs) if _stays(out)]
+        cell.outputs = [_kept(out, places) for out in _joined(cell.outputs) if _stays(out)]
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -60,17 +60,19 @@ def _joined(outputs):
     return joined
 
 
-def _kept(output, folder):
+def _kept(output, places):
     if output.output_type == "stream":
-        output.text = _anywhere(as_shown(output.text), folder)
+        output.text = _anywhere(as_shown(output.text), places)
     for kind, data in output.get("data", {}).items():
         if kind.startswith("text/"):
-            output.data[kind] = _anywhere(data, folder)
+            output.data[kind] = _anywhere(data, places)
     if "execution_count" in output:
         output.execution_count = None
     return output
 
 
-def _anywhere(text, folder):
+def _anywhere(text, places):
     """A text that names no place of this machine or of its memory."""
-    return _ADDRESS.sub("0x…", text.replace(f"{folder}/", "").replace(str(folder), "."))
+    for place in places:
+        text = text.replace(f"{place}/", "").replace(str(place), ".")
+    return _ADDRESS.sub("0x…", text)

