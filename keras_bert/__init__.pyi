@@ -569,7 +569,8 @@ def load(
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding). Or a name,
+            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
+            of a run, which holds such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
             archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
@@ -589,7 +590,7 @@ def load_task(folder: str | os.PathLike[str]) -> Task:
     """Loads the task that a folder holds, head and all; its `config.json` says which.
 
     Args:
-        folder: a model folder, or a name or an archive, as `load` takes them.
+        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a

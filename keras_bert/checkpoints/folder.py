@@ -40,7 +40,8 @@ def load(
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding). Or a name,
+            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
+            of a run, which holds such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
             archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
@@ -55,7 +56,7 @@ def load(
             compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
             than the embedding.
     """
-    source = OpenedFolder(local_folder(folder))
+    source = OpenedFolder(find_model_folder(folder))
     return source.encoder(dtype=dtype), source.tokenizer
 
 
@@ -73,7 +74,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     """Loads the task that a folder holds, head and all; its `config.json` says which.
 
     Args:
-        folder: a model folder, or a name or an archive, as `load` takes them.
+        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
@@ -82,7 +83,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     Raises:
         InputError: as `load`; also refused is a folder that holds no task of ours.
     """
-    source = OpenedFolder(local_folder(folder))
+    source = OpenedFolder(find_model_folder(folder))
     task_class = task_of(source.values, source=str(source.folder / CONFIG))
     options = source.settings(task_class)
     if task_class.LEAST_LABELS:

@@ -35,7 +35,9 @@ class OpenedFolder:
     def __init__(self, folder):
         self.folder = Path(folder)
         if not self.folder.exists():
-            raise InputError(f"There is no model folder {folder}.")
+            raise InputError(
+                f"There is no model folder {folder}; give another path, or run what makes it first."
+            )
         if not self.folder.is_dir():
             raise InputError(f"{folder} is no folder; give a model folder.")
         path = self.folder / CONFIG

@@ -292,3 +292,12 @@ def test_a_failed_save_leaves_nothing_that_looks_finished(tmp_path, encoder, tok
     assert (folder / "model.safetensors").read_bytes() == before
     assert not (tmp_path / "new").exists()
     assert not [path for path in tmp_path.iterdir() if path != folder]  # nor aside
+
+
+def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tokenizer):
+    Classifier(encoder, tokenizer, labels=["no", "yes"]).save(tmp_path / "run" / "model")
+    found, _ = load(tmp_path / "run")
+    assert found.config == encoder.config
+    assert load_task(tmp_path / "run").labels == ("no", "yes")
+    with pytest.raises(InputError, match="There is no model folder .*or run what makes it first"):
+        load(tmp_path / "none")
