@@ -4,7 +4,7 @@ A sentence binds a figure to an expression of the notebook and gives the range i
 that a reader sees both:
 
     The share of test messages that it gets right (`accuracy`) is between 80 % and 95 %.
-    `loss` is below 5.
+    `loss` is below 5. And `same` is true.
 
 The expression is evaluated where the sentence stands: after the cells above it. A percentage or a
 decimal number that no such sentence binds is refused, since nothing would tell when it is wrong.
@@ -18,7 +18,7 @@ _NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:\s?%)?"
 _STATED = re.compile(
     rf"`(?P<expression>[^`]+)`\)?,?\s+(?:which\s+)?(?:is|are|was|were|lies|lie)\s+"
     rf"(?:between\s+(?P<low>{_NUMBER})\s+and\s+(?P<high>{_NUMBER})"
-    rf"|above\s+(?P<above>{_NUMBER})|below\s+(?P<below>{_NUMBER}))"
+    rf"|above\s+(?P<above>{_NUMBER})|below\s+(?P<below>{_NUMBER})|(?P<true>true))"
 )
 # What a figure that was measured looks like: a percentage or a decimal number.
 _MEASURED = re.compile(r"\d[\d,]*(?:\.\d+)?\s?%|\d+\.\d+")
@@ -65,6 +65,8 @@ def troubles(figures, printed):
 
 def _figure(found):
     low, high = found["low"] or found["above"], found["high"] or found["below"]
+    if found["true"]:
+        low = high = "1"
     return Figure(
         expression=found["expression"],
         low=_value(low) if low else float("-inf"),

@@ -14,6 +14,7 @@ from notebooks.figures import question, stated, troubles, unbound
         ("The share (`accuracy`) is between 80 % and 95.5 %.", "accuracy", 0.8, 0.955),
         ('At the end `found["f1"]` is above 0.7, which', 'found["f1"]', 0.7, math.inf),
         ("`loss` was\nbelow 8.6.", "loss", -math.inf, 8.6),
+        ("To the last bit: `same` is true.", "same", 1, 1),
         ("Both (`a - b`) lie between -1 and 1,200", "a - b", -1, 1200),
         ("All names count in `f1`, which is between 0.6 and 1.", "f1", 0.6, 1),
     ],
