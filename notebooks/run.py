@@ -37,24 +37,30 @@ def main(argv=None):
     parser.add_argument("notebooks", nargs="*", type=Path, help="the files (all of them)")
     parser.add_argument("--check", action="store_true", help="write nothing")
     arguments = parser.parse_args(argv)
-    failed = []
+    failed = False
     for path in arguments.notebooks or sorted(HERE.glob("*.ipynb")):
-        began = time.perf_counter()
         notebook = nbformat.read(path, as_version=4)
         if _MODEL in str(notebook) and weights() is None:
             print(f"{path.name}: NOT RUN: {_WEIGHTS}, which holds {_MODEL}, is not installed.")
             continue
-        troubles = rules.offences(notebook) or executed(notebook)
-        if not troubles:
-            troubles = rules.offences_of_outputs(notebook)
-            if not arguments.check:
-                nbformat.write(notebook, path)
-        troubles += rules.offence_of_size(path, path.stat().st_size)
-        failed += [path] * bool(troubles)
+        began = time.perf_counter()
+        troubles = troubles_of(notebook, path, keep=not arguments.check)
+        failed |= bool(troubles)
         print(f"{path.name}: {time.perf_counter() - began:.0f} s", flush=True)
         for trouble in troubles:
             print(f"  {trouble}", flush=True)
-    return 1 if failed else 0
+    return int(failed)
+
+
+def troubles_of(notebook, path, *, keep):
+    """Runs a notebook; writes it with its outputs where nothing is wrong, if it is to be kept.
+
+    Returns sentences on what is wrong.
+    """
+    troubles = rules.offences(notebook) or executed(notebook) or rules.offences_of_outputs(notebook)
+    if keep and not troubles:
+        nbformat.write(notebook, path)
+    return troubles + rules.offence_of_size(path, path.stat().st_size)
 
 
 def executed(notebook):
@@ -101,6 +107,8 @@ def _environment(place, hub):
         "IPYTHONDIR": str(place / "ipython"),
         "KERAS_BERT_CACHE": str(place / "converted"),
         "MPLCONFIGDIR": str(place / "matplotlib"),
+        # The package that this process has, also where a path to it is relative.
+        "PYTHONPATH": os.pathsep.join([str(_package()), os.environ.get("PYTHONPATH", "")]),
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
 
