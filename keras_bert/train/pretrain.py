@@ -1,9 +1,6 @@
 """Pre-training as one call: from a data folder to a model folder, over `model.fit`."""
 
 import contextlib
-import dataclasses
-import hashlib
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,24 +8,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert.checkpoints import find_model_folder, load, load_task, save_folder
-from keras_bert.encoder import BertEncoder
+from keras_bert.checkpoints import save_folder
 from keras_bert.errors import InputError
-from keras_bert.initialization import start_with_neighbours
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
 from keras_bert.records.salvage import readable_rows
 from keras_bert.settings import takes
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
-from keras_bert.tasks.pretraining.features import check_rows_fit
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
-from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.train.architecture import read_architecture
 from keras_bert.train.depth import depths
 from keras_bert.train.devices import Devices
 from keras_bert.train.embedding_projector import EmbeddingProjector
@@ -40,23 +27,10 @@ from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.pretraining_rows import RowsOfPhases, sizes_of
-from keras_bert.train.starting_point import (
-    attending,
-    fingerprint_of_folder,
-    with_pooler,
-)
+from keras_bert.train.pretraining_start import fingerprint, task_at_start, task_class_of
 from keras_bert.train.strategy import scope_of
 from keras_bert.train.weight_histograms import WeightHistograms
 from keras_bert.wording import counted
-
-# The task that each objective of a data job trains.
-_TASKS = {
-    "mlm-nsp": Pretrainer,
-    "mlm-sop": SentenceOrderPretrainer,
-    "mlm": FillMask,
-    "span": SpanPretrainer,
-}
-_DEFAULT_ARCHITECTURE = "tiny"
 
 
 @takes(PretrainSettings)
@@ -108,7 +82,7 @@ def _pretrain(settings, report, *, began):
     """`pretrain` in the scope of its strategy."""
     folders = [DataFolder.open(phase.data) for phase in settings.phases]
     folder = _of_one_kind(folders)
-    task_class = _task_of(folder, settings)
+    task_class = task_class_of(folder, settings)
     vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
     for each, phase in zip(folders, settings.phases, strict=True):
         each.check_vocabulary(vocabulary)
@@ -120,11 +94,7 @@ def _pretrain(settings, report, *, began):
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
-    if settings.model is not None:
-        model, start = _from_folder(settings, folders, tokenizer, task_class)
-        report(f"Starting from the weights in {settings.model}.")
-    else:
-        model, start = _from_random_weights(settings, folders, tokenizer, task_class)
+    model, start = task_at_start(task_class, folders, tokenizer, settings, report=report)
     inputs = {"data": _fingerprint_of_rows(folders), "vocab": vocabulary.sha256, **start}
     with run_of(settings, command="pretrain", inputs=inputs) as run:
         if run.finished:
@@ -269,115 +239,6 @@ def _of_one_kind(folders):
     return first
 
 
-def _task_of(folder, settings):
-    """The class of task that the rows train.
-
-    Raises `InputError` for settings that are of no use to it.
-    """
-    objective = folder.card.objective
-    trained = _TASKS[objective]
-    if trained is SpanPretrainer and settings.span_boundary_weight == 0:
-        trained = FillMask
-    if settings.causal_share == 1:
-        trained = CausalLM
-    elif settings.causal_share:
-        if objective != "mlm":
-            raise InputError(
-                f"`causal_share` is {settings.causal_share}, and rows that are masked and causal "
-                f"by turns are those of the objective mlm; {folder.path} was made for {objective}."
-            )
-        trained = MaskedCausalLM
-    useless = ["max_span_length"] if settings.max_span_length is not None else []
-    if settings.span_boundary_weight is not None and objective != "span":
-        useless.append("span_boundary_weight")
-    if useless and trained is not SpanPretrainer:
-        why = _why_none(settings) if objective == "span" else ""
-        raise InputError(
-            f"`{useless[-1]}` is about the boundaries of spans, which this run does not train: the "
-            f"rows of {folder.path} were made for the objective {objective}{why}; "
-            "leave it out."
-        )
-    return trained
-
-
-def _why_none(settings):
-    """Why rows of spans train no boundaries."""
-    if settings.causal_share == 1:
-        return ", and `causal_share` is 1"
-    return ", and `span_boundary_weight` is 0" if settings.span_boundary_weight == 0 else ""
-
-
-def _options(task_class, settings, source=None):
-    """What a task is made with beside its encoder: what is given, or `source` has."""
-    if task_class is MaskedCausalLM:
-        return {"causal_share": settings.causal_share}
-    if task_class is not SpanPretrainer:
-        return {}
-    options = {
-        name: getattr(settings, name)
-        for name in SpanSettings.defaults()
-        if getattr(settings, name) is not None
-    }
-    if isinstance(source, SpanPretrainer):
-        held = source.max_span_length
-        if options.setdefault("max_span_length", held) != held:
-            raise InputError(
-                f"`max_span_length` is {options['max_span_length']}, and the model in "
-                f"{settings.model} was made with {held}; leave it out."
-            )
-    return options
-
-
-def _from_random_weights(settings, folders, tokenizer, task_class):
-    """-> (the task, fingerprints of what its weights depend on)."""
-    architecture = settings.architecture or _DEFAULT_ARCHITECTURE
-    config = read_architecture(architecture, tokenizer.vocabulary)
-    for folder in folders:
-        check_rows_fit(folder, config, source=architecture)
-    start = {"architecture": _fingerprint(config.to_dict())}
-    if "pooled_output" not in task_class.READS:
-        # Nothing would train a pooler.
-        config = dataclasses.replace(config, add_pooling_layer=False)
-    config = dataclasses.replace(config, is_decoder=task_class is CausalLM)
-    encoder = BertEncoder(config, dtype=settings.dtype)
-    if settings.initialization != "bert":
-        start_with_neighbours(encoder)
-    return task_class(encoder, tokenizer, **_options(task_class, settings)), start
-
-
-def _from_folder(settings, folders, tokenizer, task_class):
-    """The same from a model folder; heads that it has not are new."""
-    path = find_model_folder(settings.model)
-    encoder, its_tokenizer = load(path, dtype=settings.dtype)
-    if its_tokenizer is not None and (
-        its_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
-        or its_tokenizer.lowercase != tokenizer.lowercase
-    ):
-        raise InputError(
-            f"The rows of {folders[0].path} were made with another vocabulary, or another case of "
-            f"it, than the model in {path} has; make rows with the model's own."
-        )
-    for folder in folders:
-        check_rows_fit(folder, encoder.config, source=path)
-    encoder = attending(encoder, causal=task_class is CausalLM, dtype=settings.dtype)
-    if "pooled_output" in task_class.READS:
-        encoder = with_pooler(encoder, dtype=settings.dtype)
-    source = _task_in(path)
-    task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
-    for head in task.HEADS:
-        if source is not None and head in source.HEADS:
-            getattr(task, head).set_weights(getattr(source, head).get_weights())
-    return task, {"model": fingerprint_of_folder(path)}
-
-
-def _task_in(path):
-    """The task in a model folder; None where it holds a bare encoder."""
-    try:
-        return load_task(path)
-    except InputError:
-        return None
-
-
 def _summary(entries, model, folder, settings):
     speeds = sorted(e["tokens_per_second"] for e in entries if e.get("tokens_per_second"))
     evaluated = [entry["eval"] for entry in entries if "eval" in entry]
@@ -408,8 +269,4 @@ def _eval_rows(folder, settings):
 
 def _fingerprint_of_rows(folders):
     cards = [folder.card.to_dict() for folder in folders]
-    return _fingerprint(cards if len(cards) > 1 else cards[0])
-
-
-def _fingerprint(value):
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return fingerprint(cards if len(cards) > 1 else cards[0])

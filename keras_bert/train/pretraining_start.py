@@ -1,0 +1,150 @@
+"""What a pre-training run trains: the task of its rows, from random weights or a model folder."""
+
+import dataclasses
+import hashlib
+import json
+
+from keras_bert.checkpoints import find_model_folder, load, load_task
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError
+from keras_bert.initialization import start_with_neighbours
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.features import check_rows_fit
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
+from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
+from keras_bert.train.architecture import read_architecture
+from keras_bert.train.starting_point import attending, fingerprint_of_folder, with_pooler
+
+# The task that each objective of a data job trains.
+_TASKS = {
+    "mlm-nsp": Pretrainer,
+    "mlm-sop": SentenceOrderPretrainer,
+    "mlm": FillMask,
+    "span": SpanPretrainer,
+}
+_DEFAULT_ARCHITECTURE = "tiny"
+
+
+def task_class_of(folder, settings):
+    """The class of task that the rows train.
+
+    Raises `InputError` for settings that are of no use to it.
+    """
+    objective = folder.card.objective
+    trained = _TASKS[objective]
+    if trained is SpanPretrainer and settings.span_boundary_weight == 0:
+        trained = FillMask
+    if settings.causal_share == 1:
+        trained = CausalLM
+    elif settings.causal_share:
+        if objective != "mlm":
+            raise InputError(
+                f"`causal_share` is {settings.causal_share}, and rows that are masked and causal "
+                f"by turns are those of the objective mlm; {folder.path} was made for {objective}."
+            )
+        trained = MaskedCausalLM
+    useless = ["max_span_length"] if settings.max_span_length is not None else []
+    if settings.span_boundary_weight is not None and objective != "span":
+        useless.append("span_boundary_weight")
+    if useless and trained is not SpanPretrainer:
+        why = _why_none(settings) if objective == "span" else ""
+        raise InputError(
+            f"`{useless[-1]}` is about the boundaries of spans, which this run does not train: the "
+            f"rows of {folder.path} were made for the objective {objective}{why}; "
+            "leave it out."
+        )
+    return trained
+
+
+def _why_none(settings):
+    """Why rows of spans train no boundaries."""
+    if settings.causal_share == 1:
+        return ", and `causal_share` is 1"
+    return ", and `span_boundary_weight` is 0" if settings.span_boundary_weight == 0 else ""
+
+
+def task_at_start(task_class, folders, tokenizer, settings, *, report):
+    """-> (the task, fingerprints of what its weights depend on)."""
+    if settings.model is not None:
+        found = _from_folder(settings, folders, tokenizer, task_class)
+        report(f"Starting from the weights in {settings.model}.")
+        return found
+    return _from_random_weights(settings, folders, tokenizer, task_class)
+
+
+def _options(task_class, settings, source=None):
+    """What a task is made with beside its encoder: what is given, or `source` has."""
+    if task_class is MaskedCausalLM:
+        return {"causal_share": settings.causal_share}
+    if task_class is not SpanPretrainer:
+        return {}
+    options = {
+        name: getattr(settings, name)
+        for name in SpanSettings.defaults()
+        if getattr(settings, name) is not None
+    }
+    if isinstance(source, SpanPretrainer):
+        held = source.max_span_length
+        if options.setdefault("max_span_length", held) != held:
+            raise InputError(
+                f"`max_span_length` is {options['max_span_length']}, and the model in "
+                f"{settings.model} was made with {held}; leave it out."
+            )
+    return options
+
+
+def _from_random_weights(settings, folders, tokenizer, task_class):
+    """-> (the task, fingerprints of what its weights depend on)."""
+    architecture = settings.architecture or _DEFAULT_ARCHITECTURE
+    config = read_architecture(architecture, tokenizer.vocabulary)
+    for folder in folders:
+        check_rows_fit(folder, config, source=architecture)
+    start = {"architecture": fingerprint(config.to_dict())}
+    if "pooled_output" not in task_class.READS:
+        # Nothing would train a pooler.
+        config = dataclasses.replace(config, add_pooling_layer=False)
+    config = dataclasses.replace(config, is_decoder=task_class is CausalLM)
+    encoder = BertEncoder(config, dtype=settings.dtype)
+    if settings.initialization != "bert":
+        start_with_neighbours(encoder)
+    return task_class(encoder, tokenizer, **_options(task_class, settings)), start
+
+
+def _from_folder(settings, folders, tokenizer, task_class):
+    """The same from a model folder; heads that it has not are new."""
+    path = find_model_folder(settings.model)
+    encoder, its_tokenizer = load(path, dtype=settings.dtype)
+    if its_tokenizer is not None and (
+        its_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
+        or its_tokenizer.lowercase != tokenizer.lowercase
+    ):
+        raise InputError(
+            f"The rows of {folders[0].path} were made with another vocabulary, or another case of "
+            f"it, than the model in {path} has; make rows with the model's own."
+        )
+    for folder in folders:
+        check_rows_fit(folder, encoder.config, source=path)
+    encoder = attending(encoder, causal=task_class is CausalLM, dtype=settings.dtype)
+    if "pooled_output" in task_class.READS:
+        encoder = with_pooler(encoder, dtype=settings.dtype)
+    source = _task_in(path)
+    task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
+    for head in task.HEADS:
+        if source is not None and head in source.HEADS:
+            getattr(task, head).set_weights(getattr(source, head).get_weights())
+    return task, {"model": fingerprint_of_folder(path)}
+
+
+def _task_in(path):
+    """The task in a model folder; None where it holds a bare encoder."""
+    try:
+        return load_task(path)
+    except InputError:
+        return None
+
+
+def fingerprint(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
