@@ -7,6 +7,9 @@ import sys
 # Before TensorFlow is imported: its C++ side reads these once.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+# Small models on two processes of tests: threads of their own would only wait for one another.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import importlib.util
 import signal
