@@ -177,7 +177,8 @@ def left(command, place):
     found = {}
     for path in sorted(place.rglob("*")):
         name = str(path.relative_to(place))
-        is_timed = path.parent.name == "logs" or "logs" in path.parts or path.is_dir()
+        # The curves show how fast the run was.
+        is_timed = "logs" in path.parts or path.name == "curves.png" or path.is_dir()
         if path.name == "metrics.json":
             metrics = json.loads(path.read_text())
             found[name] = [_untimed(entry) for entry in metrics["curve"]]
