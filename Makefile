@@ -37,10 +37,10 @@ types: $(VENV)/installed-test
 	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi
 	@$(BIN)/ruff format --quiet keras_bert/__init__.pyi
 
-# The speeds. Not among them: real_run.py and finetuning.py, which take hours, serving.py, whose peers
-# are not among what the tests need, parity.py, how far our
-# outputs are from other programs', robustness.py, which kills, and what the others import.
-BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py \
+# The speeds. Not among them: real_run.py, finetuning.py and quickstart_seeds.py, which take hours,
+# serving.py, whose peers are not among what the tests need, parity.py, how far our outputs are from
+# other programs', robustness.py, which kills, and what the others import.
+BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py peers.py \
   finetuning.py peer_finetuning.py real_tasks.py serving.py serving_soak.py smaller_exports.py \
   fuzz_exports.py quickstart_seeds.py)
 benchmark: $(VENV)/installed-test

@@ -26,6 +26,7 @@ import time
 
 import keras
 import numpy as np
+from peers import keras_nlp_backbone
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
@@ -166,19 +167,7 @@ def ours(jit_compile):
 
 def keras_nlp(jit_compile):
     def make(point, *, training):
-        from keras_nlp.models import BertBackbone
-
-        config = point.config()
-        backbone = BertBackbone(
-            vocabulary_size=config.vocab_size,
-            num_layers=config.num_hidden_layers,
-            num_heads=config.num_attention_heads,
-            hidden_dim=config.hidden_size,
-            intermediate_dim=config.intermediate_size,
-            dropout=config.hidden_dropout_prob,
-            max_sequence_length=config.max_position_embeddings,
-            dtype=POLICIES[point.dtype],
-        )
+        backbone = keras_nlp_backbone(point.config(), dtype=POLICIES[point.dtype])
         ids, mask, segments = point.batch()
         inputs = {"token_ids": ids, "padding_mask": mask, "segment_ids": segments}
         return keras_step(backbone, inputs, training=training, jit_compile=jit_compile)

@@ -34,6 +34,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
+from peers import keras_nlp_backbone
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
@@ -296,19 +297,9 @@ def ours(jit_compile):
 
 def keras_nlp(jit_compile):
     def make(point):
-        from keras_nlp.models import BertBackbone, BertMaskedLM
+        from keras_nlp.models import BertMaskedLM
 
-        config = point.config
-        backbone = BertBackbone(
-            vocabulary_size=config.vocab_size,
-            num_layers=config.num_hidden_layers,
-            num_heads=config.num_attention_heads,
-            hidden_dim=config.hidden_size,
-            intermediate_dim=config.intermediate_size,
-            dropout=config.hidden_dropout_prob,
-            max_sequence_length=config.max_position_embeddings,
-            dtype=point.policy,
-        )
+        backbone = keras_nlp_backbone(point.config, dtype=point.policy)
         model = BertMaskedLM(backbone, preprocessor=None, dtype=point.policy)
         optimizer = keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0)
         optimizer.build(model.trainable_variables)

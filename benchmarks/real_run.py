@@ -21,6 +21,7 @@ from pathlib import Path
 
 from keras_bert import samples
 from keras_bert.files import write_json
+from keras_bert.train.pretrain_settings import INITIALIZATIONS
 
 SENTENCES = (
     "a warm , funny and beautifully acted film",
@@ -39,6 +40,7 @@ def main():
     parser.add_argument("--picture", type=Path, default=Path("docs/images/pretraining_curve.png"))
     parser.add_argument("--steps", type=int, default=2400, help="of pre-training")
     parser.add_argument("--batch-size", type=int, default=32, help="of pre-training")
+    parser.add_argument("--initialization", choices=INITIALIZATIONS, help="of pre-training")
     parser.add_argument("--epochs", type=int, default=3, help="of each fine-tuning")
     parser.add_argument("--rates", type=float, nargs="+", default=[3e-4], help="of fine-tuning")
     arguments = parser.parse_args()
@@ -52,7 +54,11 @@ def main():
         timed("vocabulary", learn_vocabulary, input=books, output=vocab, size=16_000)
     card = make_data(books=books, vocab=vocab, output=output / "data")
     pretrained = pretrain(
-        output, vocab=vocab, steps=arguments.steps, batch_size=arguments.batch_size
+        output,
+        vocab=vocab,
+        steps=arguments.steps,
+        batch_size=arguments.batch_size,
+        initialization=arguments.initialization,
     )
     draw(pretrained, arguments.picture, batch_size=arguments.batch_size)
     sst2 = finetune_all(
@@ -95,7 +101,7 @@ def make_data(*, books, vocab, output):
     return DataFolder.open(output).card
 
 
-def pretrain(output, *, vocab, steps, batch_size):
+def pretrain(output, *, vocab, **settings):
     from keras_bert.train.pretrain import pretrain
 
     return pretrain(
@@ -103,11 +109,10 @@ def pretrain(output, *, vocab, steps, batch_size):
         vocab=vocab,
         output=output / "pretrained",
         architecture="mini",
-        steps=steps,
-        batch_size=batch_size,
         learning_rate=1e-3,
         eval_every=200,
         checkpoint_every=400,
+        **settings,
     )
 
 

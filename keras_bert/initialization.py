@@ -37,11 +37,15 @@ def start_with_neighbours(encoder: BertEncoder) -> None:
       encoder), as far as there are heads; value and output kernels have a standard deviation of
       1/√D, so that what is fetched is as large as what it is added to.
 
-    All else stays as it is: larger kernels above the first block wipe out what it has fetched. The
-    random numbers are Keras's.
+    All else stays as it is: larger kernels above the first block wipe out what it has fetched. So
+    does an encoder whose width or heads have no room for a pair of units (P < 2). The random
+    numbers are Keras's.
     """
     width = encoder.config.hidden_size
     embeddings, attention = encoder.embeddings, encoder.blocks[0].attention
+    pairs = min(attention.head_size, width // 4) // 2
+    if not pairs:
+        return
 
     def normal(shape):  # a new initializer for each, as one of them repeats its numbers
         return keras.initializers.TruncatedNormal(stddev=width**-0.5)(shape)
@@ -49,7 +53,6 @@ def start_with_neighbours(encoder: BertEncoder) -> None:
     for layer in (attention.value, attention.projection):
         layer.kernel.assign(normal(layer.kernel.shape))
 
-    pairs = min(attention.head_size, width // 4) // 2
     frequencies = _frequencies(pairs)
     table = np.array(normal((encoder.config.vocab_size, width)))
     table[:, : 2 * pairs] = 0

@@ -75,3 +75,21 @@ def test_the_same_seed_gives_the_same_start():
     first, second = make(2)[0], make(2)[0]
     for one, other in zip(first.weights, second.weights, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("width, heads", [(4, 2), (8, 8)])
+def test_an_encoder_without_room_for_positions_starts_as_berts_does(width, heads):
+    keras.utils.set_random_seed(5)
+    encoder = BertEncoder(
+        BertConfig(
+            vocab_size=VOCAB,
+            hidden_size=width,
+            num_hidden_layers=1,
+            num_attention_heads=heads,
+            intermediate_size=8,
+        )
+    )
+    before = [np.array(weight) for weight in encoder.weights]
+    start_with_neighbours(encoder)
+    for one, other in zip(before, encoder.weights, strict=True):
+        np.testing.assert_array_equal(one, other)

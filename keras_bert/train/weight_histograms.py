@@ -25,7 +25,8 @@ class WeightHistograms(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         for path in self.folder.glob("*"):
-            if int(path.suffix[1:]) > self.plan.first_step_of(epoch):
+            step = path.suffix[1:]
+            if step.isdecimal() and int(step) > self.plan.first_step_of(epoch):
                 delete(path)
 
     def on_epoch_end(self, epoch, logs=None):

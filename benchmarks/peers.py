@@ -1,0 +1,17 @@
+"""What benchmarks measure us beside, of our sizes."""
+
+
+def keras_nlp_backbone(config, *, dtype):
+    """keras-nlp's encoder of a `BertConfig`, with random weights; `dtype` is a policy's name."""
+    from keras_nlp.models import BertBackbone
+
+    return BertBackbone(
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+        dropout=config.hidden_dropout_prob,
+        max_sequence_length=config.max_position_embeddings,
+        dtype=dtype,
+    )
