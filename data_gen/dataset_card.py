@@ -96,4 +96,4 @@ def unigram_entropy(counts, special_ids):
     counts = np.array(counts, np.float64)
     counts[special_ids] = 0
     shares = counts[counts > 0] / max(counts.sum(), 1)
-    return float(-(shares * np.log(shares)).sum())
+    return float((shares * -np.log(shares)).sum())

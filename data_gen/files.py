@@ -1,6 +1,8 @@
 """Lists files and streams their bytes, through Beam's file systems."""
 
 import gzip
+import os
+import stat
 import zlib
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
@@ -29,9 +31,24 @@ def sizes(patterns):
             raise InputError(f"{what} {pattern}: give a path or a glob of text files")
         found |= {match.path: match.size_in_bytes for match in matches}
     for path, size in found.items():
+        _check_is_a_file(path)
         if not size:
             raise InputError(f"{path} is empty: give it text, or take it out of the input")
     return found
+
+
+def _check_is_a_file(path):
+    """Raises `InputError` where a path of this machine is a folder, or can be read only once."""
+    if "://" in path:
+        return
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder: give the files in it, such as {path}/*.txt")
+    if not stat.S_ISREG(mode):
+        raise InputError(
+            f"{path} is a pipe or a device, and the text is read more than once: write it to a "
+            "file first"
+        )
 
 
 def head(path, size):

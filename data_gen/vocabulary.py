@@ -255,6 +255,8 @@ class CountWords(beam.DoFn):
             yield GlobalWindows.windowed_value(item)
 
     def _count(self):
+        if not self._held:  # nothing came after a text that was long enough to be counted at once
+            return
         words = self._split(self._held)
         self._held, self._size = [], 0
         self._words.inc(len(words))

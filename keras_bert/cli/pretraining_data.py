@@ -8,6 +8,7 @@ import shlex
 
 from keras_bert.cli import beam_options, flags
 from keras_bert.cli.report import report
+from keras_bert.text.unknown import note_on_unknown
 from keras_bert.wording import counted, listed, percent
 
 SUMMARY = "turn text into records for pre-training"
@@ -86,11 +87,13 @@ def _summary(card):
             )
         else:
             yield f"There are no {split} rows."
-    share = train.counters["unknown_tokens"] / max(1, train.counters["tokens_of_text"])
+    unknown, tokens = train.counters["unknown_tokens"], train.counters["tokens_of_text"]
     yield (
-        f"[UNK]: {percent(share, decimals=3)} of the tokens. Unigram entropy: "
+        f"[UNK]: {percent(unknown / max(1, tokens), decimals=3)} of the tokens. Unigram entropy: "
         f"{card.unigram_entropy:.3f} nats a token, the loss to beat."
     )
+    if note := note_on_unknown(unknown, tokens):
+        yield f"Note: {note}"
 
 
 def _truncations(counts):

@@ -16,6 +16,7 @@ from keras_bert.embeddings.embed import open_embedder, open_texts
 from keras_bert.embeddings.settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.errors import InputError
 from keras_bert.settings import takes
+from keras_bert.text.unknown import note_on_unknown
 from keras_bert.train.starting_point import fingerprint_of_folder
 
 _FORMATS = {
@@ -37,7 +38,8 @@ def embed_to_file(
     Args:
         {settings}
         progress: show a progress bar on the standard error stream.
-        report: a function that is told in one line how the file was read.
+        report: a function that is told in one line how the file was read, and in another at the
+            end where the vocabulary does not fit the texts.
 
     `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
@@ -81,6 +83,9 @@ def embed_to_file(
             counts["texts"] += 1
             counts["tokens"] += len(found.starts)
             bar.update(found.line - bar.n)
+    note = note_on_unknown(embedder.unknown, embedder.pieces)
+    if note and report is not None:
+        report(f"Note: {note}")
     return counts
 
 

@@ -31,7 +31,9 @@ class Embedder:
             than `max_length` is lost: it is read in rows that overlap (see `long_texts`), and its
             [CLS] and [SEP] are the means of its rows'.
 
-    Attribute: `width`, D of the vectors.
+    Attributes:
+        width: D of the vectors.
+        pieces, unknown: how many pieces the texts so far had, and how many of them are [UNK].
 
     Raises:
         InputError: the model has too few layers or positions for the settings.
@@ -68,6 +70,7 @@ class Embedder:
         self._max_length = max_length
         self._batch_size = settings.batch_size
         self.width = vectors.shape[-1]
+        self.pieces = self.unknown = 0
 
     def __call__(self, examples):
         """Yields the `TextEmbedding` of each example, in order.
@@ -80,7 +83,9 @@ class Embedder:
         """
         for block in self._blocks(examples):
             tokens = self._tokenizer.tokenize_with_offsets([example.text for example in block])
-            splits = tokens.ids.row_splits.numpy()
+            ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
+            self.pieces += len(ids)
+            self.unknown += int(np.sum(ids == self._tokenizer.vocabulary.unk_id))
             for example, length in zip(block, np.diff(splits).tolist(), strict=True):
                 if length * self.width > _NUMBERS_TOGETHER:
                     raise examples.error(
@@ -88,7 +93,7 @@ class Embedder:
                         f"{length} tokens are too many for one text (here it may have "
                         f"{_NUMBERS_TOGETHER // self.width}); part it into several.",
                     )
-            vectors, cls, mean = self._run(tokens.ids.values.numpy(), splits)
+            vectors, cls, mean = self._run(ids, splits)
             starts, ends = tokens.starts.values.numpy(), tokens.ends.values.numpy()
             word_starts = tokens.word_starts.values.numpy()
             for number, example in enumerate(block):

@@ -32,6 +32,7 @@ class Inference:
         self.task = task
         self.batch_size = batch_size
         self.max_length = max_length
+        self.unknown = self.tokens = 0  # of the examples so far, the first as [UNK]
         self._outputs = None
 
     def outputs(self, rows):
@@ -60,7 +61,10 @@ class Inference:
             together = max(_EXAMPLES_TOGETHER, together)
         iterator = iter(examples)
         while chunk := list(islice(iterator, together)):
-            yield chunk, self.of_rows(self.task.features(chunk, max_length=self.max_length))
+            rows = self.task.features(chunk, max_length=self.max_length)
+            unknown, tokens = rows.unknown
+            self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
+            yield chunk, self.of_rows(rows)
 
     def _answer(self, rows, taken):
         if self._outputs is None:

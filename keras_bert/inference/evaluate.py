@@ -9,6 +9,7 @@ from keras_bert.inference.evaluate_rows import evaluate_rows, is_data_folder
 from keras_bert.inference.settings import EvaluateSettings, evaluate_settings
 from keras_bert.settings import reading, takes
 from keras_bert.tasks import settings_class
+from keras_bert.text.unknown import note_on_unknown
 
 
 @takes(evaluate_settings(settings_class("classifier")))
@@ -45,8 +46,10 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
         answers += found
     if not examples:
         raise InputError(f"{source.name} holds no examples.")
-    for note in task.notes(examples) if report is not None else ():
-        report(f"Note: {note}")
+    unknown = note_on_unknown(inference.unknown, inference.tokens)
+    for note in (*task.notes(examples), unknown) if report is not None else ():
+        if note:
+            report(f"Note: {note}")
     measures = task.measure(answers, examples)
     if settings.errors:
         worst = sorted(task.mistakes(answers, examples), key=lambda found: -found[0])

@@ -7,6 +7,7 @@ from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.settings import reading, takes
 from keras_bert.tasks import settings_class
+from keras_bert.text.unknown import note_on_unknown
 
 
 @takes(predict_settings(settings_class("classifier")))
@@ -17,7 +18,8 @@ def predict(*, report: Callable[[str], None] | None = None, **settings) -> Itera
 
     Args:
         {settings}
-        report: a function that is told in one line how the file was read.
+        report: a function that is told in one line how the file was read, and in another at the
+            end where the vocabulary does not fit the text.
 
     `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
     for a classifier; for another kind of task, its own stand in place of `text` and of those that
@@ -36,7 +38,15 @@ def predict(*, report: Callable[[str], None] | None = None, **settings) -> Itera
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
-    return (rounded(answer) for _, found in inference.of_examples(source) for answer in found)
+    return _answers(inference, source, report)
+
+
+def _answers(inference, source, report):
+    for _, found in inference.of_examples(source):
+        yield from map(rounded, found)
+    note = note_on_unknown(inference.unknown, inference.tokens)
+    if note and report is not None:
+        report(f"Note: {note}")
 
 
 def _given(settings, names):

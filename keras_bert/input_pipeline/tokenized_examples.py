@@ -103,10 +103,10 @@ class TokenizedExamples(RowBatches):
         return np.ones(len(self), np.int64)
 
     @property
-    def share_unknown(self):
-        """The share of the tokens that are [UNK], from 0 to 1."""
+    def unknown(self):
+        """How many of the tokens are [UNK], and how many there are."""
         ids = np.concatenate([segment.flat_values for segment in self.segments])
-        return float(np.mean(ids == self._vocabulary.unk_id)) if len(ids) else 0.0
+        return int(np.sum(ids == self._vocabulary.unk_id)), len(ids)
 
     def take(self, rows):
         """What `inputs` makes the inputs of some rows of, given by their numbers: a list."""

@@ -20,7 +20,10 @@ def checked_counts(counts):
         if len(word) <= MAX_WORD_LENGTH:
             checked.append((word, int(count)))
     if not checked:
-        raise InputError("There are no words in the input; a vocabulary needs text to learn from.")
+        raise InputError(
+            f"There are no words{f' of at most {MAX_WORD_LENGTH} characters' if counts else ''} in "
+            "the input; a vocabulary needs text to learn from."
+        )
     return sorted(checked)
 
 

@@ -13,6 +13,7 @@ from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over_replicas
+from keras_bert.text.unknown import note_on_unknown
 from keras_bert.train.best_model import best_entry, restore_best
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
 from keras_bert.train.devices import Devices, out_of_scope
@@ -25,10 +26,7 @@ from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
 from keras_bert.train.starting_point import StartingPoint
 from keras_bert.train.weight_histograms import WeightHistograms
-from keras_bert.wording import counted, percent
-
-# From this share of [UNK] on, which the model cannot tell apart, a vocabulary hardly fits the text.
-_MUCH_UNKNOWN = 0.05
+from keras_bert.wording import counted
 
 
 class Finetuning:
@@ -63,11 +61,8 @@ class Finetuning:
         self._first = settings.seed, task
         self.train_rows, self.dev_rows = (task.features(split, labelled=True) for split in splits)
         for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
-            if rows.share_unknown > _MUCH_UNKNOWN:
-                report(
-                    f"{percent(rows.share_unknown)} of the {which} tokens are [UNK]: the "
-                    "vocabulary does not have these words, nor parts of them."
-                )
+            if note := note_on_unknown(*rows.unknown, which=which):
+                report(note)
         self.inputs = {
             "model": self._start.fingerprint,
             "train": self.train_rows.fingerprint,

@@ -35,6 +35,17 @@ def test_predict_takes_texts(model_folder, capsys):
     assert [row["text"] for row in rows] == ["good film", "dull plot"]
 
 
+def test_a_vocabulary_that_does_not_fit_is_told_at_the_end(model_folder, tmp_path, capsys):
+    path = tmp_path / "data.tsv"
+    path.write_text("text\tlabel\n" + "good film\tham\n" * 9 + "日本 film\tspam\n")
+    for command in ("predict", "evaluate"):
+        assert main([command, "--model", str(model_folder), "--data", str(path)]) == 0
+        said = capsys.readouterr().err
+        assert said.count("Note: 9.5 % of the tokens are [UNK]") == 1, said
+    assert main(["predict", "--model", str(model_folder), "--text", "good film"]) == 0
+    assert "[UNK]" not in capsys.readouterr().err
+
+
 def test_evaluate_writes_json(model_folder, data, capsys):
     flags = ["--header", "no", "--text-column", "1", "--label-column", "2"]
     assert main(["evaluate", "--model", str(model_folder), "--data", data, *flags]) == 0

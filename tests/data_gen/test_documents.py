@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 from collections import Counter
 
@@ -316,8 +317,11 @@ def test_wrong_paths_are_named(tmp_path):
     with pytest.raises(InputError, match=r"no file matches .*\*.txt"):
         find([str(tmp_path / "*.txt")])
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="folder cannot be read: Is a directory"):
-        all_documents(str(tmp_path / "folder"))
+    with pytest.raises(InputError, match="folder is a folder: give the files in it"):
+        find(str(tmp_path / "folder"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is a pipe or a device"):
+        find(str(tmp_path / "pipe"))
     empty = write(tmp_path, "empty.txt", "")
     with pytest.raises(InputError, match="empty.txt is empty"):
         find(empty)

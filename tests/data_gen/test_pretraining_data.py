@@ -190,6 +190,7 @@ def test_the_card_tells_what_is_there(corpus, made):
 def test_entropy_counts_ordinary_tokens_only():
     assert unigram_entropy([9, 5, 1, 1, 2], [0, 1]) == pytest.approx(1.5 * np.log(2))
     assert unigram_entropy([9, 0], [0]) == 0
+    assert f"{unigram_entropy([9, 1], [0]):.3f}" == "0.000"  # without a sign
 
 
 def test_the_objective_mlm_packs_whole_sentences(corpus, corpus_files, tmp_path):
@@ -364,9 +365,11 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     bad = b"\ncaf\xe9\nna\xefve\nA\0b\n\n"
     path.write_bytes(corpus.text(4).encode() + bad + corpus.text(5).encode())
     (tmp_path / "b.jsonl").write_text('{"text": "w1 w2. w3."}\n{"text"\n{"txt": "w4"}\n')
+    (tmp_path / "c.txt").write_text("An unheard word. " * 300)
     corpus.vocabulary.save(tmp_path / "vocab.txt")
-    arguments = ["pretraining-data", "--input", str(path), str(tmp_path / "b.jsonl"), "--vocab"]
-    arguments += [str(tmp_path / "vocab.txt"), "--output", str(tmp_path / "data")]
+    arguments = ["pretraining-data", "--input", str(path), str(tmp_path / "b.jsonl")]
+    arguments += [str(tmp_path / "c.txt"), "--vocab", str(tmp_path / "vocab.txt")]
+    arguments += ["--output", str(tmp_path / "data")]
     arguments += ["--bad-lines", "skip", "--max-length", "16", "--max-predictions", "2"]
     arguments += ["--direct_num_workers=1"]
     assert main(arguments) == 0
@@ -383,6 +386,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     train = card.splits["train"].counters
     made_of = f"made of {train['sentences']} sentences with {train['tokens_of_text']:,} tokens"
     assert made_of in printed
+    assert "Note: " in printed and "of the tokens are [UNK]" in printed
     assert train["truncated_pairs"] > 0
     assert f"; {train['truncated_pairs']} pairs were cut to the length" in printed
 

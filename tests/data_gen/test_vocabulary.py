@@ -278,6 +278,19 @@ def test_the_command(files, capsys):
     assert "9,000 were asked for" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("last", ["a text " * 40_000, "x" * 300_000])
+def test_a_text_that_is_counted_at_once_may_be_the_last(tmp_path, last):
+    """Nothing was left to count then, and TensorFlow takes an empty list for numbers."""
+    (tmp_path / "a.txt").write_text("A word.\n\nMore.")
+    (tmp_path / "b.txt").write_text(last)
+    settings = {"output": tmp_path / "v", "size": 40}
+    learned = learn_vocabulary(input=tmp_path / "*.txt", **settings)
+    assert learned.words == 5 + len(last.split())
+    if len(last.split()) == 1:
+        with pytest.raises(InputError, match="no words of at most 200 characters"):
+            learn_vocabulary(input=tmp_path / "b.txt", **settings, force=True)
+
+
 def test_short_texts_are_split_together(monkeypatch):
     """A call of TensorFlow for each took 1.2 ms a file, where 100,000 files hold a line each."""
     count = CountWords(lowercase=True, max_words=1000)

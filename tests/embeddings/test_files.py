@@ -111,6 +111,7 @@ def embedded(monkeypatch):
 
     class Embedded:
         width = WIDTH
+        pieces = unknown = 0
 
         def __call__(self, texts):
             return iter(EXPECTED)
@@ -252,3 +253,7 @@ def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys)
     assert (
         "2 texts, 5 tokens, vectors of 16 numbers" in said.out and "TSV with a header" in said.err
     )
+    assert "[UNK]" not in said.err
+    data.write_text("text\n" + "the bank\n" * 3 + "x" * 300 + "\n", encoding="utf-8")
+    assert main([*arguments, "--force"]) == 0
+    assert "% of the tokens are [UNK]" in capsys.readouterr().err
