@@ -12,13 +12,25 @@ def percent(share, *, decimals=1):
 
 
 def listed(names, *, most=10):
-    """`a, b, c`; of more than `most` names, the first ones and how many more there are."""
-    names = [str(name) for name in names]
-    shown = ", ".join(names[:most])
-    more = len(names) - most
-    return f"{shown}, … and {more:,} more" if more > 0 else shown
+    """`a, b, c`; of more than `most` names, the first ones and how many more there are.
+
+    Of a name of more than 80 characters, the beginning.
+    """
+    return _joined(map(_cut, names), most)
 
 
 def quoted(names, *, most=10):
     """As `listed`, with each name in quotes."""
-    return listed((f'"{name}"' for name in names), most=most)
+    return _joined((f'"{_cut(name)}"' for name in names), most)
+
+
+def _cut(name, longest=80):
+    name = str(name)
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+def _joined(names, most):
+    names = list(names)
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return f"{shown}, … and {more:,} more" if more > 0 else shown

@@ -24,3 +24,8 @@ def test_a_long_list_is_cut_and_says_so():
     assert listed("abc", most=3) == "a, b, c"
     assert listed([]) == ""
     assert quoted(["x", "y y"]) == '"x", "y y"'
+
+
+def test_a_long_name_is_cut_and_says_so():
+    assert listed(["x" * 80, "y" * 3000]) == f"{'x' * 80}, {'y' * 79}…"
+    assert quoted(["y" * 3000]) == f'"{"y" * 79}…"'
