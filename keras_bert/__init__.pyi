@@ -317,7 +317,8 @@ def embed_to_file(
         output: NAME.parquet or NAME.npz, which says the format.
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
-        report: a function that is told in one line how the file was read.
+        report: a function that is told in one line how the file was read, and in another at the
+            end where the vocabulary does not fit the texts.
 
     `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
@@ -632,7 +633,8 @@ def predict(
         glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
             known (None: any other file).
         text: text of an example; may be given several times (None: give `data`).
-        report: a function that is told in one line how the file was read.
+        report: a function that is told in one line how the file was read, and in another at the
+            end where the vocabulary does not fit the text.
 
     `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
     for a classifier; for another kind of task, its own stand in place of `text` and of those that

@@ -14,28 +14,27 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 registers the tokenizers' operations
 
 
-def tensor(values, spec):
+def tensor(values, info):
     """A list of any depth, as the signature wants it; one without any element, too."""
+    kind = tf.as_dtype(info.dtype).as_numpy_dtype
     if not len(values):
-        return tf.zeros([0] * len(spec.shape), spec.dtype)
-    return tf.constant(values, spec.dtype)
+        return np.zeros([0] * len(info.tensor_shape.dim), kind)
+    return np.array(values, kind)
 
 
-def ask(signature, request):
-    _, specs = signature.structured_input_signature
+def ask(session, signature, request):
+    fetches = {name: info.name for name, info in signature.outputs.items()}
+    feeds = {info.name: tensor(request[name], info) for name, info in signature.inputs.items()}
     try:
-        found = signature(**{name: tensor(request[name], spec) for name, spec in specs.items()})
-    except tf.errors.InvalidArgumentError as error:
+        return session.run(fetches, feeds)
+    except (ValueError, tf.errors.InvalidArgumentError) as error:
         return str(error)
-    return {name: np.asarray(values) for name, values in found.items()}
 
 
-def operations(model):
-    """The names of all operations in the graphs of a model's signatures."""
-    graphs = [signature.graph.as_graph_def() for signature in model.signatures.values()]
-    nodes = [node for graph in graphs for node in graph.node]
-    functions = [function for graph in graphs for function in graph.library.function]
-    nodes += [node for function in functions for node in function.node_def]
+def operations(graph):
+    """The names of all operations in a graph and its functions."""
+    functions = graph.library.function
+    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
     return {node.op for node in nodes} - {function.signature.name for function in functions}
 
 
@@ -43,12 +42,15 @@ def main():
     models, asked, answered = map(Path, sys.argv[1:])
     found = {}
     for name, signatures in pickle.loads(asked.read_bytes()).items():
-        model = tf.saved_model.load(str(models / name / "1"))
-        answers = {
-            signature: [ask(model.signatures[signature], request) for request in requests]
-            for signature, requests in signatures.items()
-        }
-        found[name] = {"answers": answers, "operations": operations(model)}
+        with tf.compat.v1.Session(graph=tf.Graph()) as session:  # as TensorFlow Serving has it
+            model = tf.compat.v1.saved_model.loader.load(
+                session, ["serve"], str(models / name / "1")
+            )
+            answers = {
+                signature: [ask(session, model.signature_def[signature], one) for one in requests]
+                for signature, requests in signatures.items()
+            }
+        found[name] = {"answers": answers, "operations": operations(model.graph_def)}
     loaded = {name.split(".")[0] for name in sys.modules}
     answered.write_bytes(pickle.dumps((found, loaded, tf.__version__)))
 
