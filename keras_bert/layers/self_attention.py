@@ -10,8 +10,8 @@ from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.fast.attention import (
     masked_scores,
+    projections,
     query_and_score_scale,
-    side_by_side,
 )
 from keras_bert.layers.fast.program import has_fused_attention
 from keras_bert.layers.fast.unpadding import NoUnpadding
@@ -79,19 +79,21 @@ class SelfAttention(keras.layers.Layer):
         query_scale, score_scale = query_and_score_scale(
             1 / math.sqrt(self.head_size), training=training, dtype=self.compute_dtype
         )
-        projections = (self.query, self.key, self.value)
-        projected = side_by_side(hidden, projections, scales=(query_scale, 1, 1))  # (R, 3 D)
-        heads = self._split_heads(unpadding.pad(projected))  # (B, S, 3, N, H)
+        projected = projections(  # 3 of (R, D)
+            hidden,
+            (self.query, self.key, self.value),
+            scales=(query_scale, 1, 1),
+            training=training,
+        )
+        query, key, value = (self._split_heads(unpadding.pad(x)) for x in projected)
         dropping = bool(training) and self.dropout_rate > 0
         probabilities = None
         if has_fused_attention() and not dropping and not return_probabilities:
-            query, key, value = (heads[:, :, i] for i in range(3))  # (B, S, N, H)
             context = ops.dot_product_attention(
                 query, key, value, mask=attention_mask, scale=score_scale
             )
         else:
-            # One transpose for all three: a split and three transposes would copy twice.
-            query, key, value = ops.unstack(ops.transpose(heads, (2, 0, 3, 1, 4)), 3)
+            query, key, value = (ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value))
             scores = masked_scores(query, key, attention_mask, scale=score_scale)  # (B, N, S, S)
             probabilities = ops.softmax(scores, axis=-1)
             context = ops.matmul(self.dropout(probabilities, training=training), value)
@@ -102,9 +104,9 @@ class SelfAttention(keras.layers.Layer):
         return (output, probabilities) if return_probabilities else output
 
     def _split_heads(self, projected):
-        """Query, key and value side by side (B, S, 3 D) -> (B, S, 3, N, H)."""
+        """(B, S, D) -> (B, S, N, H)."""
         length = ops.shape(projected)[1]
-        return ops.reshape(projected, (-1, length, 3, self.num_heads, self.head_size))
+        return ops.reshape(projected, (-1, length, self.num_heads, self.head_size))
 
     def _join_heads(self, context):
         """(B, S, N, H) -> (B, S, D)."""

@@ -4,23 +4,22 @@ import keras
 from keras import ops
 
 
-def side_by_side(rows, layers, *, scales):
-    """x W₁ s₁ + b₁ s₁, x W₂ s₂ + b₂ s₂, … of several dense layers with the same input.
+def projections(rows, layers, *, scales, training):
+    """The outputs of several dense layers with the same input, each times its scale: a list.
 
-    One product with the kernels side by side has one gradient for `rows`, where each layer for
-    itself has one of its own that must be added up. Rows are flat because TensorFlow can then join
-    the bias to the product. A quantized kernel is no matrix to multiply by: there each layer
-    computes for itself.
+    In training one product with the kernels side by side has one gradient for `rows`, where each
+    layer for itself has one of its own that must be added up. (Rows are flat because TensorFlow can
+    then join the bias to the product.) Putting them side by side copies all of them, though: a
+    fifth of the time of one short row. A quantized kernel is no matrix to multiply by.
 
-    Shapes: rows (R, D) -> (R, the layers' units together).
+    Shapes: rows (R, D) -> (R, units of the layer) each.
     """
-    if any(layer.quantization_mode for layer in layers):
-        parts = [layer(rows) * scale for layer, scale in zip(layers, scales, strict=True)]
-        return ops.concatenate(parts, axis=-1)
+    if not training or any(layer.quantization_mode for layer in layers):
+        return [_scaled(layer(rows), scale) for layer, scale in zip(layers, scales, strict=True)]
     kernels = [_scaled(layer.kernel, scale) for layer, scale in zip(layers, scales, strict=True)]
     biases = [_scaled(layer.bias, scale) for layer, scale in zip(layers, scales, strict=True)]
     together = ops.matmul(rows, ops.concatenate(kernels, axis=1))
-    return together + ops.concatenate(biases, axis=0)
+    return ops.split(together + ops.concatenate(biases, axis=0), len(layers), axis=-1)
 
 
 def query_and_score_scale(scale, *, training, dtype):
