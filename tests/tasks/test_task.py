@@ -1,8 +1,11 @@
 """What all tasks have in common."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from keras_bert.errors import InputError
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer
@@ -35,6 +38,24 @@ def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
     labels = {name: ids[:, 0] // 7 for name in task.output}
     losses = task.evaluate(batch, labels, batch_size=2, verbose=0, return_dict=True)
     assert len(traces) == 1 and {f"{name}_loss" for name in task.output} <= set(losses)
+
+
+@pytest.mark.parametrize(
+    "examples",
+    ["dev.tsv", Path("dev.tsv"), ["a text"], [("a text", "good")], [{"text": "a text"}], [["a"]]],
+)
+def test_examples_in_the_place_of_batches_are_a_sentence(examples):
+    """Keras said `Unrecognized data type`, and printed all of them."""
+    task = Tagger(make_encoder(make_tokenizer()), labels=["no", "yes"])
+    task.compile_defaults("sgd", jit_compile=False)
+    for call, instead in (
+        (lambda: task.fit(examples), "task.dataset"),
+        (lambda: task.fit({"input_ids": np.ones((1, 3))}, validation_data=examples), "dataset"),
+        (lambda: task.evaluate(examples), r"kb.evaluate\(model=task"),
+        (lambda: task.predict(examples), r"kb.predict\(model=task"),
+    ):
+        with pytest.raises(InputError, match=f"takes batches of rows, not texts.*{instead}"):
+            call()
 
 
 def fit_a_tagger(encoder, **options):
