@@ -1,6 +1,7 @@
 """What the server is held to: nobody takes its size, time or place from others."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import time
@@ -105,21 +106,21 @@ def test_a_tensor_says_no_more_than_it_holds(server):
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
-@pytest.mark.parametrize(
-    "told, answer",
-    [
+def test_slow_clients_are_not_waited_for(server):
+    slow = [
         (b"", b""),  # connects and is silent
         (sent(f"POST {PATH}"), b""),  # headers without end
         (sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"), b"408"),  # a body without end
-    ],
-)
-def test_slow_clients_are_not_waited_for(server, told, answer):
+    ]
     start = time.monotonic()
-    with raw(server) as connection:
-        connection.sendall(told)
-        found = everything(connection)
+    with contextlib.ExitStack() as connections:
+        opened = [connections.enter_context(raw(server)) for _ in slow]
+        for connection, (told, _) in zip(opened, slow, strict=True):
+            connection.sendall(told)
+        for connection, (_, answer) in zip(opened, slow, strict=True):
+            found = everything(connection)
+            assert answer in found and (found == b"") == (answer == b"")
     assert time.monotonic() - start < 8
-    assert answer in found and (found == b"") == (answer == b"")
 
 
 def test_requests_beyond_the_bound_are_turned_away(server):
