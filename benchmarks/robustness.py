@@ -318,6 +318,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         commands = make_commands(folder)
+        names = {name for c in commands for name in (c.name, c.name.split()[0])}
+        if unknown := set(given.commands) - names:
+            parser.error(f"no command is called {unknown.pop()!r}; there are {sorted(names)}")
+        wanted = [
+            c
+            for c in commands
+            if not given.commands or {c.name, c.name.split()[0]} & set(given.commands)
+        ]
         if given.what == "kill":
             print(
                 "| command | seconds | kills | something there | after the end | equal | strewn |"
@@ -325,7 +333,6 @@ def main():
             print("|---|---|---|---|---|---|---|")
         else:
             print("| command | fault | exit status | says |\n|---|---|---|---|")
-        wanted = [c for c in commands if not given.commands or c.name.split()[0] in given.commands]
         for command in commands[: commands.index(wanted[-1]) + 1]:
             if command not in wanted:
                 _prepare(command, folder)

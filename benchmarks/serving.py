@@ -35,8 +35,8 @@ import numpy as np  # noqa: E402
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "sst2" / "dev.tsv"
 CORES = os.cpu_count()
 MAX_LENGTH = 128
-# Requests in a turn: alone, each would find the weights of the others in the processor's caches,
-# and their threads, which wait by spinning, on its cores.
+# Texts in a turn, and two requests at least: alone, each short one would find the weights of the
+# others in the processor's caches, and their threads, which wait by spinning, on its cores.
 A_TURN = 10
 LABELS = ("negative", "positive")
 SIZES = ("minilm", "base")
@@ -170,9 +170,10 @@ def read_texts():
 def measure_point(title, batches, workers):
     seconds = {name: [] for name in workers}
     labels = {name: [] for name in workers}
-    for start in range(0, len(batches), A_TURN):
+    requests = max(2, A_TURN // len(batches[0]))
+    for start in range(0, len(batches), requests):
         for name, worker in workers.items():
-            answer = worker.ask({"batches": batches[start : start + A_TURN]})
+            answer = worker.ask({"batches": batches[start : start + requests]})
             seconds[name] += answer["seconds"]
             labels[name] += answer["labels"]
     expected = labels["transformers"]

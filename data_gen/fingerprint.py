@@ -5,8 +5,7 @@ import hashlib
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from data_gen.files import reading
-from data_gen.new_file import is_local
+from data_gen.files import is_local, reading
 
 
 def fingerprint(windows, counts=None):

@@ -8,14 +8,10 @@ from pathlib import Path
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from data_gen.files import is_local
 from keras_bert import files
 
 _COPIED_AT_ONCE = 4 << 20
-
-
-def is_local(path):
-    """Whether a path is one of this machine, and not another file system's (`gs://…`)."""
-    return "://" not in str(path)
 
 
 @contextlib.contextmanager

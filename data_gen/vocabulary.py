@@ -16,7 +16,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, files, runner
-from data_gen.new_file import clear_leftovers, is_local, new_file
+from data_gen.new_file import clear_leftovers, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
@@ -148,7 +148,7 @@ def _is_there(output, settings):
             f"{output} is {what}; {settings.algorithm} writes {wanted}, so give another name."
         )
     found = [path for path in (output, beside) if FileSystems.exists(path)]
-    if settings.force and is_local(output):
+    if settings.force and files.is_local(output):
         check = check_output_folder if is_bpe else check_output_file
         check(output, is_ours=_is_vocabulary, force=True)
     if settings.force or not found:
@@ -206,7 +206,7 @@ def _learn(counts, settings):
 
 
 def _write_vocabulary(output, vocabulary, *, lowercase):
-    if is_local(output):
+    if files.is_local(output):
         write_vocabulary(output, vocabulary, lowercase=lowercase)
         return
     for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
@@ -272,7 +272,7 @@ def _write_counts(counts, path, output):
     """Writes the counts of words to `path`, aside for `output`."""
     Metrics.counter("vocabulary", "distinct_words").inc(len(counts))
     with system_errors(output):
-        if is_local(path):
+        if files.is_local(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with FileSystems.create(path) as file:
             file.writelines(b"%b\t%d\n" % pair for pair in counts)

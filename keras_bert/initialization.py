@@ -37,9 +37,9 @@ def start_with_neighbours(encoder: BertEncoder) -> None:
       encoder), as far as there are heads; value and output kernels have a standard deviation of
       1/√D, so that what is fetched is as large as what it is added to.
 
-    All else stays as it is: larger kernels above the first block wipe out what it has fetched. So
-    does an encoder whose width or heads have no room for a pair of units (P < 2). The random
-    numbers are Keras's.
+    All else stays as it is: larger kernels above the first block wipe out what it has fetched. The
+    random numbers are Keras's. An encoder whose width or heads have no room for a pair of units
+    (P < 2) is left as it is.
     """
     width = encoder.config.hidden_size
     embeddings, attention = encoder.embeddings, encoder.blocks[0].attention

@@ -18,6 +18,7 @@ from keras_bert.errors import InputError
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
 from keras_bert.tasks.global_mean import means_over_replicas
+from keras_bert.tasks.no_batches import refuse_examples
 from keras_bert.wording import listed
 
 
@@ -267,24 +268,20 @@ class Task(keras.Model):
         That is tokens/s, and after an epoch the task's own figure (FIGURE) on `validation_data`,
         where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
         """
-        made = "batches of examples, or of a file, are made by `task.dataset`"
-        _refuse_examples("fit", x, made)
-        validation = options.get("validation_data")
-        if validation is not None:
-            pair = isinstance(validation, tuple) and len(validation) in (2, 3)
-            _refuse_examples("fit", validation[0] if pair else validation, made)
+        for batches in (x, options.get("validation_data")):
+            refuse_examples("fit", batches, "`task.dataset` makes batches of those")
         from keras_bert.train.fit_progress import with_progress
 
         return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
-        _refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
+        refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
         return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.predict` for examples and files."""
-        _refuse_examples("predict", x, "kb.predict(model=task, data=…) answers those")
+        refuse_examples("predict", x, "kb.predict(model=task, data=…) answers those")
         return super().predict(x, *more, **options)
 
     # Labelled files: examples in, batches, answers and figures out.
@@ -470,13 +467,3 @@ class Task(keras.Model):
             config["encoder"], custom_objects=custom_objects
         )
         return cls(**config)
-
-
-def _refuse_examples(method, x, instead):
-    """Raises `InputError` where `x` is a path or examples; Keras would print all of them."""
-    if isinstance(x, list | tuple) and len(x):
-        x = x[0]
-        if isinstance(x, list | tuple | dict):
-            x = next(iter(x.values() if isinstance(x, dict) else x), "")
-    if isinstance(x, str | bytes | PathLike):
-        raise InputError(f"`{method}` takes batches of rows, not texts or a path; {instead}.")

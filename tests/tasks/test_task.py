@@ -42,7 +42,15 @@ def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
 
 @pytest.mark.parametrize(
     "examples",
-    ["dev.tsv", Path("dev.tsv"), ["a text"], [("a text", "good")], [{"text": "a text"}], [["a"]]],
+    [
+        "dev.tsv",
+        Path("dev.tsv"),
+        ["a text"],
+        [("a text", "good")],
+        [{"text": "a text"}],
+        [["a"]],
+        (["a text"], ["good"]),
+    ],
 )
 def test_examples_in_the_place_of_batches_are_a_sentence(examples):
     """Keras said `Unrecognized data type`, and printed all of them."""

@@ -9,8 +9,9 @@ def projections(rows, layers, *, scales, training):
 
     In training one product with the kernels side by side has one gradient for `rows`, where each
     layer for itself has one of its own that must be added up. (Rows are flat because TensorFlow can
-    then join the bias to the product.) Putting them side by side copies all of them, though: a
-    fifth of the time of one short row. A quantized kernel is no matrix to multiply by.
+    then join the bias to the product.) In prediction only one short row notices a difference, and
+    that the copying of all kernels (docs/performance.md, Serving). A quantized kernel is no matrix
+    to multiply by.
 
     Shapes: rows (R, D) -> (R, units of the layer) each.
     """
