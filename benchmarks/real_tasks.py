@@ -37,6 +37,12 @@ TASKS = {
         "settings": {"batch_size": 16, "epochs": 3, "max_length": 128},
         "figures": ("f1",),
     },
+    "wnut17-spans": {  # the same entities, by scoring all spans; nothing of the peer does that
+        "task": "span-classifier",
+        "files": ("wnut17/train.conll", "wnut17/dev.conll"),
+        "settings": {"batch_size": 16, "epochs": 3, "max_length": 128},
+        "figures": ("f1",),
+    },
     "ewt": {
         "task": "tagger",
         "files": ("ud_english_ewt/dev.conllu", "ud_english_ewt/test.conllu"),

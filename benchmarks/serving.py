@@ -10,7 +10,12 @@ Needs onnx and onnxruntime (`pip install -e '.[benchmarks]'`).
 
     python benchmarks/serving.py                            # both sizes: about half an hour
     python benchmarks/serving.py --size minilm --rounds 3
+    python benchmarks/serving.py lengths --rounds 6         # one text, by its number of tokens
     python benchmarks/serving.py soak --minutes 10          # the development server under load
+
+Beside one text of so many tokens stand the products of that many rows with the model's weights,
+one after another in a function of TensorFlow, and nothing else: what no graph that is made of
+TensorFlow's products can be faster than.
 
 The soak asks a MiniLM-sized model at the highest rate that it holds, over REST and gRPC: short and
 long texts, batches, and requests that are wrong. An answer that is not the right one, or memory
@@ -18,6 +23,7 @@ that goes on growing, ends it with 1.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -41,12 +47,14 @@ A_TURN = 10
 LABELS = ("negative", "positive")
 SIZES = ("minilm", "base")
 PEERS = ("transformers", "transformers bfloat16", "ONNX Runtime")
+PRODUCTS = ("products float32", "products bfloat16")
+LENGTHS = (8, 12, 20, 32, 64, 128)
 REFERENCE = "ONNX Runtime"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("mode", nargs="?", choices=("speed", "soak"), default="speed")
+    parser.add_argument("mode", nargs="?", choices=("speed", "lengths", "soak"), default="speed")
     parser.add_argument("--size", choices=SIZES, action="append")
     parser.add_argument("--rounds", type=int, default=20, help="turns of each contender")
     parser.add_argument("--precision", action="append", help="of our exports; may be repeated")
@@ -69,8 +77,12 @@ def main():
         for size in arguments.size or SIZES:
             place = Path(folder) / size
             prepare(size, minilm, place, precisions=precisions, peers=PEERS)
-            ours = [f"ours {precision}" for precision in precisions]
-            compare(size, place, [*ours, *PEERS], rounds=arguments.rounds)
+            contenders = [*(f"ours {precision}" for precision in precisions), *PEERS]
+            if arguments.mode == "lengths":
+                contenders += PRODUCTS
+            with started(contenders, place) as workers:
+                compared = {"speed": compare, "lengths": compare_lengths}[arguments.mode]
+                compared(size, workers, rounds=arguments.rounds)
 
 
 def prepare(size, minilm, folder, *, precisions, peers):
@@ -127,24 +139,48 @@ def write_onnx(model, path):
     )
 
 
-def compare(size, folder, contenders, *, rounds):
-    """Prints the table of a size: all contenders in turn, at every point."""
-    workers, loads = {}, {}
+@contextlib.contextmanager
+def started(contenders, folder):
+    """{name: its Worker}, each with its first answer given."""
+    workers = {}
     try:
         for name in contenders:  # one after another: they would slow each other down
             workers[name] = Worker(name, folder)
-            loads[name] = workers[name].read()["seconds"]
-        print(f"\n{size}: seconds from the process's start to the first answer:")
-        print(", ".join(f"{name} {seconds:.1f}" for name, seconds in loads.items()))
-        print("\n| texts | contender | p50 ms | p95 | p99 | examples/s | p50 to ONNX's | rate |")
-        print("|---|---|---|---|---|---|---|---|", flush=True)
-        for title, batches in points(rounds).items():
-            measure_point(title, batches, workers)
-        if "ours float32" in workers:
-            measure_tokenization(workers["ours float32"])
+            workers[name].loading = workers[name].read()
+        yield workers
     finally:
         for worker in workers.values():
             worker.end()
+
+
+def compare(size, workers, *, rounds):
+    """Prints the table of a size: all contenders in turn, at every point."""
+    print(f"\n{size}: seconds to the first answer, from the process's start (and from the load):")
+    seconds = {name: worker.loading for name, worker in workers.items()}
+    print(", ".join(f"{n} {s['seconds']:.1f} ({s['load']:.1f})" for n, s in seconds.items()))
+    print("\n| texts | contender | p50 ms | p95 | p99 | examples/s | p50 to ONNX's | rate |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for title, batches in points(rounds).items():
+        measure_point(title, batches, workers)
+    if "ours float32" in workers:
+        measure_tokenization(workers["ours float32"])
+
+
+def compare_lengths(size, workers, *, rounds):
+    """Prints the table of a size: the p50 of one text by its tokens, all contenders in turn."""
+    print(
+        f"\n{size}: p50 of one text, ms (over ONNX Runtime's)\n\n| tokens | {' | '.join(workers)} |"
+    )
+    print("|---" * (1 + len(workers)) + "|", flush=True)
+    for length in LENGTHS:
+        texts = [[" ".join(["good"] * (length - 2))]] * A_TURN  # a token each, [CLS] and [SEP]
+        seconds = {name: [] for name in workers}
+        for _ in range(rounds):
+            for name, worker in workers.items():
+                seconds[name] += worker.ask({"batches": texts})["seconds"]
+        p50 = {name: 1e3 * np.median(taken) for name, taken in seconds.items()}
+        cells = [f"{taken:.1f} ({taken / p50[REFERENCE]:.2f})" for taken in p50.values()]
+        print(f"| {length} | {' | '.join(cells)} |", flush=True)
 
 
 def points(rounds):
@@ -229,10 +265,17 @@ def work(contender, folder):
     os.dup2(2, 1)  # what libraries print is no answer
     out = os.fdopen(answers, "w")
     kind, _, precision = contender.partition(" ")
-    makers = {"ours": Ours, "transformers": Transformers, "ONNX": OnnxRuntime}
+    makers = {
+        "ours": Ours,
+        "transformers": Transformers,
+        "ONNX": OnnxRuntime,
+        "products": Products,
+    }
     model = makers[kind](Path(folder), precision)
     model.labels(["a text"])
-    print(json.dumps({"seconds": time.perf_counter() - STARTED}), file=out, flush=True)
+    answered = time.perf_counter()
+    loading = {"seconds": answered - STARTED, "load": answered - model.imported}
+    print(json.dumps(loading), file=out, flush=True)
     for line in sys.stdin:
         question = json.loads(line)
         if "tokenization" in question:
@@ -258,6 +301,7 @@ class Ours:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401
 
+        self.imported = time.perf_counter()
         (version,) = (folder / f"ours {precision}").glob("[0-9]*")
         self._tf = tf
         self._model = tf.saved_model.load(str(version))
@@ -302,6 +346,7 @@ class Transformers:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+        self.imported = time.perf_counter()
         torch.set_num_threads(CORES)
         dtype = getattr(torch, precision or "float32")
         load = AutoModelForSequenceClassification.from_pretrained
@@ -323,6 +368,7 @@ class OnnxRuntime:
         import onnxruntime
         from transformers import AutoTokenizer
 
+        self.imported = time.perf_counter()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = CORES
         self._session = onnxruntime.InferenceSession(
@@ -338,6 +384,35 @@ class OnnxRuntime:
         feed = {name: inputs[name].astype(np.int64) for name in names}
         (logits,) = self._session.run(None, feed)
         return [LABELS[number] for number in logits.argmax(-1)]
+
+
+class Products:
+    """The products of an encoder's blocks with as many rows as a text has tokens, and no more."""
+
+    def __init__(self, folder, precision):
+        import tensorflow as tf
+
+        self.imported = time.perf_counter()
+        config = json.loads((folder / "model" / "config.json").read_text())
+        wide, inner = config["hidden_size"], config["intermediate_size"]
+        block = [(wide, wide)] * 4 + [(wide, inner), (inner, wide)]
+        shapes = block * config["num_hidden_layers"]
+        self._rows = tf.random.normal((MAX_LENGTH, wide)), tf.as_dtype(precision)
+        kernels = [tf.Variable(tf.cast(tf.random.normal(shape), precision)) for shape in shapes]
+
+        @tf.function(autograph=False, reduce_retracing=True)
+        def products(rows):
+            for kernel in kernels:
+                rows = tf.matmul(rows, kernel)
+            return rows
+
+        self._cast, self._products = tf.cast, products
+
+    def labels(self, texts):
+        rows, dtype = self._rows
+        length = min(MAX_LENGTH, 2 + max(len(text.split()) for text in texts))
+        self._products(self._cast(rows[:length], dtype)).numpy()
+        return [LABELS[0]] * len(texts)
 
 
 if __name__ == "__main__":

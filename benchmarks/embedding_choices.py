@@ -1,0 +1,128 @@
+"""The feature-based choices of the BERT paper (table 7) on WNUT-17: what a BiLSTM makes of each.
+
+    python benchmarks/embedding_choices.py --output runs/choices
+
+computes the vectors of each word's first piece once for each choice of layers (`kb.embed`, MiniLM's
+weights), trains two layers of BiLSTM and a dense layer on them, and prints the entities' F1 on dev
+(seqeval's), mean and deviation over the seeds. Each training is a line of OUTPUT/results.jsonl;
+stopped and started again, it goes on.
+"""
+
+import argparse
+import functools
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import real_tasks
+from finetuning import minilm, spread
+from seqeval.metrics import f1_score
+from turns import Turns
+
+import keras_bert as kb
+
+CHOICES = ("first", "second-to-last", "last", "sum-last-4", "concat-last-4", "sum-all")
+BATCH_SIZE = 32
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--units", type=int, default=192, help="of a BiLSTM, each way")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=3)
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, file=sys.stderr))
+    print("| layers | F1 on dev |\n|---|---|")
+    for layers in CHOICES:
+        work = functools.partial(trained, arguments)
+        found = [
+            turns.of({"layers": layers, "seed": seed}, work) for seed in range(arguments.seeds)
+        ]
+        print(f"| {layers} | {spread([each['f1'] for each in found])} |", flush=True)
+
+
+def trained(arguments, *, layers, seed):
+    """Trains on the vectors of a choice; returns the F1 of the last epoch."""
+    (train, train_tags), (dev, dev_tags) = (
+        read(arguments.data / "wnut17" / f"{name}.conll", layers) for name in ("train", "dev")
+    )
+    labels = sorted({tag for tags in train_tags for tag in tags})
+    keras.utils.set_random_seed(seed)
+    model = tagger(train[0].shape[-1], units=arguments.units, labels=len(labels))
+    steps = arguments.epochs * -(-len(train) // BATCH_SIZE)
+    rate = keras.optimizers.schedules.PolynomialDecay(1e-3, steps, 0.0)
+    model.compile(keras.optimizers.Adam(rate), loss="sparse_categorical_crossentropy")
+    order = np.random.default_rng(seed)
+    for _ in range(arguments.epochs):
+        places = order.permutation(len(train))
+        for first in range(0, len(places), BATCH_SIZE):
+            some = places[first : first + BATCH_SIZE]
+            vectors, weights = padded([train[place] for place in some])
+            ids = np.zeros(weights.shape, "int32")
+            for row, place in enumerate(some):
+                tags = train_tags[place][: weights.shape[1]]
+                ids[row, : len(tags)] = [labels.index(tag) for tag in tags]
+            model.train_on_batch(vectors, ids, sample_weight=weights)
+    found = []
+    for first in range(0, len(dev), BATCH_SIZE):
+        some = dev[first : first + BATCH_SIZE]
+        likeliest = np.argmax(model.predict_on_batch(padded(some)[0]), axis=-1)
+        found += [
+            [labels[tag] for tag in row[: len(words)]]
+            for row, words in zip(likeliest, some, strict=True)
+        ]
+    return {"f1": float(f1_score(dev_tags, found))}
+
+
+@functools.lru_cache(maxsize=2)
+def read(path, layers):
+    """-> (vectors (words, D) of each sentence, its tags)."""
+    sentences, tags = real_tasks.wnut17(path)
+    texts = [" ".join(words) for words in sentences]
+    vectors = []
+    embedded = kb.embed(model=minilm(), data=texts, layers=layers, tokens="pieces")
+    for words, pieces in zip(sentences, embedded, strict=True):
+        places = dict(
+            zip(reversed(pieces.starts), reversed(range(len(pieces.starts))), strict=True)
+        )
+        starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])
+        of_sentence = np.zeros((len(words), pieces.vectors.shape[-1]), "float32")
+        for number, start in enumerate(starts):
+            if start in places:  # a word of nothing but what BERT drops has no piece
+                of_sentence[number] = pieces.vectors[places[start]]
+        vectors.append(of_sentence)
+    return vectors, tags
+
+
+def padded(vectors):
+    """-> ((B, S, D), weights (B, S)): S is a multiple of 16, so that few shapes are traced."""
+    length = -(-max(map(len, vectors)) // 16) * 16
+    rows = np.zeros((len(vectors), length, vectors[0].shape[-1]), "float32")
+    weights = np.zeros(rows.shape[:2], "float32")
+    for number, words in enumerate(vectors):
+        rows[number, : len(words)] = words
+        weights[number, : len(words)] = 1
+    return rows, weights
+
+
+def tagger(width, *, units, labels):
+    """(B, S, D) -> probabilities of tags (B, S, labels)."""
+    inputs = keras.Input((None, width))
+    states = inputs
+    for _ in range(2):
+        lstm = keras.layers.LSTM(units, return_sequences=True)
+        states = keras.layers.Bidirectional(lstm)(states)
+    return keras.Model(inputs, keras.layers.Dense(labels, activation="softmax")(states))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What the choices of pre-training are worth: on sixteen novels, one change at a time.
+
+    python benchmarks/pretraining_choices.py regime --output runs/regime
+    python benchmarks/pretraining_choices.py objectives --output runs/objectives --seeds 3
+
+`regime` (how the same rows are trained on) gives each choice the same minutes, `objectives` (what
+is masked, and what else is predicted) the same steps. Both train `tiny` with four heads from the
+books' rows of 64 tokens, measure the masked-token loss on the same held-out rows, and fine-tune on
+the tasks of downstream.py that --tasks names, at one rate. What is printed are means and deviations
+over the seeds. Each pre-training is a line of OUTPUT/results.jsonl; stopped and started again, it
+goes on.
+"""
+
+import argparse
+import functools
+import shutil
+import sys
+from pathlib import Path
+
+import real_tasks
+from downstream import TASKS, tuned
+from finetuning import spread
+from pretraining_worth import books_vocabulary, write_architecture
+from turns import Turns
+
+# What a choice changes: the rows, the run, the architecture.
+TOKENS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
+SPANS = {**TOKENS, "objective": "span"}
+CHOICES = {
+    "regime": {
+        "as the quickstart's": ({}, {}, {}),
+        "BERT's start": ({}, {"initialization": "bert"}, {}),
+        "dropout 0.1": ({}, {}, {"dropout": 0.1}),
+        "two heads": ({}, {}, {"heads": 2}),
+        "a rate of 1e-3": ({}, {"learning_rate": 1e-3}, {}),
+        "a rate of 4e-3": ({}, {"learning_rate": 4e-3}, {}),
+        "batches of 32 rows": ({}, {"batch_size": 32}, {}),
+        "batches of 64 rows": ({}, {"batch_size": 64}, {}),
+        "batches of 256 rows": ({}, {"batch_size": 256}, {}),
+        "batches of 32, then 128, then 256": ({}, {"batch_size": [32, 128, 256]}, {}),
+        "rows of 128 tokens, 64 a batch": ({"max_length": 128}, {"batch_size": 64}, {}),
+        "25 % masked": ({"masked_rate": 0.25}, {}, {}),
+        "40 % masked": ({"masked_rate": 0.4}, {}, {}),
+        "a quarter causal": ({}, {"causal_share": 0.25}, {}),
+        "next sentence": ({"objective": "mlm-nsp"}, {}, {}),
+        "order of sentences": ({"objective": "mlm-sop"}, {}, {}),
+        "mini, a rate of 1.5e-3": ({}, {"learning_rate": 1.5e-3}, {"preset": "mini"}),
+    },
+    "objectives": {
+        "masked tokens": ({}, {}, {}),
+        "whole words": ({"mask_unit": "whole-word"}, {}, {}),
+        "spans": (SPANS, {"span_boundary_weight": 0.0}, {}),
+        "spans and their boundaries": (SPANS, {}, {}),
+        "masked tokens, static": ({"masking": "static"}, {}, {}),
+        "masked tokens, next sentence": ({"objective": "mlm-nsp"}, {}, {}),
+        "masked tokens, order of sentences": ({"objective": "mlm-sop"}, {}, {}),
+        "masked tokens, a quarter causal": ({}, {"causal_share": 0.25}, {}),
+    },
+}
+POOLING = {"sentiment": {"pooling": "mean"}}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("group", choices=CHOICES)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--minutes", type=float, default=4.0, help="of each, in `regime`")
+    parser.add_argument("--steps", type=int, default=800, help="of each, in `objectives`")
+    parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
+    parser.add_argument("--only", nargs="+", metavar="CHOICE", help="some of them")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, file=sys.stderr))
+    names = ("loss", "tokens", *arguments.tasks)
+    print(f"| choice | masked-token loss | millions of tokens | {' | '.join(arguments.tasks)} |")
+    print("|---" * (1 + len(names)) + "|")
+    for choice in arguments.only or CHOICES[arguments.group]:
+        work = functools.partial(worth, arguments)
+        found = [
+            turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.seeds)
+        ]
+        cells = [spread([each[name] for each in found]) for name in names]
+        print(f"| {choice} | {' | '.join(cells)} |", flush=True)
+
+
+def worth(arguments, *, choice, seed):
+    """Pre-trains, and returns the loss on held-out masked tokens and the figures of the tasks."""
+    from keras_bert.inference.evaluate import evaluate
+    from keras_bert.train.pretrain import pretrain
+
+    output = arguments.output
+    vocab = books_vocabulary(output, arguments.data)
+    of_rows, of_run, of_model = CHOICES[arguments.group][choice]
+    settings = {"batch_size": 128, "learning_rate": 2e-3, **of_run}
+    if arguments.group == "objectives":
+        settings["steps"] = arguments.steps
+    elif isinstance(settings["batch_size"], list):
+        phases = len(settings["batch_size"])
+        settings["minutes"] = [arguments.minutes / phases] * phases
+    else:
+        settings["minutes"] = arguments.minutes
+    run = output / f"pretrained-{choice.replace(' ', '-')}-{seed}"
+    metrics = pretrain(
+        data=rows(arguments, vocab, **{**TOKENS, **of_rows}),
+        vocab=vocab,
+        output=run,
+        architecture=write_architecture(output / "config.json", **of_model),
+        checkpoint_every=500,
+        seed=seed,
+        **settings,
+    )
+    held_out = evaluate(model=run, data=rows(arguments, vocab, **TOKENS))
+    tokens = metrics["curve"][-1]["tokens"] / 1e6
+    figures = {"loss": held_out["masked_lm_loss"], "tokens": tokens}
+    for task in arguments.tasks:
+        pooling = POOLING.get(task.split(",")[0], {})
+        about = {"choice": {"learning_rate": arguments.rate, **pooling}, "seed": seed}
+        found = tuned({"model": run}, task=task, **about, data=arguments.data, output=output)
+        figures[task] = found["test"]
+    shutil.rmtree(run)
+    return figures
+
+
+def rows(arguments, vocab, **settings):
+    """The folder of the books' rows, made where it is not there yet."""
+    from data_gen.pretraining_data import make_pretraining_data
+
+    folder = arguments.output / "-".join(("rows", *map(str, settings.values())))
+    if not (folder / "COMPLETED").exists():
+        books = str(arguments.data / "books" / "*.txt")
+        make_pretraining_data(input=books, vocab=vocab, output=folder, **settings)
+    return folder
+
+
+if __name__ == "__main__":
+    main()
