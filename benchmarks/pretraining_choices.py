@@ -77,8 +77,9 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, file=sys.stderr))
     names = ("loss", "tokens", *arguments.tasks)
-    print(f"| choice | masked-token loss | millions of tokens | {' | '.join(arguments.tasks)} |")
-    print("|---" * (1 + len(names)) + "|")
+    titles = ("choice", "masked-token loss", "millions of tokens", *arguments.tasks)
+    print(f"| {' | '.join(titles)} |")
+    print("|---" * len(titles) + "|")
     for choice in arguments.only or CHOICES[arguments.group]:
         work = functools.partial(worth, arguments)
         found = [
