@@ -40,7 +40,9 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, file=sys.stderr))
+    made_with = {"units": arguments.units, "epochs": arguments.epochs}
+    results = arguments.output / "results.jsonl"
+    turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
     print("| layers | F1 on dev |\n|---|---|")
     for layers in CHOICES:
         work = functools.partial(trained, arguments)

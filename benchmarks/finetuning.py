@@ -53,32 +53,33 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--tasks", nargs="+", choices=real_tasks.TASKS, default=[*real_tasks.TASKS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--sides", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    sides = parser.add_mutually_exclusive_group()
+    sides.add_argument("--sides", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    sides.add_argument("--choices", action="store_true", help="settings of ours, and no peer")
     parser.add_argument("--model", type=Path, help="a BERT folder (default: MiniLM)")
-    parser.add_argument("--choices", action="store_true", help="settings of ours, and no peer")
     parser.add_argument("--limit", type=int, help="train on the first examples, so many")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     arguments.model = arguments.model or minilm()
-    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, flush=True))
+    results = arguments.output / "results.jsonl"
+    turns = Turns(results, {"model": arguments.model}, lambda line: print(line, flush=True))
     work = functools.partial(measured, arguments)
     done = [
         turns.of({"task": task, "side": side, "seed": seed, "limit": arguments.limit}, work)
         for task in arguments.tasks
         for seed in arguments.seeds
-        for side in sides(task, arguments)
+        for side in taking_turns(task, arguments)
     ]
     for task in arguments.tasks:
         for line in table(task, [line for line in done if line["task"] == task]):
             print(line)
 
 
-def sides(task, arguments):
-    """Who takes a turn at a task."""
+def taking_turns(task, arguments):
+    """The sides that a task has."""
     if arguments.choices:
         return [OURS, *CHOICES[task]] if task in CHOICES else []
-    alone = "wnut17-spans" == task
-    return [side for side in arguments.sides if side == OURS or not alone]
+    return [side for side in arguments.sides if side == OURS or task in real_tasks.WITH_PEER]
 
 
 def minilm():

@@ -27,7 +27,7 @@ IGNORED = -100  # the label that torch's cross-entropy leaves out
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("task", choices=real_tasks.TASKS)
+    parser.add_argument("task", choices=real_tasks.WITH_PEER)
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--seed", type=int, default=0)

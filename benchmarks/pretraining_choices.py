@@ -4,11 +4,11 @@
     python benchmarks/pretraining_choices.py objectives --output runs/objectives --seeds 3
 
 `regime` (how the same rows are trained on) gives each choice the same minutes, `objectives` (what
-is masked, and what else is predicted) the same steps. Both train `tiny` with four heads from the
-books' rows of 64 tokens, measure the masked-token loss on the same held-out rows, and fine-tune on
-the tasks of downstream.py that --tasks names, at one rate. What is printed are means and deviations
-over the seeds. Each pre-training is a line of OUTPUT/results.jsonl; stopped and started again, it
-goes on.
+is masked, and what else is predicted) the same steps, unless told otherwise. Both train `tiny` with
+four heads from the books' rows of 64 tokens, measure the masked-token loss on the same held-out
+rows, and fine-tune on the tasks of downstream.py that --tasks names, at one rate. What is printed
+are means and deviations over the seeds. Each pre-training is a line of OUTPUT/results.jsonl;
+stopped and started again, it goes on.
 """
 
 import argparse
@@ -67,20 +67,30 @@ def main():
     parser.add_argument("group", choices=CHOICES)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
-    parser.add_argument("--minutes", type=float, default=4.0, help="of each, in `regime`")
-    parser.add_argument("--steps", type=int, default=800, help="of each, in `objectives`")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument("--minutes", type=float, help="of each (default: 4 in `regime`)")
+    budget.add_argument("--steps", type=int, help="of each (default: 800 in `objectives`)")
     parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
     parser.add_argument("--only", nargs="+", metavar="CHOICE", help="some of them")
     arguments = parser.parse_args()
+    choices = CHOICES[arguments.group]
+    if unknown := [choice for choice in arguments.only or () if choice not in choices]:
+        parser.error(f"{arguments.group} has no choice {unknown[0]!r}, but {[*choices]}.")
+    if arguments.minutes is None and arguments.steps is None:
+        budget_of = {"regime": {"minutes": 4.0}, "objectives": {"steps": 800}}
+        vars(arguments).update(budget_of[arguments.group])
     arguments.output.mkdir(parents=True, exist_ok=True)
-    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, file=sys.stderr))
+    settings = ("group", "minutes", "steps", "rate", "tasks")
+    made_with = {name: getattr(arguments, name) for name in settings}
+    results = arguments.output / "results.jsonl"
+    turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
     names = ("loss", "tokens", *arguments.tasks)
     titles = ("choice", "masked-token loss", "millions of tokens", *arguments.tasks)
     print(f"| {' | '.join(titles)} |")
     print("|---" * len(titles) + "|")
-    for choice in arguments.only or CHOICES[arguments.group]:
+    for choice in arguments.only or choices:
         work = functools.partial(worth, arguments)
         found = [
             turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.seeds)
@@ -98,19 +108,20 @@ def worth(arguments, *, choice, seed):
     vocab = books_vocabulary(output, arguments.data)
     of_rows, of_run, of_model = CHOICES[arguments.group][choice]
     settings = {"batch_size": 128, "learning_rate": 2e-3, **of_run}
-    if arguments.group == "objectives":
-        settings["steps"] = arguments.steps
-    elif isinstance(settings["batch_size"], list):
-        phases = len(settings["batch_size"])
-        settings["minutes"] = [arguments.minutes / phases] * phases
-    else:
-        settings["minutes"] = arguments.minutes
-    run = output / f"pretrained-{choice.replace(' ', '-')}-{seed}"
+    name, budget = ("minutes", arguments.minutes)
+    if budget is None:
+        name, budget = ("steps", arguments.steps)
+    sizes = settings["batch_size"]
+    if isinstance(sizes, list):  # the phases share it
+        budget = [budget / len(sizes) if name == "minutes" else budget // len(sizes)] * len(sizes)
+    settings[name] = budget
+    named = f"{choice.replace(' ', '-')}-{seed}"
+    run = output / f"pretrained-{named}"
     metrics = pretrain(
         data=rows(arguments, vocab, **{**TOKENS, **of_rows}),
         vocab=vocab,
         output=run,
-        architecture=write_architecture(output / "config.json", **of_model),
+        architecture=write_architecture(output / f"{named}.json", **of_model),
         checkpoint_every=500,
         seed=seed,
         **settings,

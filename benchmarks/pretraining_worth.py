@@ -57,7 +57,9 @@ def main():
         "random": {"architecture": config, "vocab": vocab},
         "pre-trained": {"model": model},
     }
-    turns = Turns(arguments.output / "results.jsonl", lambda line: print(line, file=sys.stderr))
+    made_with = {"model": model, "architecture": arguments.architecture, "heads": arguments.heads}
+    results = arguments.output / "results.jsonl"
+    turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
     work = functools.partial(tuning, arguments, starts)
     print("\n| trained on | from random weights | pre-trained | points more |\n|---|---|---|---|")
     for task in arguments.tasks:

@@ -1,21 +1,31 @@
 """What a long benchmark has found so far, so that stopped and started again, it goes on."""
 
 import json
+import sys
 
 
 class Turns:
     """A file of JSON lines: what was done (a dictionary of settings), and what came out.
 
+    Ends the program where the file was begun with other settings, whose results would be taken for
+    those of the new ones.
+
     Args:
         path: the file; it may hold turns already.
+        settings: what all its turns have in common, a dictionary; the file's first line.
         report: a function that is told each new line.
     """
 
-    def __init__(self, path, report=lambda line: None):
+    def __init__(self, path, settings, report=lambda line: None):
         self._path = path
         self._report = report
+        settings = {name: str(value) for name, value in settings.items()}
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self._done = [json.loads(line) for line in lines]
+        begun, *self._done = [json.loads(line) for line in lines] or [settings]
+        if begun != settings:
+            sys.exit(f"{path} was begun with {begun}, not {settings}; give another --output.")
+        if not lines:
+            self._write(settings)
 
     def of(self, turn, work):
         """What came of `turn`, beside it; `work(**turn)` finds it where that is not known yet."""
@@ -23,8 +33,11 @@ class Turns:
             if turn.items() <= line.items():
                 return line
         self._done.append({**turn, **work(**turn)})
-        line = json.dumps(self._done[-1])
+        self._report(self._write(self._done[-1]))
+        return self._done[-1]
+
+    def _write(self, values):
+        line = json.dumps(values)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
-        self._report(line)
-        return self._done[-1]
+        return line
