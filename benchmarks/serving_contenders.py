@@ -1,0 +1,179 @@
+"""Those who are compared by serving.py, each in a process of its own: text in and label out.
+
+    python benchmarks/serving_contenders.py CONTENDER FOLDER
+
+answers lines of JSON on standard input; FOLDER holds what serving.py wrote for it.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+STARTED = time.perf_counter()  # what is waited for until the first answer begins with the imports
+
+import numpy as np  # noqa: E402
+
+CORES = os.cpu_count()
+MAX_LENGTH = 128
+LABELS = ("negative", "positive")
+
+
+def work(contender, folder):
+    """A contender's process: answers lines of JSON until there are no more."""
+    answers, out = os.dup(1), sys.stdout
+    os.dup2(2, 1)  # what libraries print is no answer
+    out = os.fdopen(answers, "w")
+    kind, _, precision = contender.partition(" ")
+    makers = {
+        "ours": Ours,
+        "transformers": Transformers,
+        "ONNX": OnnxRuntime,
+        "products": Products,
+    }
+    model = makers[kind](Path(folder), precision)
+    model.labels(["a text"])
+    answered = time.perf_counter()
+    loading = {"seconds": answered - STARTED, "load": answered - model.imported}
+    print(json.dumps(loading), file=out, flush=True)
+    for line in sys.stdin:
+        question = json.loads(line)
+        if "tokenization" in question:
+            answer = {"share": model.tokenization(question["tokenization"])}
+        else:
+            answer = taking_turn(model, question["batches"])
+        print(json.dumps(answer), file=out, flush=True)
+
+
+def taking_turn(model, batches):
+    """Answers batches of texts one after another; the one before them warms up."""
+    model.labels(batches[0])
+    seconds, labels = [], []
+    for batch in batches:
+        start = time.perf_counter()
+        labels += model.labels(batch)
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": seconds, "labels": labels}
+
+
+class Ours:
+    def __init__(self, folder, precision):
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401
+
+        self.imported = time.perf_counter()
+        (version,) = (folder / f"ours {precision}").glob("[0-9]*")
+        self._tf = tf
+        self._model = tf.saved_model.load(str(version))
+        self._answer = self._model.signatures["serving_default"]
+        self._folder = folder / "model"
+        self._tokenizer = None
+
+    def labels(self, texts):
+        found = self._answer(text=self._tf.constant(texts))["label"].numpy()
+        return [label.decode() for label in found]
+
+    def tokenization(self, texts):
+        """The share of the time that strings take over ids, of medians of five calls each."""
+        from transformers import AutoTokenizer
+
+        self._tokenizer = self._tokenizer or AutoTokenizer.from_pretrained(self._folder)
+        found = self._tokenizer(
+            texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="np"
+        )
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        ids = {
+            ours: self._tf.constant(found[name], self._tf.int32)
+            for ours, name in zip(("input_ids", "input_mask", "segment_ids"), names, strict=True)
+        }
+        strings = self._tf.constant(texts)
+        from_ids = self._model.signatures["ids"]
+        times = {"text": [], "ids": []}
+        for _ in range(6):
+            for name, call in (
+                ("text", lambda: self._answer(text=strings)),
+                ("ids", lambda: from_ids(**ids)),
+            ):
+                start = time.perf_counter()
+                call()["label"].numpy()
+                times[name].append(time.perf_counter() - start)
+        whole, rest = (float(np.median(taken[1:])) for taken in times.values())
+        return 1 - rest / whole
+
+
+class Transformers:
+    def __init__(self, folder, precision):
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        self.imported = time.perf_counter()
+        torch.set_num_threads(CORES)
+        dtype = getattr(torch, precision or "float32")
+        load = AutoModelForSequenceClassification.from_pretrained
+        self._model = load(folder / "model", dtype=dtype).eval()
+        self._tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+        self._torch = torch
+
+    def labels(self, texts):
+        inputs = self._tokenizer(
+            texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="pt"
+        )
+        with self._torch.inference_mode():
+            found = self._model(**inputs).logits.argmax(-1)
+        return [LABELS[number] for number in found.tolist()]
+
+
+class OnnxRuntime:
+    def __init__(self, folder, precision):
+        import onnxruntime
+        from transformers import AutoTokenizer
+
+        self.imported = time.perf_counter()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = CORES
+        self._session = onnxruntime.InferenceSession(
+            str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+        self._tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+
+    def labels(self, texts):
+        inputs = self._tokenizer(
+            texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="np"
+        )
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        feed = {name: inputs[name].astype(np.int64) for name in names}
+        (logits,) = self._session.run(None, feed)
+        return [LABELS[number] for number in logits.argmax(-1)]
+
+
+class Products:
+    """The products of an encoder's blocks with as many rows as a text has tokens, and no more."""
+
+    def __init__(self, folder, precision):
+        import tensorflow as tf
+
+        self.imported = time.perf_counter()
+        config = json.loads((folder / "model" / "config.json").read_text())
+        wide, inner = config["hidden_size"], config["intermediate_size"]
+        block = [(wide, wide)] * 4 + [(wide, inner), (inner, wide)]
+        shapes = block * config["num_hidden_layers"]
+        self._rows = tf.cast(tf.random.normal((MAX_LENGTH, wide)), precision)
+        kernels = [tf.Variable(tf.cast(tf.random.normal(shape), precision)) for shape in shapes]
+
+        @tf.function(autograph=False, reduce_retracing=True)
+        def products(rows):
+            for kernel in kernels:
+                rows = tf.matmul(rows, kernel)
+            return rows
+
+        self._products = products
+
+    def labels(self, texts):
+        length = min(MAX_LENGTH, 2 + max(len(text.split()) for text in texts))
+        self._products(self._rows[:length]).numpy()
+        return [LABELS[0]] * len(texts)
+
+
+if __name__ == "__main__":
+    work(*sys.argv[1:])
