@@ -6,6 +6,8 @@ the library's own call, the epoch kept that is best on dev, and measured on test
 
 import itertools
 import shutil
+import tempfile
+from pathlib import Path
 
 import real_tasks
 
@@ -41,8 +43,7 @@ def tuned(weights, *, task, choice, seed, data, output):
 
     kind, *_, epochs, _ = TASKS[task]
     train, dev, test = files(task, data=data, output=output)
-    run = output / f"finetuned-{task.replace(' ', '-')}"
-    shutil.rmtree(run, ignore_errors=True)
+    run = Path(tempfile.mkdtemp(prefix="finetuned-", dir=output))  # others may run beside it
     ours = {"unseen_tags": "count"} if kind == "tagger" else {}  # mistakes, as they are
     settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **ours, **choice, **weights}
     found = finetune(task=kind, train=train, dev=dev, output=run, **settings)

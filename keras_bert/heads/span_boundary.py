@@ -6,6 +6,7 @@ from keras import ops
 from keras_bert.heads.tied_output import tied_logits
 from keras_bert.layers.activations import activation
 from keras_bert.layers.dense import dense, initializer, logits_dtype
+from keras_bert.layers.embedding_table import embedded
 from keras_bert.layers.fast.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
@@ -107,7 +108,7 @@ class SpanBoundary(keras.layers.Layer):
             [
                 at_positions(hidden, left),
                 at_positions(hidden, right),
-                ops.cast(self.offset_embedding(ops.reshape(index, (-1,))), hidden.dtype),
+                embedded(self.offset_embedding, ops.reshape(index, (-1,)), dtype=hidden.dtype),
             ],
             axis=-1,
         )  # (B * P, 2 D + offset_width)

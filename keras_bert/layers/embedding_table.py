@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_bert.layers.fast.rows import look_up
+
 
 def embedding_table(embedding, *, dtype):
     """All rows of a `keras.layers.Embedding`, (N, D).
@@ -12,3 +14,10 @@ def embedding_table(embedding, *, dtype):
     if embedding.quantization_mode:
         return ops.cast(embedding(ops.arange(embedding.input_dim)), dtype)
     return ops.cast(embedding.embeddings, dtype)
+
+
+def embedded(embedding, ids, *, dtype):
+    """The rows of ids: int (…) -> (…, D), whether the table is quantized or not."""
+    if embedding.quantization_mode:
+        return ops.cast(embedding(ids), dtype)
+    return ops.cast(look_up(embedding.embeddings, ids), dtype)

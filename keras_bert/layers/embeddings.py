@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.embedding_table import embedding_table
+from keras_bert.layers.embedding_table import embedded, embedding_table
 from keras_bert.layers.fast.rows import first_rows
 from keras_bert.layers.layer_norm import LayerNorm
 
@@ -100,8 +100,7 @@ class Embeddings(keras.layers.Layer):
         return self.dropout(self.layer_norm(x), training=training)
 
     def _look_up(self, embedding, ids):
-        # Quantized, a table's rows come in float32 whatever the policy.
-        return ops.cast(embedding(ids), self.compute_dtype)
+        return embedded(embedding, ids, dtype=self.compute_dtype)
 
     def compute_output_shape(self, input_ids_shape, *_):
         return (*input_ids_shape, self.settings["hidden_size"])

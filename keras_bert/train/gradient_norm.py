@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert.layers.fast.program import is_unfused
+
 GRADIENT_NORM = "gradient_norm"
 
 
@@ -30,6 +32,17 @@ class GradientNorm(keras.metrics.Metric):
         return {"name": self.name}
 
 
+def global_norm(gradients):
+    """The norm of all tensors of a list together, (); None has none."""
+    gradients = [gradient for gradient in gradients if gradient is not None]
+    if is_unfused():
+        import tensorflow as tf
+
+        return tf.linalg.global_norm(gradients)  # one operation a tensor
+    squares = [ops.sum(ops.square(gradient)) for gradient in gradients]  # as Keras has it
+    return ops.sqrt(ops.sum(ops.stack(squares)))
+
+
 def with_gradient_norm(optimizer_class):
     """The class of optimizers that measure their gradients where they clip them.
 
@@ -45,7 +58,6 @@ class _Measuring:
         self.gradient_norm = GradientNorm()
 
     def _clip_gradients(self, grads):
-        # Keras's own formula: where it clips by the norm, TensorFlow computes the two as one.
-        squares = [ops.sum(ops.square(gradient)) for gradient in grads if gradient is not None]
-        self.gradient_norm.update_state(ops.sqrt(ops.sum(ops.stack(squares))))
+        # The formula that clips them: TensorFlow computes the two as one.
+        self.gradient_norm.update_state(global_norm(grads))
         return super()._clip_gradients(grads)

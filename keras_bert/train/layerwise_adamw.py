@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_bert.train.adamw import AdamW
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LayerwiseAdamW(keras.optimizers.AdamW):
+class LayerwiseAdamW(AdamW):
     """Every variable moves as in an AdamW of its own, which begins at its own first step.
 
     Until then it stays as it is to the last bit, and so do its moments, which are zero: they are

@@ -1,9 +1,8 @@
 """BERT's optimizers: warm-up and decay, global clipping, no weight decay on biases and norms."""
 
-import keras
-
 from keras_bert.errors import InputError
 from keras_bert.replicas import replica_count
+from keras_bert.train.adamw import AdamW
 from keras_bert.train.gradient_norm import with_gradient_norm
 from keras_bert.train.lamb import LAMB
 from keras_bert.train.layerwise_adamw import LayerwiseAdamW
@@ -14,7 +13,7 @@ from keras_bert.train.schedules.warmup_constant import WarmupConstant
 from keras_bert.train.schedules.warmup_cosine_decay import WarmupCosineDecay
 from keras_bert.train.schedules.warmup_linear_decay import WarmupLinearDecay
 
-OPTIMIZERS = {"adamw": keras.optimizers.AdamW, "lamb": LAMB}
+OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
 SCHEDULES = {
     "linear": WarmupLinearDecay,
     "slanted-triangular": SlantedTriangular,

@@ -57,7 +57,7 @@ def test_the_clipping_norm_is_of_what_is_trained():
     (variables, gradients), (alone, _) = draw(1), draw(1)
     apply(adamw(global_clipnorm=0.1), gradients[0], variables)
     apply(keras.optimizers.AdamW(0.1, global_clipnorm=0.1, **ADAM), gradients[0][:1], alone[:1])
-    np.testing.assert_allclose(variables[0], alone[0], rtol=1e-6)
+    np.testing.assert_allclose(variables[0], alone[0], rtol=1e-4)
 
 
 def test_an_embedding_s_gradient_of_rows_waits_and_moves_as_a_dense_one_does():

@@ -41,7 +41,12 @@ def shapes_may_vary():
 
     With an accelerator the host would wait until the values are known.
     """
-    if keras.backend.backend() != "tensorflow" or compiled_by_xla() or is_for_litert():
+    return is_unfused() and not is_for_litert()
+
+
+def is_unfused():
+    """Whether every operation is a pass over memory: on TensorFlow outside XLA, on a CPU."""
+    if keras.backend.backend() != "tensorflow" or compiled_by_xla():
         return False
     import tensorflow as tf
 

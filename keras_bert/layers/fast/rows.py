@@ -1,6 +1,29 @@
-"""Rows of tables and batches, taken so that the gradient is cheap."""
+"""Rows of tables and batches, taken so that the gradient is cheap, and is one."""
 
+import keras
 from keras import ops
+
+
+def look_up(table, ids):
+    """Rows of a table: (N, D), int (…) -> (…, D).
+
+    TensorFlow's gradient of a lookup is a list of rows, in which an id that stands twice is twice.
+    Keras's optimizers square each of the two where Adam has the square of their sum, and so does a
+    norm of all gradients. Here it is a table as everywhere else, (N, D).
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.take(table, ids, axis=0)
+    import tensorflow as tf
+
+    @ops.custom_gradient
+    def rows(table):
+        def gradient(upstream):
+            flat = ops.reshape(upstream, (-1, table.shape[1]))
+            return ops.segment_sum(flat, ops.reshape(ids, (-1,)), num_segments=table.shape[0])
+
+        return ops.take(table, ids, axis=0), gradient
+
+    return rows(tf.convert_to_tensor(table))
 
 
 def first_rows(table, *, start, count):

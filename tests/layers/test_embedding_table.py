@@ -1,0 +1,55 @@
+"""Lookups whose gradient is a table: what optimizers make of tokens that stand in many places."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.layers.embedding_table import embedded
+from tests.small_model import make_encoder, make_tokenizer
+
+IDS = np.array([[3, 1, 3], [3, 0, 1]], "int32")
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Lookup(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.table = keras.layers.Embedding(5, 2)
+
+    def build(self, shape):
+        self.table.build()
+
+    def call(self, ids):
+        return embedded(self.table, ids, dtype=self.compute_dtype)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_step_of_adam_squares_the_sum_of_what_a_token_gets_in_all_its_places(jit_compile):
+    """Keras, given the rows that TensorFlow's own lookup gives, sums the squares of the places."""
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((3,), dtype="int32"), Lookup()])
+    adam = keras.optimizers.Adam(0.1, beta_1=0.8, beta_2=0.9, epsilon=1e-9)
+    model.compile(adam, loss=lambda y, found: y * found, jit_compile=jit_compile)
+    table = np.array(model.trainable_variables[0], "float64")
+    upstream = np.random.default_rng(1).normal(size=(4, 2, 3, 2)).astype("float32")
+    m, v = np.zeros_like(table), np.zeros_like(table)
+    for step, given in enumerate(upstream, 1):
+        model.train_on_batch(IDS, given)
+        gradient = np.zeros_like(table)
+        np.add.at(gradient, IDS, given / given.size)
+        m += 0.2 * (gradient - m)
+        v += 0.1 * (gradient**2 - v)
+        table -= 0.1 * (m / (1 - 0.8**step)) / (np.sqrt(v / (1 - 0.9**step)) + 1e-9)
+    np.testing.assert_allclose(model.trainable_variables[0], table, rtol=1e-3)
+
+
+def test_no_gradient_of_an_encoder_is_a_list_of_rows():
+    encoder = make_encoder(make_tokenizer())
+    ones = np.ones_like(IDS)
+    rows = {"input_ids": IDS, "input_mask": ones, "segment_ids": ones - 1}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(encoder(rows)["sequence_output"] ** 3)
+    gradients = tape.gradient(loss, encoder.trainable_variables)
+    found = [gradient for gradient in gradients if gradient is not None]
+    assert len(found) > 10 and all(isinstance(gradient, tf.Tensor) for gradient in found)
