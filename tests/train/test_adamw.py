@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.train.adamw import AdamW
+from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-6}
 SHAPES = [(5, 3), (3, 4), (4,)]  # the last one does not decay
@@ -85,3 +86,14 @@ def test_it_survives_serialisation():
     optimizer = AdamW(0.1, global_clipnorm=0.5, **SETTINGS)
     config = keras.saving.serialize_keras_object(optimizer)
     assert keras.saving.deserialize_keras_object(config).get_config() == optimizer.get_config()
+
+
+def test_no_gradient_of_an_encoder_is_a_list_of_rows():
+    encoder = make_encoder(make_tokenizer())
+    ids = np.array([[3, 1, 3], [3, 0, 1]], "int32")
+    rows = {"input_ids": ids, "input_mask": ids**0, "segment_ids": ids // 3}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(encoder(rows)["sequence_output"] ** 3)
+    gradients = tape.gradient(loss, encoder.trainable_variables)
+    found = [gradient for gradient in gradients if gradient is not None]
+    assert len(found) > 10 and all(isinstance(gradient, tf.Tensor) for gradient in found)
