@@ -156,7 +156,8 @@ class Products:
         self.imported = time.perf_counter()
         config = json.loads((folder / "model" / "config.json").read_text())
         wide, inner = config["hidden_size"], config["intermediate_size"]
-        block = [(wide, wide)] * 4 + [(wide, inner), (inner, wide)]
+        # Query, key and value side by side, as our exports have them.
+        block = [(wide, 3 * wide), (wide, wide), (wide, inner), (inner, wide)]
         shapes = block * config["num_hidden_layers"]
         self._rows = tf.cast(tf.random.normal((MAX_LENGTH, wide)), precision)
         kernels = [tf.Variable(tf.cast(tf.random.normal(shape), precision)) for shape in shapes]
@@ -164,7 +165,7 @@ class Products:
         @tf.function(autograph=False, reduce_retracing=True)
         def products(rows):
             for kernel in kernels:
-                rows = tf.matmul(rows, kernel)
+                rows = tf.matmul(rows[:, : kernel.shape[0]], kernel)
             return rows
 
         self._products = products

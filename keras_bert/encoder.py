@@ -1,5 +1,7 @@
 """The encoder: BERT, SpanBERT and RoBERTa are settings of it."""
 
+import functools
+
 import keras
 
 from keras_bert.config import BertConfig
@@ -33,11 +35,14 @@ class BertEncoder(keras.Model):
     - `pooled_output` (B, D), where the config has a pooler (in a packed row it reads the first
       text alone)
 
-    `view` gives every layer's output and attention as well.
+    `view` gives every layer's output and attention as well. Called with `reads`, the names of the
+    outputs that are wanted, it may leave others out: where they are `pooled_output` alone, the last
+    block is computed for the first token only.
 
     Args:
         config: a `BertConfig`; `config.is_decoder` makes it causal.
         packed: rows hold several texts.
+        joined: query, key and value of a block are one layer; see `SelfAttention`.
         dtype: a dtype or policy for all layers, such as "mixed_bfloat16"; None is Keras's own
             setting.
 
@@ -51,6 +56,7 @@ class BertEncoder(keras.Model):
         config,
         *,
         packed=False,
+        joined=False,
         dtype=None,
         name="bert_encoder",
         **kwargs,
@@ -77,6 +83,7 @@ class BertEncoder(keras.Model):
                 dropout=config.hidden_dropout_prob,
                 attention_dropout=config.attention_probs_dropout_prob,
                 layer_norm_eps=config.layer_norm_eps,
+                joined=joined,
                 name=f"block_{index}",
                 **common,
             )
@@ -87,14 +94,19 @@ class BertEncoder(keras.Model):
             self.pooler = Pooler(hidden_size=config.hidden_size, name="pooler", **common)
         self.config = config
         self.packed = packed
-        inputs, outputs = self._connect(
+        self.joined = joined
+        connect = functools.partial(
+            self._connect,
             packed=packed,
             causal=config.is_decoder,
             hidden_states=False,
             attention_probabilities=False,
         )
+        inputs, outputs = connect()
         super().__init__(inputs=inputs, outputs=outputs, name=name, **kwargs)
         self._layer_policy = policy
+        if self.pooler is not None:
+            self._pooled_alone = keras.Function(*connect(first_only=True))
 
     @property
     def layer_policy(self):
@@ -149,7 +161,7 @@ class BertEncoder(keras.Model):
         )
         return _NamedInputs(inputs=inputs, outputs=outputs, name=f"{self.name}_view")
 
-    def _connect(self, *, packed, causal, hidden_states, attention_probabilities):
+    def _connect(self, *, packed, causal, hidden_states, attention_probabilities, first_only=False):
         """-> the dictionaries of symbolic inputs and outputs."""
         names = ("input_ids", "text_numbers" if packed else "input_mask", "segment_ids")
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
@@ -166,9 +178,11 @@ class BertEncoder(keras.Model):
                 x, attention = ObservedBlock(block)(x, mask)
                 probabilities.append(attention)
             else:
-                x = block(x, mask)
+                x = block(x, mask, first_only=first_only and block is self.blocks[-1])
             states.append(x)
         outputs = self._outputs_of(x)
+        if first_only:
+            del outputs["sequence_output"]
         if hidden_states:
             outputs["hidden_states"] = tuple(states)
         if attention_probabilities:
@@ -181,8 +195,21 @@ class BertEncoder(keras.Model):
             outputs["pooled_output"] = self.pooler(hidden)
         return outputs
 
-    def call(self, inputs, training=None, mask=None):
-        return super().call(check_names(inputs, self.input), training=training, mask=mask)
+    def call(self, inputs, training=None, mask=None, reads=None):
+        inputs = check_names(inputs, self.input)
+        if self._first_is_enough(reads):
+            return self._pooled_alone(inputs)
+        return super().call(inputs, training=training, mask=mask)
+
+    def compute_output_spec(self, inputs, training=None, mask=None, reads=None):
+        outputs = super().compute_output_spec(inputs, training=training, mask=mask)
+        if self._first_is_enough(reads):
+            return {"pooled_output": outputs["pooled_output"]}
+        return outputs
+
+    def _first_is_enough(self, reads):
+        """Whether who `reads` these outputs (names; None: all) reads the first token alone."""
+        return reads is not None and "sequence_output" not in reads and self.pooler is not None
 
     def get_config(self):
         return {
@@ -191,6 +218,7 @@ class BertEncoder(keras.Model):
             "dtype": keras.dtype_policies.serialize(self.layer_policy),
             "config": self.config.to_dict(),
             "packed": self.packed,
+            "joined": self.joined,
         }
 
     @classmethod

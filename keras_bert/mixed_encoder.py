@@ -43,8 +43,12 @@ class MixedEncoder(keras.Model):
         self.encoder = encoder
         self.scalar_mix = scalar_mix
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs, training=None, mask=None, reads=None):
+        """All outputs, whatever the caller `reads`: a mix is made of every token."""
         return super().call(check_names(inputs, self.input), training=training, mask=mask)
+
+    def compute_output_spec(self, inputs, training=None, mask=None, reads=None):
+        return super().compute_output_spec(inputs, training=training, mask=mask)
 
     @property
     def config(self):

@@ -51,8 +51,8 @@ VARIANTS = {
 }
 
 
-def variant(name):
-    encoder = BertEncoder(config(**VARIANTS[name]))
+def variant(name, **changes):
+    encoder = BertEncoder(config(**VARIANTS[name], **changes))
     if name == "roberta":
         return encoder, lambda x: {**x, "segment_ids": np.zeros_like(x["segment_ids"])}
     return encoder, lambda x: x
@@ -68,6 +68,33 @@ def test_padded_equals_unpadded(name):
         difference = together["sequence_output"][row, :length] - alone["sequence_output"][0]
         assert np.abs(difference).max() < 1e-5
         assert np.abs(together["pooled_output"][row] - alone["pooled_output"][0]).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_who_reads_the_pooled_output_alone_gets_the_same(name):
+    """… of which the last block computes the first token only, trained or not."""
+    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    encoder, adapt = variant(name, **none)
+    batch = adapt(rows(*LENGTHS))
+    for training in (False, True):
+        both = encoder(batch, training=training)
+        alone = encoder(batch, training=training, reads=("pooled_output", "input_mask"))
+        assert set(alone) == {"pooled_output"}
+        pooled = [np.asarray(outputs["pooled_output"]) for outputs in (both, alone)]
+        np.testing.assert_allclose(*pooled, atol=1e-5)
+    assert set(encoder(batch, reads=("pooled_output", "sequence_output"))) == set(both)
+
+
+def test_the_last_block_has_a_row_a_text_where_the_first_token_is_read(monkeypatch):
+    encoder, _ = variant("bert")
+    last, seen = encoder.blocks[-1].feedforward_in, []
+    call = type(last).call
+    monkeypatch.setattr(last, "call", lambda x, **options: seen.append(x.shape) or call(last, x))
+    batch = rows(*LENGTHS)
+    encoder(batch, reads=("pooled_output",))
+    encoder(batch)
+    assert [len(shape) for shape in seen] == [2, 2]
+    assert seen[0][0] == len(LENGTHS) < seen[1][0]
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -170,9 +170,12 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
 
     Raises:
         InputError: the folder holds something else, or something that may not be replaced.
-        ValueError: the tokenizer is missing or does not fit the model.
+        ValueError: the tokenizer is missing or does not fit the model, or the model is an export's
+            copy with joined projections.
     """
     config = model.config
+    if getattr(model, "encoder", model).base().joined:
+        raise ValueError("Query, key and value are three layers in a folder. Received: joined=True")
     if tokenizer is None and config.model_type == "bert":
         raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None")
     if tokenizer is not None and len(tokenizer) > config.vocab_size:

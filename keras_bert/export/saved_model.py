@@ -9,7 +9,7 @@ from keras_bert.checkpoints import find_model_folder, holds_task, load, load_tas
 from keras_bert.embeddings.serving import encoder_signatures
 from keras_bert.errors import InputError
 from keras_bert.export.archive import write_saved_model
-from keras_bert.export.precision import at_precision
+from keras_bert.export.precision import as_exported
 from keras_bert.export.server_files import is_version, write_batching, write_server_files
 from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
@@ -73,7 +73,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
             NAME.tflite (see `keras_bert.export.litert`).
         max_length: tokens that a text is cut to, special tokens counted in; None is the length
             that the task was trained with.
-        precision: one of `keras_bert.export.precisions.PRECISIONS` (see `at_precision`).
+        precision: one of `keras_bert.export.precisions.PRECISIONS` (see `as_exported`).
         report: a function that is told in a line what a precision costs.
         **options: what the task's `signatures` take beside `max_length`.
 
@@ -93,7 +93,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
         return export_litert(task, output, precision=precision, report=report)
     task.signatures(max_length=max_length, **options)  # what cannot be is told before any work
     number = _next_version(Path(output))
-    task = _at_precision(task, precision, report)
+    task = _as_exported(task, precision, report)
     signatures = task.signatures(max_length=max_length, **options)
     return _write(signatures, output=Path(output), number=number)
 
@@ -120,7 +120,7 @@ def export_encoder(
 
         return export_litert(encoder, output, precision=precision, report=report)
     number = _next_version(Path(output))
-    encoder = _at_precision(encoder, precision, report)
+    encoder = _as_exported(encoder, precision, report)
     signatures = encoder_signatures(
         encoder,
         tokenizer,
@@ -142,8 +142,8 @@ def _is_litert(output):
     return Path(output).suffix == ".tflite"
 
 
-def _at_precision(model, precision, report):
-    model, off = at_precision(model, precision)
+def _as_exported(model, precision, report):
+    model, off = as_exported(model, precision)
     if report is not None and off:
         report(f"In {precision} the encoder's outputs are {off:.1%} off those in float32.")
     return model

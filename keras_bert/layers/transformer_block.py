@@ -5,7 +5,7 @@ import keras
 from keras_bert.layers.activations import activation
 from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.fast.unpadding import unpadding_of
+from keras_bert.layers.fast.unpadding import NoUnpadding, unpadding_of
 from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.self_attention import SelfAttention
 
@@ -16,7 +16,8 @@ class TransformerBlock(keras.layers.Layer):
 
     Shapes: hidden (B, S, D), attention_mask bool (B, 1, S or 1, S) -> (B, S, D), and with
     `return_probabilities` also the attention probabilities (B, N, S, S). The output at padding
-    means nothing; it is 0 where padding is left out of the work.
+    means nothing; it is 0 where padding is left out of the work. With `first_only` it is that of
+    the first token alone: -> (B, 1, D), and (B, N, 1, S).
 
     Args:
         hidden_size: D.
@@ -27,6 +28,7 @@ class TransformerBlock(keras.layers.Layer):
         attention_dropout: share of the attention probabilities set to zero in training.
         layer_norm_eps: epsilon of both LayerNorms.
         initializer_range: standard deviation of new weights.
+        joined: see `SelfAttention`.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class TransformerBlock(keras.layers.Layer):
         attention_dropout,
         layer_norm_eps,
         initializer_range,
+        joined=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -52,6 +55,7 @@ class TransformerBlock(keras.layers.Layer):
             "attention_dropout": attention_dropout,
             "layer_norm_eps": layer_norm_eps,
             "initializer_range": initializer_range,
+            "joined": joined,
         }
         dtype = self.dtype_policy
         weights = {"initializer_range": initializer_range, "dtype": dtype}
@@ -64,6 +68,7 @@ class TransformerBlock(keras.layers.Layer):
             hidden_size=hidden_size,
             num_heads=num_heads,
             dropout=attention_dropout,
+            joined=joined,
             name="attention",
             **weights,
         )
@@ -84,7 +89,14 @@ class TransformerBlock(keras.layers.Layer):
         self.feedforward_norm.build(narrow)
         self.built = True
 
-    def call(self, hidden, attention_mask, training=None, return_probabilities=False):
+    def call(
+        self,
+        hidden,
+        attention_mask,
+        training=None,
+        return_probabilities=False,
+        first_only=False,
+    ):
         unpadding = unpadding_of(hidden, attention_mask)
         rows = unpadding.unpad(hidden)  # (R, D)
         attended = self.attention(
@@ -93,10 +105,13 @@ class TransformerBlock(keras.layers.Layer):
             unpadding=unpadding,
             training=training,
             return_probabilities=return_probabilities,
+            first_only=first_only,
         )
         probabilities = None
         if return_probabilities:
             attended, probabilities = attended
+        if first_only:
+            rows, unpadding = hidden[:, 0], NoUnpadding(1)  # (B, D)
         attended = self.attention_output_dropout(attended, training=training)
         rows = self.attention_norm(rows + attended)
         wide = self.activation(self.feedforward_in(rows), training=training)  # (R, intermediate)

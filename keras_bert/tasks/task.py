@@ -86,7 +86,8 @@ class Task(keras.Model):
             )
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
-        encoded = encoder({name: self.to_rows(x) for name, x in features.items()})
+        rows = {name: self.to_rows(x) for name, x in features.items()}
+        encoded = encoder(rows, reads=self.READS)
         outputs = self.connect(encoded, inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer

@@ -269,12 +269,15 @@ def test_an_output_in_use_is_left_alone(tmp_path, encoder, tokenizer, folder):
     assert not [path for path in folder.parent.iterdir() if path != folder]
 
 
-def test_a_tokenizer_that_does_not_fit_is_an_error(tmp_path, encoder):
+def test_what_does_not_fit_a_folder_is_an_error(tmp_path, encoder, tokenizer):
     larger = Tokenizer.from_vocab(WordPieceVocabulary([*PIECES, "k"]), lowercase=True)
     with pytest.raises(ValueError, match=r"len\(tokenizer\)=16, vocab_size=15"):
         save_folder(encoder, larger, tmp_path / "model")
     with pytest.raises(ValueError, match="tokenizer=None"):
         save_folder(encoder, None, tmp_path / "model")
+    joined = BertEncoder(encoder.config, joined=True)
+    with pytest.raises(ValueError, match="three layers in a folder. Received: joined=True"):
+        save_folder(joined, tokenizer, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 

@@ -51,6 +51,40 @@ def test_is_scaled_dot_product_attention(mask, tmp_path):
     np.testing.assert_allclose(np.asarray(layer(HIDDEN, mask)), np.asarray(y), atol=2e-6)
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("mask", [PADDING, PADDING & np.tril(np.ones((5, 5), bool))])
+def test_the_first_token_alone_looks_as_it_does_among_all(mask, joined, training):
+    layer = make(joined=joined)
+    every, chances = layer(HIDDEN, mask, return_probabilities=True, training=training)
+    first, its = layer(HIDDEN, mask, return_probabilities=True, training=training, first_only=True)
+    np.testing.assert_allclose(np.asarray(first), np.asarray(every)[:, 0], atol=1e-6)
+    np.testing.assert_allclose(np.asarray(its), np.asarray(chances)[:, :, :1], atol=1e-6)
+    fused = layer(HIDDEN, mask, training=training, first_only=True)
+    np.testing.assert_allclose(np.asarray(fused), np.asarray(first), atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_projections_in_one_layer_are_the_three_side_by_side(training, tmp_path):
+    check_layer(
+        lambda **options: make(joined=True, **options),
+        inputs={"hidden": HIDDEN, "attention_mask": PADDING},
+        output_shape=(2, 5, 8),
+        tmp_path=tmp_path,
+    )
+    apart, joined = make(), make(joined=True)
+    expected = np.asarray(apart(HIDDEN, PADDING, training=training))
+    joined.build(HIDDEN.shape)
+    kernels, biases = (
+        [np.asarray(getattr(layer, name)) for layer in (apart.query, apart.key, apart.value)]
+        for name in ("kernel", "bias")
+    )
+    joined.query_key_value.set_weights([np.hstack(kernels), np.hstack(biases)])
+    joined.projection.set_weights(apart.projection.get_weights())
+    found = np.asarray(joined(HIDDEN, PADDING, training=training))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_a_mask_without_its_head_axis_is_refused():
     """(B, S, S) with B = N would line the batch up with the heads, without an error."""
     layer = make()
