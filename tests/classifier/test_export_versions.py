@@ -145,7 +145,7 @@ def test_what_is_exported_has_its_projections_in_one_layer(make_task, mixed):
     if mixed:
         encoder = kb.MixedEncoder(task.encoder)
         scores = encoder.scalar_mix.scores  # so that no layer's share is another's
-        scores.assign(np.arange(len(scores)))
+        scores.assign(np.arange(scores.shape[0]))
         task = kb.Classifier(encoder, task.tokenizer, labels=["a", "b", "c"])
     copy, off = as_exported(task, "float32")
     assert off == 0
