@@ -42,7 +42,7 @@ class AdamW(keras.optimizers.AdamW):
 
         index = self._get_variable_index(variable)
         m, v = self._momentums[index], self._velocities[index]
-        if isinstance(variable, keras.Variable):  # where nothing is distributed it is TensorFlow's
+        if isinstance(variable, keras.Variable):  # not everybody hands over what is inside
             variable = variable.value
         step = ops.cast(self.iterations + 1, variable.dtype)
         numbers = {
