@@ -95,18 +95,15 @@ class BertEncoder(keras.Model):
         self.config = config
         self.packed = packed
         self.joined = joined
-        connect = functools.partial(
-            self._connect,
+        inputs, outputs, before_last = self._connect(
             packed=packed,
             causal=config.is_decoder,
             hidden_states=False,
             attention_probabilities=False,
         )
-        inputs, outputs = connect()
         super().__init__(inputs=inputs, outputs=outputs, name=name, **kwargs)
         self._layer_policy = policy
-        if self.pooler is not None:
-            self._pooled_alone = keras.Function(*connect(first_only=True))
+        self._before_last = before_last
 
     @property
     def layer_policy(self):
@@ -153,7 +150,7 @@ class BertEncoder(keras.Model):
                 dropout. Asking keeps a backend's fused attention out of use.
         """
         causal = self.config.is_decoder if causal is None else causal
-        inputs, outputs = self._connect(
+        inputs, outputs, _ = self._connect(
             packed=packed,
             causal=causal,
             hidden_states=hidden_states,
@@ -178,16 +175,20 @@ class BertEncoder(keras.Model):
                 x, attention = ObservedBlock(block)(x, mask)
                 probabilities.append(attention)
             else:
-                x = block(x, mask, first_only=first_only and block is self.blocks[-1])
+                x = block(x, mask)
             states.append(x)
         outputs = self._outputs_of(x)
-        if first_only:
-            del outputs["sequence_output"]
         if hidden_states:
             outputs["hidden_states"] = tuple(states)
         if attention_probabilities:
             outputs["attention_probabilities"] = tuple(probabilities)
-        return inputs, outputs
+        return inputs, outputs, (states[-2], mask)
+
+    @functools.cached_property
+    def _pooled_alone(self):
+        """The way to the pooled output that computes the last block for the first token only."""
+        first = self.blocks[-1](*self._before_last, first_only=True)  # (B, 1, D)
+        return keras.Function(self.input, {"pooled_output": self.pooler(first)})
 
     def _outputs_of(self, hidden):
         outputs = {"sequence_output": hidden}
@@ -202,10 +203,9 @@ class BertEncoder(keras.Model):
         return super().call(inputs, training=training, mask=mask)
 
     def compute_output_spec(self, inputs, training=None, mask=None, reads=None):
-        outputs = super().compute_output_spec(inputs, training=training, mask=mask)
         if self._first_is_enough(reads):
-            return {"pooled_output": outputs["pooled_output"]}
-        return outputs
+            return self._pooled_alone.compute_output_spec(inputs)
+        return super().compute_output_spec(inputs, training=training, mask=mask)
 
     def _first_is_enough(self, reads):
         """Whether who `reads` these outputs (names; None: all) reads the first token alone."""
