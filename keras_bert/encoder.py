@@ -158,8 +158,8 @@ class BertEncoder(keras.Model):
         )
         return _NamedInputs(inputs=inputs, outputs=outputs, name=f"{self.name}_view")
 
-    def _connect(self, *, packed, causal, hidden_states, attention_probabilities, first_only=False):
-        """-> the dictionaries of symbolic inputs and outputs."""
+    def _connect(self, *, packed, causal, hidden_states, attention_probabilities):
+        """-> the dictionaries of symbolic inputs and outputs, and what the last block reads."""
         names = ("input_ids", "text_numbers" if packed else "input_mask", "segment_ids")
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
         if packed:
