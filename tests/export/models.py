@@ -56,6 +56,7 @@ MAKERS = {
             max_length=24,
             stride=6,
             max_answer_length=4,
+            n_best=20,
             null_threshold=-0.5,
         )
     ),

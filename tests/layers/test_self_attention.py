@@ -72,17 +72,26 @@ def test_projections_in_one_layer_are_the_three_side_by_side(training, tmp_path)
         output_shape=(2, 5, 8),
         tmp_path=tmp_path,
     )
+    # Eighths, whose products are summed without rounding: in another order, too, which a processor
+    # may choose for kernels of another width.
+    hidden = eighths(HIDDEN)
     apart, joined = make(), make(joined=True)
-    expected = np.asarray(apart(HIDDEN, PADDING, training=training))
-    joined.build(HIDDEN.shape)
+    apart.build(hidden.shape)
+    apart.set_weights([eighths(weight) for weight in apart.get_weights()])
+    expected = np.asarray(apart(hidden, PADDING, training=training))
+    joined.build(hidden.shape)
     kernels, biases = (
         [np.asarray(getattr(layer, name)) for layer in (apart.query, apart.key, apart.value)]
         for name in ("kernel", "bias")
     )
     joined.query_key_value.set_weights([np.hstack(kernels), np.hstack(biases)])
     joined.projection.set_weights(apart.projection.get_weights())
-    found = np.asarray(joined(HIDDEN, PADDING, training=training))
+    found = np.asarray(joined(hidden, PADDING, training=training))
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def eighths(x):
+    return np.round(8 * x) / 8
 
 
 def test_a_mask_without_its_head_axis_is_refused():
@@ -102,12 +111,14 @@ def test_dropout_is_applied_to_the_probabilities():
     layer.value.kernel.assign(np.zeros((64, 64)))
     layer.value.bias.assign(np.ones(64))
     layer.projection.kernel.assign(np.eye(64))
+    passed = np.asarray(layer(hidden, mask, training=False))
     y = np.asarray(layer(hidden, mask, training=True))
-    assert set(np.unique(y)) == {0.0, 2.0}
+    assert set(np.unique(y / passed)) == {0.0, 2.0}
     # 19,200 draws: six standard deviations are 0.022.
     assert abs((y == 0).mean() - 0.5) < 0.022
     assert not np.array_equal(y, np.asarray(layer(hidden, mask, training=True)))
-    np.testing.assert_array_equal(np.asarray(layer(hidden, mask, training=False)), 1.0)
+    # A softmax over one score is 1, or on some processors the float32 before it.
+    np.testing.assert_array_max_ulp(passed, np.ones_like(passed), maxulp=1)
 
 
 def test_a_query_that_sees_nothing_stays_finite():

@@ -1,0 +1,175 @@
+"""How fast a fine-tuning step can be: ours, PyTorch's, and the kernels that none goes without.
+
+    python benchmarks/training_floor.py
+    python benchmarks/training_floor.py --texts 16 --length 24
+
+trains a classifier with MiniLM's weights on batches of texts of one length, in turns with the same
+of `transformers`, and beside both runs TensorFlow's kernels alone: the products of the dense
+layers, forward and for the gradients of rows and of kernels (the last block's for the first tokens
+alone, as ours computes it); with gelu and its gradient; and with AdamW, clipping and decay, over
+all weights. Attention, LayerNorm, dropout and embeddings are left out, so that no program of
+TensorFlow's operations is as fast. Medians of a step, and PyTorch's over them. Memory is managed as
+each side's commands have it: on ours by TensorFlow itself.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import real_tasks
+from needed import minilm_folder
+
+from keras_bert.cli.allocator import keep_freed_memory
+
+RATE, DECAY, NORM = 5e-5, 0.01, 1.0
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--texts", type=int, default=32, help="of a batch")
+    parser.add_argument("--length", type=int, default=24, help="tokens of a text")
+    parser.add_argument("--steps", type=int, default=40)
+    arguments = parser.parse_args()
+    keep_freed_memory()
+    minilm = minilm_folder(data=arguments.data)
+    ids = np.random.default_rng(0).integers(1000, 30_000, (arguments.texts, arguments.length))
+    config = json.loads((minilm / "config.json").read_text())
+    task = our_task(minilm)
+    kernels = Kernels(config, task, texts=arguments.texts, length=arguments.length)
+    sides = {
+        "transformers": transformers_step(minilm, ids),
+        "ours": our_step(task, ids),
+        "the products": kernels.step(),
+        "… and gelu": kernels.step(gelu=True),
+        "… and AdamW": kernels.step(gelu=True, adamw=True),
+    }
+    seconds = {side: [] for side in sides}
+    for number in range(5 + arguments.steps):
+        for side, step in sides.items():
+            started = time.perf_counter()
+            step()
+            if number >= 5:
+                seconds[side].append(time.perf_counter() - started)
+    peer = statistics.median(seconds["transformers"])
+    print("| a step | ms | as fast as transformers |\n|---|---|---|")
+    for side, taken in seconds.items():
+        median = statistics.median(taken)
+        print(f"| {side} | {1e3 * median:.0f} | {peer / median:.2f} times |")
+
+
+def our_task(minilm):
+    """A classifier, compiled as `finetune` does."""
+    import keras_bert as kb
+
+    encoder, tokenizer = kb.load(minilm)
+    task = kb.Classifier(encoder, tokenizer, labels=["negative", "positive"])
+    task.compile_defaults(learning_rate=RATE)
+    return task
+
+
+def our_step(task, ids):
+    import tensorflow as tf
+
+    inputs = {
+        "input_ids": tf.constant(ids, tf.int32),
+        "input_mask": tf.ones(ids.shape, tf.int32),
+        "segment_ids": tf.zeros(ids.shape, tf.int32),
+    }
+    labels = tf.constant(np.arange(len(ids)) % 2, tf.int32)
+    return lambda: task.train_on_batch(inputs, labels)
+
+
+def transformers_step(minilm, ids):
+    """A step as `Trainer` makes it."""
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(minilm).train()
+    optimizer = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY, fused=True)
+    inputs = {
+        "input_ids": torch.tensor(ids),
+        "attention_mask": torch.ones(ids.shape, dtype=torch.long),
+        "labels": torch.tensor(np.arange(len(ids)) % 2),
+    }
+
+    def step():
+        loss = model(**inputs).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    return step
+
+
+class Kernels:
+    """What a step of a task consists of at the least, on random numbers of its shapes."""
+
+    def __init__(self, config, task, *, texts, length):
+        import keras
+
+        from keras_bert.train.adamw import AdamW
+
+        wide, inner = config["hidden_size"], config["intermediate_size"]
+        everywhere, first = texts * length, texts
+        block = [(wide, 3 * wide), (wide, wide), (wide, inner), (inner, wide)]
+        last = [(everywhere, wide, 2 * wide), (first, wide, wide)]  # keys and values; queries
+        last += [(first, *shape) for shape in block[1:]]
+        before = [(everywhere, *shape) for shape in block] * (config["num_hidden_layers"] - 1)
+        self._products = [
+            [_random(rows, into), _random(into, out), _random(rows, out)]
+            for rows, into, out in before + last
+        ]
+        self._wide = [x for x, _, _ in self._products if x.shape[1] == inner]
+        self._weights = [keras.Variable(w) for w in task.trainable_variables]
+        self._gradients = [_random(*w.shape) for w in self._weights]
+        self._optimizer = AdamW(RATE, weight_decay=DECAY, global_clipnorm=NORM)
+        self._optimizer.build(self._weights)
+
+    def step(self, *, gelu=False, adamw=False):
+        import tensorflow as tf
+
+        from keras_bert.layers.activations import activation
+
+        gelu_of = activation("gelu")
+
+        @tf.function(autograph=False)
+        def kernels():
+            made = []
+            for x, kernel, upstream in self._products:
+                made.append(tf.matmul(x, kernel))
+                made.append(tf.matmul(upstream, kernel, transpose_b=True))
+                made.append(tf.matmul(x, upstream, transpose_a=True))
+            for x in self._wide if gelu else ():
+                with tf.GradientTape() as tape:
+                    x = tf.convert_to_tensor(x)
+                    tape.watch(x)
+                    y = gelu_of(x, training=True)
+                made += [y, tape.gradient(y, x)]
+            if adamw:
+                gradients = [tf.convert_to_tensor(g) for g in self._gradients]
+                self._optimizer.apply(gradients, self._weights)
+            return made
+
+        return kernels
+
+
+def _random(*shape):
+    import tensorflow as tf
+
+    return tf.Variable(tf.random.normal(shape, stddev=0.1))
+
+
+if __name__ == "__main__":
+    main()
