@@ -14,8 +14,9 @@ Needs onnx and onnxruntime (`pip install -e '.[benchmarks]'`).
     python benchmarks/serving.py soak --minutes 10          # the development server under load
 
 Beside one text of so many tokens stand the products of that many rows with the model's weights,
-one after another in a function of TensorFlow, and nothing else: what no graph that is made of
-TensorFlow's products can be faster than.
+and their biases, one after another in a function of TensorFlow, and nothing else: what no graph
+that is made of TensorFlow's products can be faster than. In bfloat16 ours, and these, are told that
+weights stay what they are (`TF_ONEDNN_ASSUME_FROZEN_WEIGHTS`), as `keras-bert serve` has it.
 
 The soak asks a MiniLM-sized model at the highest rate that it holds, over REST and gRPC: short and
 long texts, batches, and requests that are wrong. An answer that is not the right one, or memory

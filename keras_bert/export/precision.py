@@ -46,8 +46,7 @@ def as_exported(model, precision):
             warnings.filterwarnings("ignore", message=".*does not have a `quantize`")
             copy.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
     theirs, ours = (getattr(one, "encoder", one) for one in (model, copy))
-    rows = some_rows(model.input, theirs.config)
-    rows = {name: rows[name] for name in theirs.input}
+    rows = some_rows(theirs.input, theirs.config)
     off = difference(*(run(rows)["sequence_output"] for run in (theirs, ours)), precision=precision)
     return copy, off
 

@@ -16,6 +16,7 @@ from keras_bert.layers.fast.attention import (
     scaled,
 )
 from keras_bert.layers.fast.program import has_fused_attention
+from keras_bert.layers.fast.transposition import transposed
 from keras_bert.layers.fast.unpadding import NoUnpadding
 
 
@@ -104,7 +105,10 @@ class SelfAttention(keras.layers.Layer):
         )
         projected = projections(hidden, self._projections(), training=training)
         query, key, value = heads(
-            [unpadding.pad(x) for x in projected], num_heads=self.num_heads, heads_first=not fused
+            [unpadding.pad(x) for x in projected],
+            num_heads=self.num_heads,
+            heads_first=not fused,
+            training=training,
         )  # each (B, N, S, H); for a fused kernel (B, S, N, H)
         if first_only:
             query = query[:, :1] if fused else query[:, :, :1]
@@ -120,7 +124,7 @@ class SelfAttention(keras.layers.Layer):
             )  # (B, N, S, S)
             probabilities = ops.softmax(scores, axis=-1)
             context = ops.matmul(self.dropout(probabilities, training=training), value)
-            context = ops.transpose(context, (0, 2, 1, 3))  # (B, S, N, H)
+            context = transposed(context, (0, 2, 1, 3), training=training)  # (B, S, N, H)
         context = self._join_heads(context)
         output = self.projection(context[:, 0] if first_only else unpadding.unpad(context))
         if alone and not first_only:

@@ -4,17 +4,17 @@ import asyncio
 import contextlib
 import socket
 import threading
-from pathlib import Path
 
 import uvicorn
 
 from keras_bert.errors import InputError
 from keras_bert.serving.bounds import Bounds, PromptProtocol
 from keras_bert.serving.grpc_services import grpc_server
+from keras_bert.serving.model_folders import model_folders
 from keras_bert.serving.model_server import ModelServer
 from keras_bert.serving.page import page_routes
 from keras_bert.serving.rest import rest_application
-from keras_bert.serving.served_model import ServedModel, version_folders
+from keras_bert.serving.served_model import ServedModel
 from keras_bert.serving.settings import ServeSettings
 
 _LAST_ANSWERS = 10  # seconds that requests under way have when the server ends
@@ -32,7 +32,7 @@ class DevelopmentServer:
         self._settings = settings = ServeSettings.of(settings)
         self._report = report
         self._models = [
-            ServedModel(name, folder) for name, folder in _model_folders(settings.models).items()
+            ServedModel(name, folder) for name, folder in model_folders(settings.models).items()
         ]
         for model in self._models:
             _load(model, report)
@@ -105,34 +105,6 @@ class DevelopmentServer:
         self._report(f"REST   http://{shown}:{self.rest_port}/v1/models/{self._models[0].name}")
         self._report(f"gRPC   grpc://{shown}:{self.grpc_port}")
         self._report(f"Page   http://{shown}:{self.rest_port}/")
-
-
-def _model_folders(folders):
-    """{name: folder} of the models in some folders.
-
-    Raises:
-        InputError: there is none in one of them, or two have the same name.
-    """
-    found = {}
-    for given in map(Path, folders):
-        inside = [given] if version_folders(given) else _models_in(given)
-        if not inside:
-            raise InputError(
-                f"{given} holds no exported model; give a folder that keras-bert export wrote, "
-                "with numbered versions in it, or one that holds such folders."
-            )
-        for folder in inside:
-            name = folder.resolve().name
-            if name in found:
-                raise InputError(f"{found[name]} and {folder} would both be called {name}.")
-            found[name] = folder
-    return found
-
-
-def _models_in(folder):
-    with contextlib.suppress(OSError):
-        return sorted(entry for entry in folder.iterdir() if version_folders(entry))
-    return []
 
 
 def _load(model, report):

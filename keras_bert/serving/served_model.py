@@ -3,6 +3,7 @@
 import contextlib
 from typing import NamedTuple
 
+from keras_bert.serving.model_folders import version_folders
 from keras_bert.serving.model_version import ModelVersion
 from keras_bert.serving.refusal import Refusal
 
@@ -80,14 +81,6 @@ class ServedModel:
             which = "" if number is None else f" with version {number}"
             raise Refusal("NOT_FOUND", f"Could not find any versions of model {self.name}{which}")
         return found
-
-
-def version_folders(folder):
-    """The version folders of a model, the oldest first."""
-    found = []
-    with contextlib.suppress(OSError):
-        found = [entry for entry in folder.iterdir() if entry.name.isdecimal() and entry.is_dir()]
-    return sorted(found, key=lambda entry: int(entry.name))
 
 
 def _files(folder):

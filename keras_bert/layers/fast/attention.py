@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert.layers.fast.transposition import transposed
+
 
 def projections(rows, layers, *, training):
     """The outputs of several dense layers with the same input: a list, of one where it is joined.
@@ -21,7 +23,7 @@ def projections(rows, layers, *, training):
     return [together + ops.concatenate([layer.bias for layer in layers], axis=0)]
 
 
-def heads(projected, *, num_heads, heads_first):
+def heads(projected, *, num_heads, heads_first, training):
     """What `projections` gives, padded, -> queries, keys and values, by heads.
 
     What is in one tensor is moved in one go.
@@ -36,9 +38,11 @@ def heads(projected, *, num_heads, heads_first):
         split = ops.reshape(together, (batch, length, 3, num_heads, size))
         if not heads_first:
             return ops.unstack(split, 3, axis=2)
-        return ops.unstack(ops.transpose(split, (2, 0, 3, 1, 4)), 3, axis=0)
+        return ops.unstack(transposed(split, (2, 0, 3, 1, 4), training=training), 3, axis=0)
     split = [ops.reshape(x, (batch, length, num_heads, -1)) for x in projected]
-    return [ops.transpose(x, (0, 2, 1, 3)) for x in split] if heads_first else split
+    if not heads_first:
+        return split
+    return [transposed(x, (0, 2, 1, 3), training=training) for x in split]
 
 
 def query_and_score_scale(scale, *, training, dtype):

@@ -38,6 +38,11 @@ def tagger_signatures(task, *, max_length):
     vocabulary = task.tokenizer.vocabulary
     room = max_length - 2
 
+    @of_rows
+    def logits_of(input_ids, input_mask, segment_ids):
+        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        return outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
+
     @functools.partial(of_texts, names=["text"])
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
@@ -46,7 +51,7 @@ def tagger_signatures(task, *, max_length):
         first = tf.gather(row_starts, found.sequence) + found.starts
         rows = tf.gather(words.ids.values, tf.ragged.range(first, first + found.sizes))
         batch = frame([rows], vocabulary=vocabulary, max_length=max_length)
-        logits = outputs_in_turn(task, batch)["logits"]  # (R, S, C)
+        logits = logits_of(**batch)  # (R, S, C)
         place = tf.range(tf.shape(logits)[1])[None] - 1 + found.starts[:, None]  # behind [CLS]
         in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
         pieces = tf.boolean_mask(logits, in_core)  # (T, C)
@@ -68,8 +73,7 @@ def tagger_signatures(task, *, max_length):
 
     @of_rows
     def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        logits = outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
+        logits = logits_of(input_ids, input_mask, segment_ids)  # (B, S, C)
         is_text = (input_mask > 0) & ~tf.gather(alone, tf.minimum(input_ids, len(vocabulary) - 1))
         rows = tf.ragged.boolean_mask(input_ids, is_text)
         # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
