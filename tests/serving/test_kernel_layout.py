@@ -5,6 +5,7 @@ import os
 import pytest
 import tensorflow as tf
 
+from keras_bert.cli.main import main
 from keras_bert.serving.kernel_layout import lay_kernels_out_once
 
 FROZEN = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
@@ -45,6 +46,16 @@ def test_what_the_user_says_stays(write, tmp_path, monkeypatch):
     write("a", 1, tf.bfloat16)
     lay_kernels_out_once([tmp_path / "a"])
     assert os.environ[FROZEN] == "false"
+
+
+def test_the_command_does_so_before_it_serves(write, tmp_path, monkeypatch):
+    write("a", 1, tf.bfloat16)
+    seen = []
+    monkeypatch.setattr(
+        "keras_bert.serving.serve.serve", lambda **settings: seen.append(os.environ.get(FROZEN))
+    )
+    assert main(["serve", "--models", str(tmp_path)]) == 0
+    assert seen == ["true"]
 
 
 def test_what_is_no_model_is_left_to_the_server(write, tmp_path):
