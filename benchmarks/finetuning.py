@@ -107,7 +107,8 @@ def measured(arguments, *, task, side, seed, limit):
 def ours(task, seed, limit, choice, arguments):
     """Runs `keras-bert finetune`; returns figures and seconds."""
     about = real_tasks.TASKS[task]
-    run = arguments.output / f"{task}-{seed}-{limit or 'all'}"
+    learned = {name: value for name, value in choice.items() if name != "combine_pieces"}
+    run = arguments.output / "-".join((task, str(seed), str(limit or "all"), *learned))
     files = [arguments.data / file for file in about["files"]]
     if about["task"] == "question-answering":
         files = [*real_tasks.squad_parts(files[0], arguments.output)]
@@ -134,14 +135,27 @@ def ours(task, seed, limit, choice, arguments):
     ]
     command = [sys.executable, "-m", "keras_bert.cli.console", "finetune", "--force", *flags]
     started = time.perf_counter()
-    answered(command)
+    if "combine_pieces" in choice and (run / "metrics.json").exists():
+        dev = combined(run, files[1], choice["combine_pieces"])  # learned by the side before it
+    else:
+        answered(command)
+        dev = json.loads((run / "metrics.json").read_text())["dev"]
     seconds = time.perf_counter() - started
     metrics = json.loads((run / "metrics.json").read_text())
     return {
-        **{name: metrics["dev"][name] for name in about["figures"]},
+        **{name: dev[name] for name in about["figures"]},
         "seconds_an_epoch": metrics["seconds"] / settings["epochs"],
         "seconds": seconds,
     }
+
+
+def combined(run, data, how):
+    """The figures of a run's tagger, with the pieces of a word combined in another way."""
+    import keras_bert as kb
+
+    tagger = kb.load_task(run)
+    tagger.combine_pieces = how
+    return kb.evaluate(model=tagger, data=data)
 
 
 def theirs(task, seed, limit, flags, arguments):

@@ -36,10 +36,14 @@ class Dropout(keras.layers.Layer):
     def call(self, x, training=None):
         if not training or not self.dropped:
             return x
-        bits = uniform_uint16(ops.shape(x), self.seed_generator)
+        bits = uniform_uint16(x, self.seed_generator)
         keep = bits >= ops.cast(self.dropped, "uint16")
         scale = _STEPS / (_STEPS - self.dropped)
-        return ops.where(keep, x * ops.cast(scale, x.dtype), ops.zeros((), x.dtype))
+
+        def drop(x):
+            return ops.where(keep, x * ops.cast(scale, x.dtype), ops.zeros((), x.dtype))
+
+        return ops.custom_gradient(lambda x: (drop(x), drop))(x)  # linear: its own gradient
 
     def compute_output_shape(self, input_shape):
         return input_shape

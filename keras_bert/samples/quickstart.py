@@ -59,7 +59,9 @@ class QuickstartSizes:
         eval_fraction: share of the documents that is held out.
         steps, batch_size, learning_rate: of pre-training.
         tagged: numbers of tagged sentences that taggers are trained on; the last is all of them.
-        tagger_steps, tagger_rate: of each tagger.
+        tagger_steps: of each tagger.
+        tagger_rates: of the taggers from `random` weights and from the `pretrained` ones, to each
+            what suits it.
         epochs, spam_rate: of the spam filter.
         finetune_batch_size: sentences or messages in a step.
     """
@@ -69,12 +71,14 @@ class QuickstartSizes:
     architecture: Mapping[str, Any] = field(default_factory=lambda: dict(ARCHITECTURE))
     max_length: int = 64
     eval_fraction: float = 0.03
-    steps: int = 1200
+    steps: int = 1800
     batch_size: int = 32
     learning_rate: float = 2e-3
     tagged: Sequence[int] = (50, 120, 240)
-    tagger_steps: int = 120
-    tagger_rate: float = 1e-3
+    tagger_steps: int = 100
+    tagger_rates: Mapping[str, float] = field(
+        default_factory=lambda: {"random": 1e-3, "pretrained": 2e-3}
+    )
     epochs: int = 8
     spam_rate: float = 5e-4
     finetune_batch_size: int = 16

@@ -231,7 +231,7 @@ class QuickstartSteps:
                 dev=self.path("tags", "dev.conll"),
                 output=model,
                 epochs=self._epochs(sentences),
-                learning_rate=self.sizes.tagger_rate,
+                learning_rate=self.sizes.tagger_rates[start],
                 **weights,
             )
             measured = self._evaluate("taggers", model, self.path("tags", "test.conll"), "words")

@@ -30,10 +30,25 @@ class AdamW(keras.optimizers.AdamW):
     def _apply_weight_decay(self, variables):
         if not is_unfused():
             return super()._apply_weight_decay(variables)
+        if not self.weight_decay:
+            return
+        kept = 1 - ops.cast(self.learning_rate * self.weight_decay, "float32")
         for variable in variables:
-            if self.weight_decay and self._use_weight_decay(variable):
-                share = ops.cast(self.learning_rate * self.weight_decay, variable.dtype)
-                variable.assign(variable * (1 - share))
+            if self._use_weight_decay(variable):
+                variable.assign(variable * ops.cast(kept, variable.dtype))
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if is_unfused():  # what all variables share, traced once
+            self._of_step = self._numbers_of_step()
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        self._of_step = None
+
+    def _numbers_of_step(self):
+        step = ops.cast(self.iterations + 1, "float32")
+        numbers = {"beta1": self.beta_1, "beta2": self.beta_2, "epsilon": self.epsilon}
+        numbers = {name: ops.cast(number, "float32") for name, number in numbers.items()}
+        powers = {f"{name}_power": ops.power(numbers[name], step) for name in ("beta1", "beta2")}
+        return {**numbers, **powers}
 
     def update_step(self, gradient, variable, learning_rate):
         if self.amsgrad or not is_unfused():
@@ -44,16 +59,7 @@ class AdamW(keras.optimizers.AdamW):
         m, v = self._momentums[index], self._velocities[index]
         if isinstance(variable, keras.Variable):  # not everybody hands over what is inside
             variable = variable.value
-        step = ops.cast(self.iterations + 1, variable.dtype)
-        numbers = {
-            "lr": learning_rate,
-            "beta1": self.beta_1,
-            "beta2": self.beta_2,
-            "beta1_power": ops.power(ops.cast(self.beta_1, variable.dtype), step),
-            "beta2_power": ops.power(ops.cast(self.beta_2, variable.dtype), step),
-            "epsilon": self.epsilon,
-            "grad": gradient,
-        }
+        numbers = {"lr": learning_rate, **self._of_step, "grad": gradient}
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.value.handle,

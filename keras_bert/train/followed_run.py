@@ -31,7 +31,9 @@ class FollowedRun:
 
     def finish(self):
         """Waits until the chief has written the results, and returns them."""
-        return self._workers.told_by_chief()
+        results = self._workers.told_by_chief()
+        self._workers.heard_by_all()
+        return results
 
     @staticmethod
     def how_far():
@@ -71,19 +73,25 @@ def _led(workers, settings, command, inputs):
             run = stack.enter_context(RunFolder.of(settings, command=command, inputs=inputs))
         except InputError as error:
             workers.told_by_chief({"refused": str(error)})
+            workers.heard_by_all()
             raise
         before = run.read_metrics() if run.finished else None
         given = _given(settings, inputs)
         workers.told_by_chief({"given": given, "metrics": before})
+        if before is not None:
+            workers.heard_by_all()
         yield run
         if before is None:
-            with contextlib.suppress(*LOST):  # who has heard it may have gone before this one hears
+            with contextlib.suppress(*LOST):  # the run is finished, whoever has ended
                 workers.told_by_chief(run.read_metrics())
+            workers.heard_by_all()
 
 
 @contextlib.contextmanager
 def _followed(workers, settings, command, inputs):
     said = workers.told_by_chief()
+    if "refused" in said or said["metrics"] is not None:
+        workers.heard_by_all()
     if "refused" in said:
         raise InputError(said["refused"])
     mine = _given(settings, inputs)

@@ -1,5 +1,6 @@
 """Several processes, on one machine or many, that train one model together."""
 
+import contextlib
 import functools
 import json
 
@@ -23,7 +24,7 @@ def ended_with_another(how_far):
 class Workers(tf.distribute.MultiWorkerMirroredStrategy):
     """The strategy of the cluster that TF_CONFIG describes.
 
-    What the methods `any` to `array_of_chief` ask must be asked by all workers, in one order.
+    What the methods `any` to `heard_by_all` ask must be asked by all workers, in one order.
 
     Attributes:
         count: how many workers there are.
@@ -52,6 +53,14 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
         """The chief's array on every worker, bit by bit; each gives one of its shape and type."""
         content = self._bytes_of_chief(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(content, array.dtype).reshape(array.shape)
+
+    def heard_by_all(self):
+        """Returns when all workers have heard what the chief told, so that it may end.
+
+        Who returns first may have ended before another one hears of that: nothing more is to come.
+        """
+        with contextlib.suppress(*LOST):
+            self.any(False)
 
     def _bytes_of_chief(self, content):
         """The chief's bytes on every worker; each gives as many."""

@@ -66,14 +66,17 @@ def test_does_nothing_outside_training_or_at_rate_zero():
 
 
 def test_the_gradient_passes_where_the_value_did():
-    dropout = Dropout(rate=0.5, seed=4)
-    dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
-    model = keras.Sequential([keras.Input((200,)), dropout, dense])
+    before, after = (
+        keras.layers.Dense(units, use_bias=False, kernel_initializer="ones") for units in (200, 1)
+    )
+    model = keras.Sequential([keras.Input((1,)), before, Dropout(rate=0.5, seed=4), after])
     model.compile(optimizer=keras.optimizers.SGD(1.0), loss=lambda y, p: keras.ops.sum(p))
-    model.fit(np.ones((1, 200), "float32"), np.zeros((1, 1), "float32"), verbose=0)
-    # d(sum)/d(kernel) is what came through the dropout: nothing, or twice the input.
-    moved = 1 - np.asarray(dense.kernel.value)
-    assert set(np.unique(moved)) == {0.0, 2.0}
+    model.fit(np.ones((1, 1), "float32"), np.zeros((1, 1), "float32"), verbose=0)
+    # The gradient of the kernel behind the dropout is what came through it, nothing or twice the
+    # ones; that of the kernel before it is what its gradient lets through.
+    value, gradient = (1 - np.ravel(layer.kernel) for layer in (after, before))
+    assert set(value) == {0.0, 2.0}
+    np.testing.assert_array_equal(gradient, value)
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
 
 import keras
@@ -38,6 +39,7 @@ from keras_bert.train.finetune import finetune
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.pretrain import pretrain
 from keras_bert.train.strategy import scope_of
+from keras_bert.train.workers import Workers
 from tests.classifier.killed_runs import assert_same_weights
 from tests.four_devices import see_devices
 from tests.pretraining_folder import VOCABULARY, make_data_folder
@@ -58,20 +60,20 @@ CONFIG = {
 class Child:
     """A forked process that calls a function; what it prints is in `said` afterwards."""
 
-    def __init__(self, log, function, *arguments):
+    def __init__(self, log, function, *arguments, **options):
         self._log = log
         self._process = multiprocessing.get_context("fork").Process(
-            target=self._run, args=(function, arguments)
+            target=self._run, args=(function, arguments, options)
         )
         self._process.start()
 
-    def _run(self, function, arguments):
+    def _run(self, function, arguments, options):
         file = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, 1)
         os.dup2(file, 2)
         sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
         try:
-            status = function(*arguments) or 0
+            status = function(*arguments, **options) or 0
         except BaseException:
             traceback.print_exc()
             status = 1
@@ -165,8 +167,13 @@ def test_the_losses_of_pre_training_on_two_devices_follow_those_on_one(data):
     assert max(losses) - min(losses) > 0.1  # it is a curve
 
 
-def work(address, number, arguments, dies_after=None):
-    """A worker of two, as the command; returns its exit status."""
+def work(address, number, arguments, dies_after=None, hears=None, awaited=None):
+    """A worker of two, as the command; returns its exit status.
+
+    dies_after: the step after which it is killed.
+    hears: a file that it writes a while after it has heard the results.
+    awaited: a file that is there when the worker ends.
+    """
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": address}, "task": {"type": "worker", "index": number}}
     )
@@ -179,20 +186,31 @@ def work(address, number, arguments, dies_after=None):
             original(self, batch, logs)
 
         loop._End.on_train_batch_end = die
+    if hears is not None:
+        heard_by_all = Workers.heard_by_all
+
+        def hear(self):
+            time.sleep(1)
+            hears.touch()
+            heard_by_all(self)
+
+        Workers.heard_by_all = hear
     flags = [f"--{name.replace('_', '-')}={v}" for name, v in arguments.items() if v is not True]
     switches = [f"--{name.replace('_', '-')}" for name, v in arguments.items() if v is True]
-    return main(["finetune", *flags, *switches])
+    status = main(["finetune", *flags, *switches])
+    assert awaited is None or awaited.exists()
+    return status
 
 
-def two_workers(folder, outputs, arguments, **of_second):
-    """-> the exit statuses of two workers, and what they said."""
+def two_workers(folder, outputs, arguments, *, of_chief=None, of_follower=None):
+    """-> the exit statuses of two workers, each told more of itself, and what they said."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     address = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
     for each in sockets:
         each.close()
     children = [
-        Child(folder / f"log{n}", work, address, n, {**arguments, "output": outputs[n]}, *options)
-        for n, options in enumerate(((), of_second.values()))
+        Child(folder / f"log{n}", work, address, n, {**arguments, "output": outputs[n]}, **options)
+        for n, options in enumerate((of_chief or {}, of_follower or {}))
     ]
     return [child.wait() for child in children], [child.said for child in children]
 
@@ -200,13 +218,15 @@ def two_workers(folder, outputs, arguments, **of_second):
 def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data):
     given = finetuning(data, None, dropout=0.0)
     outputs = [data / "chief", data / "follower"]
-    statuses, said = two_workers(data, outputs, given, dies_after=7)
+    statuses, said = two_workers(data, outputs, given, of_follower={"dies_after": 7})
     assert statuses == [2, -signal.SIGKILL], said
     assert said[0].endswith(
         "keras-bert: Another worker of the run has ended, so this one is stopped; the checkpoint "
         f"in {outputs[0]} is of step 6, from which the same command goes on.\n"
     )
-    statuses, said = two_workers(data, outputs, given)
+    heard = data / "heard"
+    slow, waits = {"hears": heard}, {"awaited": heard}
+    statuses, said = two_workers(data, outputs, given, of_chief=waits, of_follower=slow)
     assert statuses == [0, 0], said
     assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
     assert not outputs[1].exists()  # only the chief writes

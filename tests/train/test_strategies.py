@@ -101,6 +101,9 @@ class Told:
     def told_by_chief(self):
         return self.said.pop(0)
 
+    def heard_by_all(self):
+        """The chief has ended."""
+
 
 def test_workers_that_were_given_something_else_are_told():
     settings = PretrainSettings(data="/there/rows", vocab="v", output="here", steps=3, seed=1)

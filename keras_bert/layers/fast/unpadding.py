@@ -69,24 +69,35 @@ class Unpadding:
     def unpad(self, x):
         """(B, S, D) -> (R, D)."""
         flat = ops.reshape(x, (-1, x.shape[-1]))
-        return self._where_skipping(lambda: self._exchange(self._gather, self._spread)(flat), flat)
+        return self._exchanged(flat, self._gather, self._spread)
 
     def pad(self, rows):
         """(R, D) -> (B, S, D), 0 at padding."""
-        x = self._where_skipping(lambda: self._exchange(self._spread, self._gather)(rows), rows)
+        x = self._exchanged(rows, self._spread, self._gather)
         return ops.reshape(x, (*self.shape, rows.shape[-1]))
 
-    def _where_skipping(self, exchange, unchanged):
-        return ops.cond(self.skipping, exchange, lambda: unchanged)
+    def _exchanged(self, x, forward, backward):
+        """Each is the other's gradient; a derived one would add up row by row."""
+
+        @ops.custom_gradient
+        def exchanged(x):
+            return self._where_skipping(forward, x), lambda g: self._where_skipping(backward, g)
+
+        return exchanged(x)
+
+    def _where_skipping(self, exchange, x):
+        return ops.cond(self.skipping, lambda: exchange(x), lambda: x)
 
     def _gather(self, flat):
-        return ops.take(flat, self.positions, axis=0)
+        return _rows_at(flat, self.positions)
 
     def _spread(self, rows):
         zeros = ops.zeros((1, rows.shape[-1]), rows.dtype)
-        return ops.take(ops.concatenate([rows, zeros], axis=0), self.rows, axis=0)
+        return _rows_at(ops.concatenate([rows, zeros], axis=0), self.rows)
 
-    @staticmethod
-    def _exchange(forward, backward):
-        """Each is the other's gradient; a derived one would add up row by row."""
-        return ops.custom_gradient(lambda x: (forward(x), backward))
+
+def _rows_at(x, indices):
+    """`ops.take`, which would look for negative indices first."""
+    import tensorflow as tf
+
+    return tf.gather(x, indices)
