@@ -80,7 +80,7 @@ class QuickstartSizes:
         default_factory=lambda: {"random": 1e-3, "pretrained": 2e-3}
     )
     epochs: int = 8
-    spam_rate: float = 5e-4
+    spam_rate: float = 1e-3
     finetune_batch_size: int = 16
 
 
