@@ -135,13 +135,12 @@ def ours(task, seed, limit, choice, arguments):
     ]
     command = [sys.executable, "-m", "keras_bert.cli.console", "finetune", "--force", *flags]
     started = time.perf_counter()
-    if "combine_pieces" in choice and (run / "metrics.json").exists():
-        dev = combined(run, files[1], choice["combine_pieces"])  # learned by the side before it
-    else:
+    is_learned = "combine_pieces" in choice and (run / "metrics.json").exists()  # by another side
+    if not is_learned:
         answered(command)
-        dev = json.loads((run / "metrics.json").read_text())["dev"]
-    seconds = time.perf_counter() - started
     metrics = json.loads((run / "metrics.json").read_text())
+    dev = combined(run, files[1], choice["combine_pieces"]) if is_learned else metrics["dev"]
+    seconds = time.perf_counter() - started
     return {
         **{name: dev[name] for name in about["figures"]},
         "seconds_an_epoch": metrics["seconds"] / settings["epochs"],

@@ -16,7 +16,7 @@ def test_passes_the_layer_check(tmp_path):
     )
 
 
-@pytest.mark.parametrize("shape", [(300, 7, 51), (1000, 100), (100_000,)])
+@pytest.mark.parametrize("shape", [(300, 7, 51), (301, 7, 51), (1000, 100), (100_000,)])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_drops_its_share_and_keeps_the_expectation(shape, rate):
     x = np.full(shape, 3.0, "float32")

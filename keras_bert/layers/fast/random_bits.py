@@ -25,7 +25,7 @@ def uniform_uint16(like, seed_generator):
 
 
 def _of_tensorflow(like, seed_generator):
-    """As few operations as there can be: a model has three dropouts a block, each traced twice."""
+    """In few operations: a block has three dropouts, and each operation takes time to trace."""
     import tensorflow as tf
 
     size = tf.size(like)
