@@ -48,7 +48,11 @@ CHOICES = {
         "at 1e-4": {"learning_rate": 1e-4},
     },
     "wnut17-spans": {"at 1e-4": {"learning_rate": 1e-4}},
-    "sst2": {"mean of the tokens": {"pooling": "mean"}, "both": {"pooling": "both"}},
+    "sst2": {
+        "[CLS] with the pooler": {"pooling": "cls"},
+        "mean of the tokens": {"pooling": "mean"},
+        "both": {"pooling": "both"},
+    },
 }
 
 
@@ -66,12 +70,14 @@ def main():
     sides.add_argument("--sides", nargs="+", choices=known, default=float32)
     sides.add_argument("--choices", action="store_true", help="settings of ours, and no peer")
     parser.add_argument("--model", type=Path, help="a BERT folder (default: MiniLM)")
+    parser.add_argument("--learning-rate", type=float, default=real_tasks.RATE)
     parser.add_argument("--limit", type=int, help="train on the first examples, so many")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     arguments.model = arguments.model or minilm()
     results = arguments.output / "results.jsonl"
-    turns = Turns(results, {"model": arguments.model}, lambda line: print(line, flush=True))
+    made_with = {"model": arguments.model, "learning_rate": arguments.learning_rate}
+    turns = Turns(results, made_with, lambda line: print(line, flush=True))
     work = functools.partial(measured, arguments)
     done = [
         turns.of({"task": task, "side": side, "seed": seed, "limit": arguments.limit}, work)
@@ -122,7 +128,7 @@ def ours(task, seed, limit, choice, arguments):
         "train": files[0],
         "dev": files[1],
         "output": run,
-        "learning_rate": real_tasks.RATE,
+        "learning_rate": arguments.learning_rate,
         "warmup": real_tasks.WARMUP,
         "weight_decay": real_tasks.DECAY,
         "seed": seed,
@@ -160,7 +166,7 @@ def combined(run, data, how):
 def theirs(task, seed, limit, flags, arguments):
     command = [sys.executable, str(HERE / "peer_finetuning.py"), task]
     command += ["--model", str(arguments.model), "--data", str(arguments.data), "--seed", str(seed)]
-    command += flags
+    command += ["--learning-rate", str(arguments.learning_rate), *flags]
     command += ["--limit", str(limit)] if limit else []
     started = time.perf_counter()
     printed = answered(command)

@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batches", choices=("random", "group_by_length"), default="random")
+    parser.add_argument("--learning-rate", type=float, default=real_tasks.RATE)
     parser.add_argument("--bfloat16", action="store_true", help="mixed precision")
     parser.add_argument("--limit", type=int, help="train on the first examples, so many")
     arguments = parser.parse_args()
@@ -54,7 +55,7 @@ def run(arguments, folder, train, dev, model, collator, measure):
         model=model,
         args=transformers.TrainingArguments(
             output_dir=str(folder / "run"),
-            learning_rate=real_tasks.RATE,
+            learning_rate=arguments.learning_rate,
             weight_decay=real_tasks.DECAY,
             warmup_steps=round(real_tasks.WARMUP * steps),
             num_train_epochs=epochs,

@@ -23,7 +23,7 @@ from finetuning import spread
 from pretraining_worth import books_vocabulary, write_architecture
 from turns import Turns
 
-# What a choice changes: the rows, the run, the architecture.
+# What a choice changes: the rows, the run, the architecture. Phases (lists) share the budget.
 TOKENS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
 SPANS = {**TOKENS, "objective": "span"}
 CHOICES = {
@@ -39,6 +39,7 @@ CHOICES = {
         "batches of 256 rows": ({}, {"batch_size": 256}, {}),
         "batches of 32, then 128, then 256": ({}, {"batch_size": [32, 128, 256]}, {}),
         "rows of 128 tokens, 64 a batch": ({"max_length": 128}, {"batch_size": 64}, {}),
+        "rows of 64, then 128 tokens": ({"max_length": [64, 128]}, {"batch_size": [128, 64]}, {}),
         "25 % masked": ({"masked_rate": 0.25}, {}, {}),
         "40 % masked": ({"masked_rate": 0.4}, {}, {}),
         "a quarter causal": ({}, {"causal_share": 0.25}, {}),
@@ -111,9 +112,10 @@ def worth(arguments, *, choice, seed):
     name, budget = ("minutes", arguments.minutes)
     if budget is None:
         name, budget = ("steps", arguments.steps)
-    sizes = settings["batch_size"]
-    if isinstance(sizes, list):  # the phases share it
-        budget = [budget / len(sizes) if name == "minutes" else budget // len(sizes)] * len(sizes)
+    phases = settings["batch_size"]
+    if isinstance(phases, list):
+        count = len(phases)
+        budget = [budget / count if name == "minutes" else budget // count] * count
     settings[name] = budget
     named = f"{choice.replace(' ', '-')}-{seed}"
     run = output / f"pretrained-{named}"
@@ -139,9 +141,12 @@ def worth(arguments, *, choice, seed):
 
 
 def rows(arguments, vocab, **settings):
-    """The folder of the books' rows, made where it is not there yet."""
+    """The folder of the books' rows, made where it is not there yet; of several lengths a list."""
     from data_gen.pretraining_data import make_pretraining_data
 
+    lengths = settings["max_length"]
+    if isinstance(lengths, list):
+        return [rows(arguments, vocab, **{**settings, "max_length": each}) for each in lengths]
     folder = arguments.output / "-".join(("rows", *map(str, settings.values())))
     if not (folder / "COMPLETED").exists():
         books = str(arguments.data / "books" / "*.txt")
