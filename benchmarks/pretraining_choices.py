@@ -6,9 +6,9 @@
 `regime` (how the same rows are trained on) gives each choice the same minutes, `objectives` (what
 is masked, and what else is predicted) the same steps, unless told otherwise. Both train `tiny` with
 four heads from the books' rows of 64 tokens, measure the masked-token loss on the same held-out
-rows, and fine-tune on the tasks of downstream.py that --tasks names, at one rate. What is printed
-are means and deviations over the seeds. Each pre-training is a line of OUTPUT/results.jsonl;
-stopped and started again, it goes on.
+rows (of `objectives`, masked in three ways), and fine-tune on the tasks of downstream.py that
+--tasks names, at one rate. What is printed are means and deviations over the seeds. Each
+pre-training is a line of OUTPUT/results.jsonl; stopped and started again, it goes on.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from turns import Turns
 
 # What a choice changes: the rows, the run, the architecture. Phases (lists) share the budget.
 TOKENS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
+WHOLE_WORDS = {**TOKENS, "mask_unit": "whole-word"}
 SPANS = {**TOKENS, "objective": "span"}
 CHOICES = {
     "regime": {
@@ -49,13 +50,22 @@ CHOICES = {
     },
     "objectives": {
         "masked tokens": ({}, {}, {}),
-        "whole words": ({"mask_unit": "whole-word"}, {}, {}),
+        "whole words": (WHOLE_WORDS, {}, {}),
         "spans": (SPANS, {"span_boundary_weight": 0.0}, {}),
         "spans and their boundaries": (SPANS, {}, {}),
         "masked tokens, static": ({"masking": "static"}, {}, {}),
         "masked tokens, next sentence": ({"objective": "mlm-nsp"}, {}, {}),
         "masked tokens, order of sentences": ({"objective": "mlm-sop"}, {}, {}),
         "masked tokens, a quarter causal": ({}, {"causal_share": 0.25}, {}),
+    },
+}
+# The rows on whose held-out part the loss of masked tokens is measured, by what it is called.
+HELD_OUT = {
+    "regime": {"loss of masked tokens": TOKENS},
+    "objectives": {
+        "loss of masked tokens": TOKENS,
+        "of whole words": WHOLE_WORDS,
+        "of spans": SPANS,
     },
 }
 POOLING = {"sentiment": {"pooling": "mean"}}
@@ -87,10 +97,9 @@ def main():
     made_with = {name: getattr(arguments, name) for name in settings}
     results = arguments.output / "results.jsonl"
     turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
-    names = ("loss", "tokens", *arguments.tasks)
-    titles = ("choice", "masked-token loss", "millions of tokens", *arguments.tasks)
-    print(f"| {' | '.join(titles)} |")
-    print("|---" * len(titles) + "|")
+    names = (*HELD_OUT[arguments.group], "millions of tokens", *arguments.tasks)
+    print(f"| choice | {' | '.join(names)} |")
+    print("|---" * (1 + len(names)) + "|")
     for choice in arguments.only or choices:
         work = functools.partial(worth, arguments)
         found = [
@@ -101,7 +110,7 @@ def main():
 
 
 def worth(arguments, *, choice, seed):
-    """Pre-trains, and returns the loss on held-out masked tokens and the figures of the tasks."""
+    """Pre-trains, and returns the losses on held-out rows and the figures of the tasks."""
     from keras_bert.inference.evaluate import evaluate
     from keras_bert.train.pretrain import pretrain
 
@@ -128,9 +137,10 @@ def worth(arguments, *, choice, seed):
         seed=seed,
         **settings,
     )
-    held_out = evaluate(model=run, data=rows(arguments, vocab, **TOKENS))
-    tokens = metrics["curve"][-1]["tokens"] / 1e6
-    figures = {"loss": held_out["masked_lm_loss"], "tokens": tokens}
+    figures = {"millions of tokens": metrics["curve"][-1]["tokens"] / 1e6}
+    for name, of_held_out in HELD_OUT[arguments.group].items():
+        found = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
+        figures[name] = found["masked_lm_loss"]
     for task in arguments.tasks:
         pooling = POOLING.get(task.split(",")[0], {})
         about = {"choice": {"learning_rate": arguments.rate, **pooling}, "seed": seed}
