@@ -48,11 +48,7 @@ CHOICES = {
         "at 1e-4": {"learning_rate": 1e-4},
     },
     "wnut17-spans": {"at 1e-4": {"learning_rate": 1e-4}},
-    "sst2": {
-        "[CLS] with the pooler": {"pooling": "cls"},
-        "mean of the tokens": {"pooling": "mean"},
-        "both": {"pooling": "both"},
-    },
+    "sst2": {"mean of the tokens": {"pooling": "mean"}, "both": {"pooling": "both"}},
 }
 
 

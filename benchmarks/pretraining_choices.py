@@ -23,13 +23,13 @@ from finetuning import spread
 from pretraining_worth import books_vocabulary, write_architecture
 from turns import Turns
 
-# What a choice changes: the rows, the run, the architecture. Phases (lists) share the budget.
+# What a choice changes: the rows, the run, the architecture. Lists are those of phases.
 TOKENS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
 WHOLE_WORDS = {**TOKENS, "mask_unit": "whole-word"}
 SPANS = {**TOKENS, "objective": "span"}
 CHOICES = {
     "regime": {
-        "as the quickstart's": ({}, {}, {}),
+        "as for an hour": ({}, {}, {}),  # pretraining_worth.py
         "BERT's start": ({}, {"initialization": "bert"}, {}),
         "dropout 0.1": ({}, {}, {"dropout": 0.1}),
         "two heads": ({}, {}, {"heads": 2}),
@@ -121,10 +121,9 @@ def worth(arguments, *, choice, seed):
     name, budget = ("minutes", arguments.minutes)
     if budget is None:
         name, budget = ("steps", arguments.steps)
-    phases = settings["batch_size"]
-    if isinstance(phases, list):
-        count = len(phases)
-        budget = [budget / count if name == "minutes" else budget // count] * count
+    sizes = settings["batch_size"]
+    if isinstance(sizes, list):  # the phases share it
+        budget = [budget / len(sizes) if name == "minutes" else budget // len(sizes)] * len(sizes)
     settings[name] = budget
     named = f"{choice.replace(' ', '-')}-{seed}"
     run = output / f"pretrained-{named}"
