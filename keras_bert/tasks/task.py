@@ -148,6 +148,11 @@ class Task(keras.Model):
         raise NotImplementedError
 
     @classmethod
+    def reads(cls, config, **settings):
+        """What the head of a task with these settings READS, on an encoder of that config."""
+        return cls.READS
+
+    @classmethod
     def architecture(cls, **settings):
         """The class of `transformers` that reads a folder of the task with these stored settings.
 

@@ -24,7 +24,7 @@ from keras_bert.train.labelled_rows import LabelledRows
 from keras_bert.train.loop import train
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
-from keras_bert.train.starting_point import StartingPoint
+from keras_bert.train.starting_point import StartingPoint, with_pooler
 from keras_bert.train.weight_histograms import WeightHistograms
 from keras_bert.wording import counted
 
@@ -138,6 +138,8 @@ class Finetuning:
 
     def _task(self, encoder, tokenizer, settings, report):
         arguments = {**self._made_with, **settings.arguments, "max_length": self._max_length}
+        if not encoder.config.add_pooling_layer:
+            encoder = _without_pooler(self.kind, encoder, arguments, settings, report)
         task = self.kind(_read_by_the_head(encoder, settings), tokenizer, **arguments)
         if not settings.frozen:
             _leave_out(task, settings, report)
@@ -164,6 +166,16 @@ def _all(kind, file, report):
     for note in kind.notes(examples):
         report(f"Note: {note}")
     return examples
+
+
+def _without_pooler(kind, encoder, arguments, settings, report):
+    """The encoder, whose weights came without a pooler; with a new one where the head reads it."""
+    if "pooled_output" in kind.reads(encoder.config, **arguments):
+        report("The model came without a pooler over [CLS]; the head reads a new one.")
+        return with_pooler(encoder, dtype=settings.dtype)
+    if "pooled_output" in kind.READS:
+        report("The model came without a pooler over [CLS]; the head reads the tokens instead.")
+    return encoder
 
 
 def _read_by_the_head(encoder, settings):

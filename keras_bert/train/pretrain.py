@@ -28,6 +28,7 @@ from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.pretraining_rows import RowsOfPhases, sizes_of
 from keras_bert.train.pretraining_start import fingerprint, task_at_start, task_class_of
+from keras_bert.train.retracing import retracing_on_purpose
 from keras_bert.train.strategy import scope_of
 from keras_bert.train.weight_histograms import WeightHistograms
 from keras_bert.wording import counted
@@ -74,7 +75,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     began = time.perf_counter()
     settings = PretrainSettings.of(settings)
     report = report or (lambda line: None)
-    with scope_of(settings.strategy, report):
+    with scope_of(settings.strategy, report), retracing_on_purpose():
         return _pretrain(settings, report, began=began)
 
 

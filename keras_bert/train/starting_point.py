@@ -59,7 +59,10 @@ class StartingPoint:
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
     def build(self):
-        """Returns (`BertEncoder`, `Tokenizer`); random weights draw on Keras's global seed."""
+        """Returns (`BertEncoder`, `Tokenizer`); random weights draw on Keras's global seed.
+
+        A folder's encoder has a pooler where its weights came with one.
+        """
         if self._folder is None:
             tokenizer = Tokenizer.from_vocab(self._vocabulary, lowercase=self._lowercase)
             return BertEncoder(self._config, dtype=self._dtype), tokenizer
@@ -69,7 +72,7 @@ class StartingPoint:
                 f"{self._folder} has RoBERTa's byte-level tokenizer, which is not part of "
                 "keras-bert, so it cannot be fine-tuned on text."
             )
-        return with_pooler(encoder, dtype=self._dtype), tokenizer
+        return encoder, tokenizer
 
 
 def with_pooler(encoder, *, dtype):

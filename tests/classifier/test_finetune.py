@@ -11,7 +11,6 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.train.finetune import finetune
-from keras_bert.train.starting_point import StartingPoint
 from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
 
 
@@ -95,13 +94,30 @@ def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, conf
         np.testing.assert_allclose(before, after, atol=1e-5)
 
 
-def test_an_encoder_without_a_pooler_gets_a_new_one(tokenizer, config, tmp_path):
+@pytest.mark.parametrize(
+    "pooling, pooled, said",
+    [
+        (None, False, "the head reads the tokens instead"),
+        ("cls", True, "the head reads a new one"),
+    ],
+)
+def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
+    pooling, pooled, said, arguments, tokenizer, config, tmp_path
+):
     encoder = BertEncoder(dataclasses.replace(config, add_pooling_layer=False))
     save_folder(encoder, tokenizer, tmp_path / "model")
-    pooled, _ = StartingPoint(model=tmp_path).build()
-    assert pooled.pooler is not None
-    for before, after in zip(encoder.weights, pooled.weights, strict=False):
-        np.testing.assert_array_equal(before, after)
+    given = {**arguments, "epochs": 1, "learning_rate": 1e-9}
+    for name in ("architecture", "vocab"):
+        given.pop(name)
+    told, run = [], tmp_path / "run"
+    finetune(**given, model=tmp_path, output=run, pooling=pooling, report=told.append)
+    (line,) = (line for line in told if "came without a pooler" in line)
+    assert said in line
+    task = load_task(run / "model")
+    assert task.pooling == (pooling or "mean")
+    assert task.config.add_pooling_layer == (task.encoder.pooler is not None) == pooled
+    for before, after in zip(encoder.weights, task.encoder.weights, strict=False):
+        np.testing.assert_allclose(before, after, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,12 @@ from keras_bert.tasks.classification.labels import (
     sorted_labels,
 )
 from keras_bert.tasks.classification.mistakes import label_mistakes, several_labels_mistakes
-from keras_bert.tasks.classification.settings import NO_WEIGHTS, POOLINGS, ClassifierSettings
+from keras_bert.tasks.classification.settings import (
+    NO_WEIGHTS,
+    POOLINGS,
+    ClassifierSettings,
+    settled_pooling,
+)
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent
@@ -37,13 +42,14 @@ class Classifier(Task):
     folder is one of a bare encoder to it, and the head lies under names of ours.
 
     Args:
-        encoder: a `BertEncoder`; with a pooler, unless the mean alone is read.
+        encoder: a `BertEncoder`; with a pooler where [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         multi_label: a text may have any number of the labels. Probabilities are then of each label
             for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
         threshold: with `multi_label`, the probability above which a label is given.
         pooling: what the head reads: "cls", "mean" or "both" (see `keras_bert.heads.labelled`).
+            None is "cls", or "mean" of an encoder without a pooler, whose [CLS] nothing trained.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…".
         figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
             or with `multi_label` the micro F1.
@@ -79,7 +85,7 @@ class Classifier(Task):
         labels,
         multi_label=False,
         threshold=0.5,
-        pooling="cls",
+        pooling=None,
         class_weights=NO_WEIGHTS,
         figure=None,
         dropout=None,
@@ -90,9 +96,9 @@ class Classifier(Task):
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
-        self.pooling = pooling
-        self.READS = POOLINGS[pooling]
-        self.ARCHITECTURE = self.architecture(pooling=pooling)
+        self.pooling = settled_pooling(pooling, encoder.config)
+        self.READS = self.reads(encoder.config, pooling=pooling)
+        self.ARCHITECTURE = self.architecture(pooling=self.pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
         self.FIGURE = figure or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -110,6 +116,10 @@ class Classifier(Task):
     def connect(self, encoded, inputs):
         vector = self.dropout(pooled(encoded, inputs, pooling=self.pooling))  # (B, D or 2 D)
         return {"logits": self.classifier(vector)}  # (B, C)
+
+    @classmethod
+    def reads(cls, config, *, pooling=None, **settings):
+        return POOLINGS[settled_pooling(pooling, config)]
 
     @classmethod
     def architecture(cls, *, pooling="cls", **settings):

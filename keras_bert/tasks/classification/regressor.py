@@ -13,7 +13,7 @@ from keras_bert.heads.labelled import labelled_head, pooled
 from keras_bert.tasks.classification.classifier import columns_of_texts
 from keras_bert.tasks.classification.decode import score_answers
 from keras_bert.tasks.classification.mistakes import score_mistakes
-from keras_bert.tasks.classification.settings import POOLINGS, RegressionSettings
+from keras_bert.tasks.classification.settings import POOLINGS, RegressionSettings, settled_pooling
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted
@@ -62,7 +62,7 @@ class Regressor(Task):
         one_text=False,
         mean=0.0,
         scale=1.0,
-        pooling="cls",
+        pooling=None,
         figure="pearson",
         dropout=None,
         max_length=None,
@@ -73,9 +73,9 @@ class Regressor(Task):
         self.encoder = encoder
         self.one_text = one_text
         self.scale = float(scale)
-        self.pooling = pooling
-        self.READS = POOLINGS[pooling]
-        self.ARCHITECTURE = self.architecture(pooling=pooling)
+        self.pooling = settled_pooling(pooling, encoder.config)
+        self.READS = self.reads(encoder.config, pooling=pooling)
+        self.ARCHITECTURE = self.architecture(pooling=self.pooling)
         self.FIGURE = figure
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
@@ -85,6 +85,10 @@ class Regressor(Task):
     def connect(self, encoded, inputs):
         vector = self.dropout(pooled(encoded, inputs, pooling=self.pooling))  # (B, D or 2 D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
+
+    @classmethod
+    def reads(cls, config, *, pooling=None, **settings):
+        return POOLINGS[settled_pooling(pooling, config)]
 
     @classmethod
     def architecture(cls, *, pooling="cls", **settings):

@@ -27,13 +27,23 @@ SCORE_FIGURES = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
 
 
+def settled_pooling(pooling, config):
+    """What a head reads on an encoder of that config: a key of POOLINGS; `pooling` may be None.
+
+    An encoder without a pooler is one whose [CLS] nothing has trained: a masked language model
+    predicts other tokens. There the mean measures better (docs/results.md).
+    """
+    return pooling or ("cls" if config.add_pooling_layer else "mean")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolingSettings(TaskSettings):
     """What a head over a whole text reads."""
 
-    pooling: str = setting(
-        "cls",
+    pooling: str | None = setting(
+        None,
         help="what the head reads: [CLS] with the pooler, the mean of the tokens, or both",
+        default_help="cls, or mean of a model without a pooler, whose [CLS] was never trained",
         choices=tuple(POOLINGS),
         stored=True,
     )

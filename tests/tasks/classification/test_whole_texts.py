@@ -45,6 +45,16 @@ def batch(seed=0, lengths=(9, 5, 2)):
     return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
 
 
+@pytest.mark.parametrize("make", [KINDS["cls"], KINDS["score"]])
+@pytest.mark.parametrize("has_pooler, pooling", [(True, "cls"), (False, "mean")])
+def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, tokenizer, tmp_path):
+    task = make(make_encoder(tokenizer, add_pooling_layer=has_pooler), tokenizer)
+    assert task.pooling == pooling
+    task.save(tmp_path / "model")
+    assert load_task(tmp_path / "model").pooling == pooling
+    assert type(task).from_config(task.get_config()).pooling == pooling
+
+
 @pytest.mark.parametrize("name", ["both", "several", "pair", "score"])
 def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, tmp_path):
     task, inputs = tasks[name], batch()
