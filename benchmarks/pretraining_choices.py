@@ -2,14 +2,16 @@
 
     python benchmarks/pretraining_choices.py regime --output runs/regime
     python benchmarks/pretraining_choices.py objectives --output runs/objectives --seeds 3
+    python benchmarks/pretraining_choices.py masks --output runs/masks --seeds 3
 
 `regime` (how the same rows are trained on) gives each choice the same minutes and, where it says
 nothing else, batches of 128 rows; `objectives` (what is masked, and what else is predicted) the
-same steps of 32 rows, which `regime` found to be better. Both train `tiny` with
-four heads from the books' rows of 64 tokens, measure the masked-token loss on the same held-out
-rows (of `objectives`, masked in three ways), and fine-tune on the tasks of downstream.py that
---tasks names, at one rate. What is printed are means and deviations over the seeds. Each
-pre-training is a line of OUTPUT/results.jsonl; stopped and started again, it goes on.
+same steps of 32 rows, which `regime` found to be better; so does `masks` (drawn anew at each pass
+over the rows, or before) with a single novel, which is gone through eight times. All train `tiny`
+with four heads from rows of 64 tokens, measure the masked-token loss on the same held-out rows (of
+`objectives`, masked in three ways; of `masks`, of two novels), and fine-tune on the tasks of
+downstream.py that --tasks names, at one rate. What is printed are means and deviations over the
+seeds. Each pre-training is a line of OUTPUT/results.jsonl; stopped and started again, it goes on.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from turns import Turns
 TOKENS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
 WHOLE_WORDS = {**TOKENS, "mask_unit": "whole-word"}
 SPANS = {**TOKENS, "objective": "span"}
+NOVEL = {"books": "pride_and_prejudice.txt"}
 CHOICES = {
     "regime": {
         "as for an hour": ({}, {}, {}),  # pretraining_worth.py
@@ -59,6 +62,11 @@ CHOICES = {
         "masked tokens, order of sentences": ({"objective": "mlm-sop"}, {}, {}),
         "masked tokens, a quarter causal": ({}, {"causal_share": 0.25}, {}),
     },
+    "masks": {
+        "at each pass": (NOVEL, {}, {}),
+        "before, in five copies of the text": ({**NOVEL, "masking": "static"}, {}, {}),
+        "before, once": ({**NOVEL, "masking": "static", "dupe_factor": 1}, {}, {}),
+    },
 }
 # The rows on whose held-out part the loss of masked tokens is measured, by what it is called.
 HELD_OUT = {
@@ -68,8 +76,13 @@ HELD_OUT = {
         "of whole words": WHOLE_WORDS,
         "of spans": SPANS,
     },
+    "masks": {
+        "loss on the same novel": {**TOKENS, **NOVEL},
+        "on another": {**TOKENS, "books": "middlemarch.txt"},
+    },
 }
-ROWS_A_BATCH = {"regime": 128, "objectives": 32}
+ROWS_A_BATCH = {"regime": 128, "objectives": 32, "masks": 32}
+BUDGETS = {"regime": {"minutes": 4.0}, "objectives": {"steps": 800}, "masks": {"steps": 800}}
 POOLING = {"sentiment": {"pooling": "mean"}}
 
 
@@ -82,7 +95,7 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument("--minutes", type=float, help="of each (default: 4 in `regime`)")
-    budget.add_argument("--steps", type=int, help="of each (default: 800 in `objectives`)")
+    budget.add_argument("--steps", type=int, help="of each (default: 800 in the others)")
     parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
@@ -92,8 +105,7 @@ def main():
     if unknown := [choice for choice in arguments.only or () if choice not in choices]:
         parser.error(f"{arguments.group} has no choice {unknown[0]!r}, but {[*choices]}.")
     if arguments.minutes is None and arguments.steps is None:
-        budget_of = {"regime": {"minutes": 4.0}, "objectives": {"steps": 800}}
-        vars(arguments).update(budget_of[arguments.group])
+        vars(arguments).update(BUDGETS[arguments.group])
     arguments.output.mkdir(parents=True, exist_ok=True)
     settings = ("group", "minutes", "steps", "rate", "tasks")
     made_with = {name: getattr(arguments, name) for name in settings}
@@ -151,17 +163,19 @@ def worth(arguments, *, choice, seed):
     return figures
 
 
-def rows(arguments, vocab, **settings):
+def rows(arguments, vocab, *, books="*.txt", **settings):
     """The folder of the books' rows, made where it is not there yet; of several lengths a list."""
     from data_gen.pretraining_data import make_pretraining_data
 
     lengths = settings["max_length"]
     if isinstance(lengths, list):
+        settings = {**settings, "books": books}
         return [rows(arguments, vocab, **{**settings, "max_length": each}) for each in lengths]
-    folder = arguments.output / "-".join(("rows", *map(str, settings.values())))
+    named = [] if books == "*.txt" else [Path(books).stem]
+    folder = arguments.output / "-".join(("rows", *named, *map(str, settings.values())))
     if not (folder / "COMPLETED").exists():
-        books = str(arguments.data / "books" / "*.txt")
-        make_pretraining_data(input=books, vocab=vocab, output=folder, **settings)
+        text = str(arguments.data / "books" / books)
+        make_pretraining_data(input=text, vocab=vocab, output=folder, **settings)
     return folder
 
 

@@ -1,15 +1,15 @@
 """How fast a fine-tuning step can be: ours, PyTorch's, and the kernels that none goes without.
 
     python benchmarks/training_floor.py
-    python benchmarks/training_floor.py --texts 16 --length 24
+    python benchmarks/training_floor.py --task tagger --texts 16 --length 24
 
-trains a classifier with MiniLM's weights on batches of texts of one length, in turns with the same
-of `transformers`, and beside both runs TensorFlow's kernels alone: the products of the dense
-layers, forward and for the gradients of rows and of kernels (the last block's for the first tokens
-alone, as ours computes it); with gelu and its gradient; and with AdamW, clipping and decay, over
-all weights. Attention, LayerNorm, dropout and embeddings are left out, so that no program of
-TensorFlow's operations is as fast. Medians of a step, and PyTorch's over them. Memory is managed as
-each side's commands have it: on ours by TensorFlow itself.
+trains a classifier or a tagger with MiniLM's weights on batches of texts of one length, in turns
+with the same of `transformers`, and beside both runs TensorFlow's kernels alone: the products of
+the dense layers, forward and for the gradients of rows and of kernels (of a classifier the last
+block's for the first tokens alone, as ours computes it); with gelu and its gradient; and with
+AdamW, clipping and decay, over all weights. Attention, LayerNorm, dropout and embeddings are left
+out, so that no program of TensorFlow's operations is as fast. Medians of a step, and PyTorch's over
+them. Memory is managed as each side's commands have it: on ours by TensorFlow itself.
 """
 
 import argparse
@@ -28,6 +28,11 @@ from needed import minilm_folder
 from keras_bert.cli.allocator import keep_freed_memory
 
 RATE, DECAY, NORM = 5e-5, 0.01, 1.0
+# The class of `transformers`, our class, and the labels.
+TASKS = {
+    "classifier": ("AutoModelForSequenceClassification", "Classifier", ["negative", "positive"]),
+    "tagger": ("AutoModelForTokenClassification", "Tagger", ["O", "B-NAME", "I-NAME"]),
+}
 
 
 def main():
@@ -35,6 +40,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--task", choices=TASKS, default="classifier")
     parser.add_argument("--texts", type=int, default=32, help="of a batch")
     parser.add_argument("--length", type=int, default=24, help="tokens of a text")
     parser.add_argument("--steps", type=int, default=40)
@@ -43,11 +49,15 @@ def main():
     minilm = minilm_folder(data=arguments.data)
     ids = np.random.default_rng(0).integers(1000, 30_000, (arguments.texts, arguments.length))
     config = json.loads((minilm / "config.json").read_text())
-    task = our_task(minilm)
-    kernels = Kernels(config, task, texts=arguments.texts, length=arguments.length)
+    their_class, our_class, names = TASKS[arguments.task]
+    of_tokens = arguments.task == "tagger"
+    labels = np.arange(ids.size).reshape(ids.shape) % len(names)
+    labels = labels if of_tokens else labels[:, 0]
+    task = our_task(minilm, our_class, names)
+    kernels = Kernels(config, task, shape=ids.shape, all_tokens_are_read=of_tokens)
     sides = {
-        "transformers": transformers_step(minilm, ids),
-        "ours": our_step(task, ids),
+        "transformers": transformers_step(minilm, their_class, ids, labels, count=len(names)),
+        "ours": our_step(task, ids, labels),
         "the products": kernels.step(),
         "… and gelu": kernels.step(gelu=True),
         "… and AdamW": kernels.step(gelu=True, adamw=True),
@@ -66,17 +76,17 @@ def main():
         print(f"| {side} | {1e3 * median:.0f} | {peer / median:.2f} times |")
 
 
-def our_task(minilm):
-    """A classifier, compiled as `finetune` does."""
+def our_task(minilm, class_name, labels):
+    """A task, compiled as `finetune` does."""
     import keras_bert as kb
 
     encoder, tokenizer = kb.load(minilm)
-    task = kb.Classifier(encoder, tokenizer, labels=["negative", "positive"])
+    task = getattr(kb, class_name)(encoder, tokenizer, labels=labels)
     task.compile_defaults(learning_rate=RATE)
     return task
 
 
-def our_step(task, ids):
+def our_step(task, ids, labels):
     import tensorflow as tf
 
     inputs = {
@@ -84,22 +94,22 @@ def our_step(task, ids):
         "input_mask": tf.ones(ids.shape, tf.int32),
         "segment_ids": tf.zeros(ids.shape, tf.int32),
     }
-    labels = tf.constant(np.arange(len(ids)) % 2, tf.int32)
+    labels = tf.constant(labels, tf.int32)
     return lambda: task.train_on_batch(inputs, labels)
 
 
-def transformers_step(minilm, ids):
+def transformers_step(minilm, class_name, ids, labels, *, count):
     """A step as `Trainer` makes it."""
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(minilm).train()
+    model = getattr(transformers, class_name).from_pretrained(minilm, num_labels=count).train()
     optimizer = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY, fused=True)
     inputs = {
         "input_ids": torch.tensor(ids),
         "attention_mask": torch.ones(ids.shape, dtype=torch.long),
-        "labels": torch.tensor(np.arange(len(ids)) % 2),
+        "labels": torch.tensor(labels),
     }
 
     def step():
@@ -116,17 +126,19 @@ def transformers_step(minilm, ids):
 class Kernels:
     """What a step of a task consists of at the least, on random numbers of its shapes."""
 
-    def __init__(self, config, task, *, texts, length):
+    def __init__(self, config, task, *, shape, all_tokens_are_read):
         import keras
 
         from keras_bert.train.adamw import AdamW
 
         wide, inner = config["hidden_size"], config["intermediate_size"]
-        everywhere, first = texts * length, texts
+        everywhere = read = shape[0] * shape[1]
+        if not all_tokens_are_read:
+            read = shape[0]
         block = [(wide, 3 * wide), (wide, wide), (wide, inner), (inner, wide)]
-        last = [(everywhere, wide, 2 * wide), (first, wide, wide)]  # keys and values; queries
-        last += [(first, *shape) for shape in block[1:]]
-        before = [(everywhere, *shape) for shape in block] * (config["num_hidden_layers"] - 1)
+        last = [(everywhere, wide, 2 * wide), (read, wide, wide)]  # keys and values; queries
+        last += [(read, *kernel) for kernel in block[1:]]
+        before = [(everywhere, *kernel) for kernel in block] * (config["num_hidden_layers"] - 1)
         self._products = [
             [_random(rows, into), _random(into, out), _random(rows, out)]
             for rows, into, out in before + last
