@@ -25,7 +25,7 @@ import numpy as np
 import real_tasks
 from needed import minilm_folder
 
-from keras_bert.cli.allocator import keep_freed_memory
+from keras_bert.cli.cpu import settle_cpu
 
 RATE, DECAY, NORM = 5e-5, 0.01, 1.0
 # The class of `transformers`, our class, and the labels.
@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--length", type=int, default=24, help="tokens of a text")
     parser.add_argument("--steps", type=int, default=40)
     arguments = parser.parse_args()
-    keep_freed_memory()
+    settle_cpu()
     minilm = minilm_folder(data=arguments.data)
     ids = np.random.default_rng(0).integers(1000, 30_000, (arguments.texts, arguments.length))
     config = json.loads((minilm / "config.json").read_text())

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from keras_bert.cli.allocator import keep_freed_memory
+from keras_bert.cli.cpu import settle_cpu
 from keras_bert.stopping import SIGNALS
 
 STOPPED = "stopped; nothing was left half written, and the same command begins anew."
@@ -43,7 +43,7 @@ def run():
     sys.unraisablehook = lost
     for number in SIGNALS:
         signal.signal(number, handle)
-    keep_freed_memory()
+    settle_cpu()
     try:
         from keras_bert.cli.main import main
 
