@@ -435,7 +435,7 @@ def finetune(
     seeds: int = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
-    pooling: str = ...,
+    pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
     class_weights: str = ...,
@@ -509,7 +509,8 @@ def finetune(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both.
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both (None: cls,
+            or mean of a model without a pooler, whose [CLS] was never trained).
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
@@ -927,7 +928,7 @@ def sweep(
     keep: str = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
-    pooling: str = ...,
+    pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
     class_weights: str = ...,
@@ -997,7 +998,8 @@ def sweep(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both.
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both (None: cls,
+            or mean of a model without a pooler, whose [CLS] was never trained).
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same

@@ -1,5 +1,6 @@
 """Labelled examples and a starting point, opened once, to fine-tune on as often as is wanted."""
 
+import dataclasses
 import math
 from functools import partial
 
@@ -173,7 +174,8 @@ def _without_pooler(kind, encoder, arguments, settings, report):
     if "pooled_output" in kind.reads(encoder.config, **arguments):
         report("The model came without a pooler over [CLS]; the head reads a new one.")
         return with_pooler(encoder, dtype=settings.dtype)
-    if "pooled_output" in kind.READS:
+    with_one = dataclasses.replace(encoder.config, add_pooling_layer=True)
+    if "pooled_output" in kind.reads(with_one, **arguments):
         report("The model came without a pooler over [CLS]; the head reads the tokens instead.")
     return encoder
 
