@@ -169,8 +169,8 @@ def rows(arguments, vocab, *, books="*.txt", **settings):
 
     lengths = settings["max_length"]
     if isinstance(lengths, list):
-        settings = {**settings, "books": books}
-        return [rows(arguments, vocab, **{**settings, "max_length": each}) for each in lengths]
+        each = ({**settings, "books": books, "max_length": length} for length in lengths)
+        return [rows(arguments, vocab, **of_length) for of_length in each]
     named = [] if books == "*.txt" else [Path(books).stem]
     folder = arguments.output / "-".join(("rows", *named, *map(str, settings.values())))
     if not (folder / "COMPLETED").exists():

@@ -9,7 +9,7 @@ the dense layers, forward and for the gradients of rows and of kernels (of a cla
 block's for the first tokens alone, as ours computes it); with gelu and its gradient; and with
 AdamW, clipping and decay, over all weights. Attention, LayerNorm, dropout and embeddings are left
 out, so that no program of TensorFlow's operations is as fast. Medians of a step, and PyTorch's over
-them. Memory is managed as each side's commands have it: on ours by TensorFlow itself.
+them. The processor is used as each side's commands have it (of ours, see keras_bert.cli.cpu).
 """
 
 import argparse
@@ -47,14 +47,14 @@ def main():
     arguments = parser.parse_args()
     settle_cpu()
     minilm = minilm_folder(data=arguments.data)
-    ids = np.random.default_rng(0).integers(1000, 30_000, (arguments.texts, arguments.length))
+    rng, shape = np.random.default_rng(0), (arguments.texts, arguments.length)
+    ids = rng.integers(1000, 30_000, shape)
     config = json.loads((minilm / "config.json").read_text())
     their_class, our_class, names = TASKS[arguments.task]
     of_tokens = arguments.task == "tagger"
-    labels = np.arange(ids.size).reshape(ids.shape) % len(names)
-    labels = labels if of_tokens else labels[:, 0]
+    labels = rng.integers(0, len(names), shape if of_tokens else arguments.texts)
     task = our_task(minilm, our_class, names)
-    kernels = Kernels(config, task, shape=ids.shape, all_tokens_are_read=of_tokens)
+    kernels = Kernels(config, task, shape=shape, all_tokens_are_read=of_tokens)
     sides = {
         "transformers": transformers_step(minilm, their_class, ids, labels, count=len(names)),
         "ours": our_step(task, ids, labels),
