@@ -17,6 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.cli.cpu import settle_cpu
+
+settle_cpu()  # the tests compute as the commands do
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # A minute or more each: one that started last would leave the other process idle.
