@@ -9,7 +9,7 @@ from keras_bert.errors import InputError
 from keras_bert.examples.label_forms import one_label, several_labels
 from keras_bert.examples.labelled_texts import TEXT, open_labelled_texts
 from keras_bert.examples.oddities import oddities
-from keras_bert.heads.labelled import check_labels, labelled_head, pooled
+from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.classification.decode import classifier_answers, several_labels_answers
 from keras_bert.tasks.classification.labels import (
     label_matrix,
@@ -19,19 +19,14 @@ from keras_bert.tasks.classification.labels import (
     sorted_labels,
 )
 from keras_bert.tasks.classification.mistakes import label_mistakes, several_labels_mistakes
-from keras_bert.tasks.classification.settings import (
-    NO_WEIGHTS,
-    POOLINGS,
-    ClassifierSettings,
-    settled_pooling,
-)
+from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.tasks.classification.settings import NO_WEIGHTS, ClassifierSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Classifier(Task):
+class Classifier(PooledTask):
     """An encoder with a linear layer over a vector of the whole text, one logit a label.
 
     Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. Where the vector is
@@ -68,8 +63,6 @@ class Classifier(Task):
     """
 
     KIND = "classifier"
-    ARCHITECTURE = "BertForSequenceClassification"
-    READS = ("pooled_output",)
     HEADS = ("classifier",)
     LEAST_LABELS = 2
     SETTINGS = ClassifierSettings
@@ -96,9 +89,7 @@ class Classifier(Task):
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
-        self.pooling = settled_pooling(pooling, encoder.config)
-        self.READS = self.reads(encoder.config, pooling=pooling)
-        self.ARCHITECTURE = self.architecture(pooling=self.pooling)
+        self.settle_pooling(pooling, encoder.config)
         self._class_weights = parse_class_weights(class_weights, self.labels)
         self.FIGURE = figure or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -114,16 +105,8 @@ class Classifier(Task):
         super().__init__(tokenizer, name=name)
 
     def connect(self, encoded, inputs):
-        vector = self.dropout(pooled(encoded, inputs, pooling=self.pooling))  # (B, D or 2 D)
+        vector = self.dropout(self.vector(encoded, inputs))  # (B, D or 2 D)
         return {"logits": self.classifier(vector)}  # (B, C)
-
-    @classmethod
-    def reads(cls, config, *, pooling=None, **settings):
-        return POOLINGS[settled_pooling(pooling, config)]
-
-    @classmethod
-    def architecture(cls, *, pooling="cls", **settings):
-        return cls.ARCHITECTURE if pooling == "cls" else "BertModel"
 
     @classmethod
     def told_by(cls, values):

@@ -9,18 +9,18 @@ from keras_bert.errors import InputError
 from keras_bert.examples.label_forms import score
 from keras_bert.examples.labelled_texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.examples.oddities import oddities
-from keras_bert.heads.labelled import labelled_head, pooled
+from keras_bert.heads.labelled import labelled_head
 from keras_bert.tasks.classification.classifier import columns_of_texts
 from keras_bert.tasks.classification.decode import score_answers
 from keras_bert.tasks.classification.mistakes import score_mistakes
-from keras_bert.tasks.classification.settings import POOLINGS, RegressionSettings, settled_pooling
+from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.tasks.classification.settings import RegressionSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.tasks.task import Task
 from keras_bert.wording import counted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Regressor(Task):
+class Regressor(PooledTask):
     """An encoder with a linear layer over a vector of the whole row, which gives one number.
 
     Takes the encoder's dictionary and gives `score` (B, 1): B batch, in the range of the labels.
@@ -47,8 +47,6 @@ class Regressor(Task):
     """
 
     KIND = "regression"
-    ARCHITECTURE = "BertForSequenceClassification"
-    READS = ("pooled_output",)
     HEADS = ("scorer",)
     SETTINGS = RegressionSettings
     FIGURE = "pearson"
@@ -73,9 +71,7 @@ class Regressor(Task):
         self.encoder = encoder
         self.one_text = one_text
         self.scale = float(scale)
-        self.pooling = settled_pooling(pooling, encoder.config)
-        self.READS = self.reads(encoder.config, pooling=pooling)
-        self.ARCHITECTURE = self.architecture(pooling=self.pooling)
+        self.settle_pooling(pooling, encoder.config)
         self.FIGURE = figure
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
@@ -83,16 +79,8 @@ class Regressor(Task):
         super().__init__(tokenizer, name=name)
 
     def connect(self, encoded, inputs):
-        vector = self.dropout(pooled(encoded, inputs, pooling=self.pooling))  # (B, D or 2 D)
+        vector = self.dropout(self.vector(encoded, inputs))  # (B, D or 2 D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
-
-    @classmethod
-    def reads(cls, config, *, pooling=None, **settings):
-        return POOLINGS[settled_pooling(pooling, config)]
-
-    @classmethod
-    def architecture(cls, *, pooling="cls", **settings):
-        return cls.ARCHITECTURE if pooling == "cls" else "BertModel"
 
     def config_entries(self):
         one = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
