@@ -2,16 +2,18 @@
 
     python benchmarks/pretraining_choices.py regime --output runs/regime
     python benchmarks/pretraining_choices.py objectives --output runs/objectives --seeds 3
+    python benchmarks/pretraining_choices.py small-batches --output runs/small
     python benchmarks/pretraining_choices.py masks --output runs/masks --seeds 3
 
 `regime` (how the same rows are trained on) gives each choice the same minutes and, where it says
 nothing else, batches of 128 rows; `objectives` (what is masked, and what else is predicted) the
-same steps of 32 rows, which `regime` found to be better; so does `masks` (drawn anew at each pass
-over the rows, or before) with a single novel, which is gone through eight times. All train `tiny`
-with four heads from rows of 64 tokens, measure the masked-token loss on the same held-out rows (of
-`objectives`, masked in three ways; of `masks`, of two novels), and fine-tune on the tasks of
-downstream.py that --tasks names, at one rate. What is printed are means and deviations over the
-seeds. Each pre-training is a line of OUTPUT/results.jsonl; stopped and started again, it goes on.
+same steps of 32 rows, which `regime` found to be better; `small-batches` asks again there what
+helped in `regime`; and `masks` (drawn anew at each pass over the rows, or before) takes a single
+novel, which is gone through eight times. All train `tiny` with four heads from rows of 64 tokens,
+measure the masked-token loss on the same held-out rows (of `objectives`, masked in three ways; of
+`masks`, of two novels), and fine-tune on the tasks of downstream.py that --tasks names, at one
+rate. What is printed are means and deviations over the seeds. Each pre-training is a line of
+OUTPUT/results.jsonl; stopped and started again, it goes on.
 """
 
 import argparse
@@ -62,6 +64,16 @@ CHOICES = {
         "masked tokens, order of sentences": ({"objective": "mlm-sop"}, {}, {}),
         "masked tokens, a quarter causal": ({}, {"causal_share": 0.25}, {}),
     },
+    "small-batches": {
+        "as in objectives": ({}, {}, {}),
+        "BERT's start": ({}, {"initialization": "bert"}, {}),
+        "two heads": ({}, {}, {"heads": 2}),
+        "dropout 0.1": ({}, {}, {"dropout": 0.1}),
+        "a rate of 1e-3": ({}, {"learning_rate": 1e-3}, {}),
+        "a rate of 4e-3": ({}, {"learning_rate": 4e-3}, {}),
+        "25 % masked": ({"masked_rate": 0.25}, {}, {}),
+        "40 % masked": ({"masked_rate": 0.4}, {}, {}),
+    },
     "masks": {
         "at each pass": (NOVEL, {}, {}),
         "before, in five copies of the text": ({**NOVEL, "masking": "static"}, {}, {}),
@@ -76,13 +88,14 @@ HELD_OUT = {
         "of whole words": WHOLE_WORDS,
         "of spans": SPANS,
     },
+    "small-batches": {"loss of masked tokens": TOKENS},
     "masks": {
         "loss on the same novel": {**TOKENS, **NOVEL},
         "on another": {**TOKENS, "books": "middlemarch.txt"},
     },
 }
-ROWS_A_BATCH = {"regime": 128, "objectives": 32, "masks": 32}
-BUDGETS = {"regime": {"minutes": 4.0}, "objectives": {"steps": 800}, "masks": {"steps": 800}}
+ROWS_A_BATCH = dict.fromkeys(CHOICES, 32) | {"regime": 128}
+BUDGETS = dict.fromkeys(CHOICES, {"steps": 800}) | {"regime": {"minutes": 4.0}}
 POOLING = {"sentiment": {"pooling": "mean"}}
 
 
