@@ -39,8 +39,9 @@ class ConllColumns:
 def looks_like_conll(sample, *, labels):
     """Whether lines without a tab, of which nothing is known, are CoNLL rather than plain text.
 
-    They are where a document begins; where every line holds one word, sentences apart; or where all
-    have the same number of columns and one of those holds tags.
+    They are where a document begins; where every line holds one word, sentences apart; or where
+    several have the same number of columns and one of those holds tags. Where no tags are known,
+    one that is the same in all lines is none: sentences begin with "I" or "E-mail", too.
 
     Args:
         sample: a list of (line number, line).
@@ -55,7 +56,10 @@ def looks_like_conll(sample, *, labels):
     if widths == {1}:
         inside = [line.strip() for _, line in sample]
         return "" in inside[inside.index(rows[0][0]) : -1]
-    return any(_is_tags(column, labels) for column in zip(*rows, strict=True))
+    columns = [column for column in zip(*rows, strict=True) if _is_tags(column, labels)]
+    if labels is None:
+        columns = [column for column in columns if len(set(column)) > 1]
+    return len(rows) > 1 and bool(columns)
 
 
 def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):

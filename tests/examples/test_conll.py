@@ -186,6 +186,7 @@ def test_what_has_no_tags_is_plain_text_unless_it_looks_like_words(read):
     assert kind("One two\n\nthree four\n") == "lines"
     assert kind("One O\n\nthree B-X\n") == "conll"
     assert kind("One N\n\nthree V\n", labels=["N", "V"]) == "conll"
+    assert kind("O come all ye faithful\n", labels=["O", "B-X"]) == "lines"
     assert kind("One N\n\nthree V\n", word_column=1) == "conll"
     assert kind("-DOCSTART-\n\nOne two\n") == "conll"
     assert kind("# Title\n\nOne two\n") == "lines"

@@ -56,6 +56,17 @@ def test_conll_json_lines_and_plain_lines(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["I met Anna in Berlin .\n", "E-mail me today\n", "I met Anna\n\nI met Bob\n"],
+)
+def test_a_sentence_that_begins_with_what_could_be_a_tag_is_plain_text(text, tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text(text)
+    found = list(open_spanned_words(file, need_spans=False))
+    assert [(e.text, e.words) for e in found] == [(line, None) for line in text.splitlines()]
+
+
 def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
     features = {"tokens": several(TEXT), "ner": several(LABEL)}
     rows = [{"tokens": ["to", "New", "York"], "ner": [0, 1, 2]}]
