@@ -71,7 +71,7 @@ class QuickstartSizes:
     architecture: Mapping[str, Any] = field(default_factory=lambda: dict(ARCHITECTURE))
     max_length: int = 64
     eval_fraction: float = 0.03
-    steps: int = 1500
+    steps: int = 1800
     batch_size: int = 32
     learning_rate: float = 2e-3
     tagged: Sequence[int] = (50, 120, 240)
