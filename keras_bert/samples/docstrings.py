@@ -33,7 +33,7 @@ def write_docstrings(folder, packages=PACKAGES) -> list[Path]:
         root = _root(package)
         for source in sorted(root.rglob("*.py")):
             module = source.relative_to(root).with_suffix("").parts
-            if not _NOT_READ.isdisjoint(module):
+            if not _NOT_READ.isdisjoint(module) or module[-1].endswith("_test"):
                 continue
             found = [text for text in _docstrings(source) for text in prose(text)]
             # In order, each once, and none that stands elsewhere.

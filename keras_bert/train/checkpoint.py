@@ -11,7 +11,6 @@ import re
 import zlib
 from pathlib import Path
 
-import keras
 import ml_dtypes  # noqa: F401  (teaches numpy the name bfloat16, which a variable's type may be)
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -52,10 +51,10 @@ class Checkpoint:
         """
         path = self.folder / f"step-{step:09d}.safetensors"
         metadata = {"step": str(step), "state": json.dumps(state)}
-        variables = named_variables(self.model)
-        if not all(map(_is_finite, variables.values())):
+        tensors = _in_memory(named_variables(self.model))
+        if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
             raise NotFinite(f"The weights are not numbers any more after step {step}", step=step)
-        write_variables(path, variables, metadata)
+        _write(path, tensors, metadata)
         self._delete_older()
 
     def restore(self, report=None):
@@ -95,16 +94,20 @@ class NotWhole(InputError):
     """A file of variables was cut, or has other bytes than were written."""
 
 
-def write_variables(path, variables, metadata=None):
+def write_variables(path, variables):
     """Writes variables, by name, into a safetensors file, aside and renamed."""
-    tensors = {
-        # A contiguous copy; np.ascontiguousarray would make a vector of a number.
-        name: np.array(variable, order="C")
-        for name, variable in variables.items()
-    }
-    metadata = {**(metadata or {}), _CHECKSUM: str(_checksum(tensors))}
+    _write(path, _in_memory(variables), metadata={})
+
+
+def _in_memory(variables):
+    """The values of variables by name, each a contiguous copy."""
+    # np.ascontiguousarray would make a vector of a number.
+    return {name: np.array(variable, order="C") for name, variable in variables.items()}
+
+
+def _write(path, tensors, metadata):
     with new_file(path) as aside:
-        save_file(tensors, aside, metadata=metadata)
+        save_file(tensors, aside, metadata={**metadata, _CHECKSUM: str(_checksum(tensors))})
 
 
 def read_variables(path, variables):
@@ -136,13 +139,6 @@ def _checksum(tensors):
     for name in sorted(tensors):
         checksum = zlib.crc32(np.ascontiguousarray(tensors[name]).view(np.uint8).data, checksum)
     return checksum
-
-
-def _is_finite(variable):
-    """Whether no number of a variable is infinite or NaN; whole numbers are."""
-    return not keras.backend.is_float_dtype(variable.dtype) or bool(
-        keras.ops.all(keras.ops.isfinite(variable))
-    )
 
 
 def latest_checkpoint(folder):

@@ -43,9 +43,8 @@ def package(tmp_path, monkeypatch):
     (root / "a.py").write_text(ONE)
     (root / "deep" / "b.py").write_text(TWO)
     (root / "broken.py").write_text("def")
-    (root / "tests" / "c.py").write_text(
-        '"""Nobody should read what the tests of a package say."""'
-    )
+    for name in ("tests/c.py", "deep/b_test.py"):
+        (root / name).write_text('"""Nobody should read what the tests of a package say."""')
     monkeypatch.syspath_prepend(str(tmp_path))
     return root.name
 
