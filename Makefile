@@ -37,12 +37,13 @@ types: $(VENV)/installed-test
 	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi
 	@$(BIN)/ruff format --quiet keras_bert/__init__.pyi
 
-# The speeds. Not among them: real_run.py, finetuning.py and quickstart_seeds.py, which take hours,
-# serving.py, whose peers are not among what the tests need, parity.py, how far our outputs are from
-# other programs', robustness.py, which kills, and what the others import.
-BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py processes.py needed.py peers.py \
-  finetuning.py peer_finetuning.py real_tasks.py serving.py serving_soak.py smaller_exports.py \
-  fuzz_exports.py quickstart_seeds.py)
+# The speeds. Not among them are what takes hours and asks for a folder to go on in, serving.py,
+# whose peers are not among what the tests need, parity.py, how far our outputs are from other
+# programs', robustness.py, which kills, and what the others import.
+BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py finetuning.py \
+  embedding_choices.py pretraining_choices.py pretraining_worth.py quickstart_seeds.py serving.py \
+  serving_contenders.py serving_soak.py smaller_exports.py fuzz_exports.py downstream.py needed.py \
+  peer_finetuning.py peers.py processes.py real_tasks.py turns.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
