@@ -30,7 +30,7 @@ def export(*, report=None, **settings):
 
     Args:
         {settings}
-        report: a function that is told in a line what a precision costs.
+        report: a function that is told in a line what a precision costs, and what was not written.
 
     Returns the `Path` that was written: a version's folder, or the file.
 
@@ -74,12 +74,12 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
         max_length: tokens that a text is cut to, special tokens counted in; None is the length
             that the task was trained with.
         precision: one of `keras_bert.export.precisions.PRECISIONS` (see `as_exported`).
-        report: a function that is told in a line what a precision costs.
+        report: a function that is told in a line what a precision costs, and what was not written.
         **options: what the task's `signatures` take beside `max_length`.
 
     Returns the `Path` of the new version. It appears there whole or not at all. Where the folder
     that `output` lies in holds nothing but models, TensorFlow Serving's list of them is written
-    there, too.
+    there, too; else `report` is told that it was not.
 
     Raises:
         InputError: `output` holds something else than versions of a SavedModel, `max_length` is
@@ -95,7 +95,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
     number = _next_version(Path(output))
     task = _as_exported(task, precision, report)
     signatures = task.signatures(max_length=max_length, **options)
-    return _write(signatures, output=Path(output), number=number)
+    return _write(signatures, output=Path(output), number=number, report=report)
 
 
 def export_encoder(
@@ -128,7 +128,7 @@ def export_encoder(
         tokens=tokens,
         max_length=max_length or encoder.config.max_length,
     )
-    return _write(signatures, output=Path(output), number=number)
+    return _write(signatures, output=Path(output), number=number, report=report)
 
 
 def _check(tokenizer, config, max_length):
@@ -149,7 +149,7 @@ def _as_exported(model, precision, report):
     return model
 
 
-def _write(signatures, *, output, number):
+def _write(signatures, *, output, number, report):
     version = output / str(number)
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
@@ -159,7 +159,9 @@ def _write(signatures, *, output, number):
         write_saved_model(aside, signatures)
         write_warmup_requests(aside, requests, model_name=output.resolve().name)
         write_batching(aside, signatures[_DEFAULT].inputs)
-    write_server_files(output.resolve().parent)
+    told = write_server_files(output.resolve().parent)
+    if report is not None and told is not None:
+        report(told)
     return version
 
 

@@ -31,7 +31,9 @@ prometheus_config {
   path: "/monitoring/prometheus/metrics"
 }
 """
-# What may lie in a folder of models beside them; it is then taken for one.
+# What may lie in a folder of models beside them; it is then taken for one. So may files for LiteRT,
+# which an export writes there, folders without a version, which a killed one leaves, and what is
+# hidden.
 _BESIDE_MODELS = {MODELS_FILE, MONITORING_FILE, "README.md", "compose.yaml"}
 
 
@@ -54,12 +56,17 @@ def write_server_files(models):
     """Writes the list of all models in a folder, and how they are monitored.
 
     Only into a folder of nothing but models: where other things lie, nobody serves from it.
-    Returns whether they were written.
+    Returns None, or the sentence for the user that says why they were not written.
     """
     names = held_names(models)
     folders = [name for name in names if is_model(models / name)]
-    if set(names) - set(folders) - _BESIDE_MODELS:
-        return False
+    others = [name for name in names if name not in folders and not _may_lie_beside(models / name)]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return (
+            f"TensorFlow Serving's {MODELS_FILE} and {MONITORING_FILE} were not written: {models} "
+            f"holds something else than models ({others[0]}{more})."
+        )
     config = model_server_config_pb2.ModelServerConfig()
     for name in sorted(folders):
         config.model_config_list.config.add(
@@ -67,12 +74,22 @@ def write_server_files(models):
         )
     write_text(models / MONITORING_FILE, _MONITORING)
     write_text(models / MODELS_FILE, text_format.MessageToString(config))
-    return True
+    return None
+
+
+def _may_lie_beside(path):
+    return (
+        path.name in _BESIDE_MODELS
+        or path.name.startswith(".")
+        or (path.suffix == ".tflite" and path.is_file())
+        or (path.is_dir() and not held_names(path))
+    )
 
 
 def is_model(folder):
     """Whether a folder holds versions of a SavedModel, and nothing else."""
-    return folder.is_dir() and all(is_version(folder / name) for name in held_names(folder))
+    names = held_names(folder) if folder.is_dir() else []
+    return bool(names) and all(is_version(folder / name) for name in names)
 
 
 def is_version(folder):

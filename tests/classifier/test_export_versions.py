@@ -105,10 +105,12 @@ def test_bad_output(task, tmp_path):
 def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_path, capsys):
     """The embeddings of a classifier's encoder; settings of another kind of model are refused."""
     output = tmp_path / "embeddings"
+    (tmp_path / "notes.txt").touch()  # so this is no folder of models
     flags = ["export", "--model", str(model_folder), "--encoder", "--tokens", "none"]
     assert main([*flags, "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"Wrote .*embeddings/1 \([\d.]+ MB\)\.", printed)
+    assert re.search(r"models.config and .* were not written: .* \(notes.txt\)\.\n", printed)
     assert "(text=tf.constant(['a text']))" in printed
     ask = tf.saved_model.load(str(output / "1")).signatures["serving_default"]
     assert set(ask(text=tf.constant(["good film"]))) == {"sentence", "cls"}

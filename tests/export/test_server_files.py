@@ -1,0 +1,48 @@
+"""What TensorFlow Serving is given beside the models, and what may lie there with it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from keras_bert.export.server_files import write_server_files
+
+
+@pytest.fixture
+def models(tmp_path):
+    for name in ("qa", "spam"):
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "1" / "saved_model.pb").touch()
+    return tmp_path
+
+
+def listed(models):
+    return re.findall(r'base_path: "/models/(.*)"', (models / "models.config").read_text())
+
+
+def test_what_an_export_writes_there_and_what_is_hidden_may_lie_beside(models):
+    for name in ("spam.tflite", "README.md", "compose.yaml", ".gitkeep"):
+        (models / name).touch()
+    (models / "killed").mkdir()  # no model yet: a server would wait for its first version
+    for _ in range(2):  # its own files, too
+        assert write_server_files(models) is None
+        assert listed(models) == ["qa", "spam"]
+
+
+def test_anything_else_is_told_and_nothing_is_written(models):
+    (models / "notes.txt").touch()
+    (models / "run.json").touch()
+    assert write_server_files(models) == (
+        "TensorFlow Serving's models.config and monitoring.config were not written: "
+        f"{models} holds something else than models (notes.txt and 1 more)."
+    )
+    assert not (models / "models.config").exists()
+
+
+def test_a_server_joins_requests_only_where_it_is_told_to():
+    """TensorFlow Serving fails all that it has joined, and can be told of no signature to spare."""
+    folder = Path(__file__).parents[2] / "savedmodels"
+    (flag,) = re.findall(r"--enable_batching=(.*)", (folder / "compose.yaml").read_text())
+    assert flag == "${BATCHING:-false}"
+    (command,) = re.findall(r"docker run(?:.*\\\n)*.*\n", (folder / "README.md").read_text())
+    assert "models.config" in command and "--enable_batching" not in command
