@@ -11,25 +11,28 @@ from tensorflow_serving.apis import (
 )
 
 from keras_bert.serving import model_protos
+from keras_bert.serving.grpc_arrival import ArrivalBound
 from keras_bert.serving.inputs import array_of_proto
 from keras_bert.serving.model_version import DEFAULT_SIGNATURE
 from keras_bert.serving.refusal import Refusal
 
-# A call that is never sent whole would hold its place for ever: no connection is older than this.
-_OLDEST_CONNECTION = 600
-
 
 def grpc_server(server, *, max_body, max_requests):
     """A `grpc.aio.Server` of a `ModelServer`, which has no port yet."""
+    timeout = int(1000 * server.timeout)
     made = grpc.aio.server(
+        interceptors=[ArrivalBound(server)],
         maximum_concurrent_rpcs=max_requests,
         options=[
             ("grpc.max_receive_message_length", max_body),
             # Clients that vanished are found out; those that are there connect anew in passing.
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
-            ("grpc.max_connection_age_ms", 1000 * _OLDEST_CONNECTION),
-            ("grpc.max_connection_age_grace_ms", int(2000 * server.timeout)),
+            ("grpc.server_handshake_timeout_ms", timeout),
+            # An answer that nobody takes cannot be taken back; its connection can be ended. The
+            # grace is for a request to arrive, to be computed, and for its answer to be taken.
+            ("grpc.max_connection_age_ms", timeout),
+            ("grpc.max_connection_age_grace_ms", 3 * timeout),
             # A second server on the same port is told so, and does not take half of the requests.
             ("grpc.so_reuseport", 0),
         ],

@@ -1,10 +1,13 @@
 """What the server is held to: nobody takes its size, time or place from others."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import json
 import socket
+import threading
 import time
+import types
 
 import grpc
 import pytest
@@ -16,6 +19,7 @@ from keras_bert.errors import InputError
 from keras_bert.serving.ask import connect
 from keras_bert.serving.client_errors import ServerError
 from keras_bert.serving.development_server import DevelopmentServer
+from keras_bert.serving.model_version import ModelVersion
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"
@@ -42,6 +46,29 @@ def _still_answers(server):
 def client(request, server):
     with connect(getattr(server, request.param), timeout=10) as client:
         yield client
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The text "held" has no answer before `may` is set; `begun` counts those that are computed."""
+    compute = ModelVersion.compute
+    held = types.SimpleNamespace(begun=threading.Semaphore(0), may=threading.Event())
+
+    def hold(self, signature, inputs):
+        if b"held" in inputs["text"].tolist():
+            held.begun.release()
+            held.may.wait(60)
+        return compute(self, signature, inputs)
+
+    monkeypatch.setattr(ModelVersion, "compute", hold)
+    yield held
+    held.may.set()
+
+
+@pytest.fixture
+def patience(server, monkeypatch):
+    """Sets the time-out of what comes from now on."""
+    return lambda seconds: monkeypatch.setattr(server._server, "timeout", seconds)
 
 
 def raw(server):
@@ -123,6 +150,31 @@ def test_slow_clients_are_not_waited_for(server):
     assert time.monotonic() - start < 8
 
 
+def test_calls_that_are_never_sent_whole_are_ended(server, patience):
+    """As many as there are places, so that the next one would find none."""
+    patience(0.2)
+    over = threading.Event()
+
+    def unsent():
+        over.wait(60)
+        yield from ()
+
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        calls = [predict.future(unsent(), timeout=10) for _ in range(MAX_REQUESTS)]
+        assert {call.code() for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
+        assert {call.details() for call in calls} == {"The request was not here within 0.2 s."}
+        over.set()
+
+
+@pytest.mark.parametrize("requests, said", [([], "no request"), ([b"\xff\xff"], "PredictRequest")])
+def test_a_call_without_a_request_that_reads_is_refused(server, requests, said):
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        call = predict.future(iter(requests), timeout=10)
+        assert call.code() is grpc.StatusCode.INVALID_ARGUMENT and said in call.details()
+
+
 def test_requests_beyond_the_bound_are_turned_away(server):
     stalled = [raw(server) for _ in range(MAX_REQUESTS)]
     try:
@@ -168,6 +220,44 @@ def test_who_leaves_while_waiting_is_not_computed(server):
     assert computations(server) - computed == 2
 
 
+@pytest.mark.parametrize("door", ["rest", "grpc"])
+def test_who_leaves_while_it_is_computed_is_let_go(server, held, patience, monkeypatch, door):
+    patience(60)
+    metrics, let_go = server._server.metrics, threading.Event()
+    count = metrics.count_request
+
+    def counted(model, *, status, **others):
+        count(model, status=status, **others)
+        if status == "CANCELLED":
+            let_go.set()
+
+    monkeypatch.setattr(metrics, "count_request", counted)
+    with ask_for_held(server, door):
+        assert held.begun.acquire(timeout=10)
+    assert let_go.wait(10), "the server waits for an answer that nobody wants"
+    held.may.set()
+
+
+@contextlib.contextmanager
+def ask_for_held(server, door):
+    """Asks for "held", and leaves."""
+    if door == "rest":
+        body = json.dumps({"instances": ["held"]}).encode()
+        length = f"Content-Length: {len(body)}\r\n\r\n".encode()
+        with raw(server) as connection:
+            connection.sendall(sent(f"POST {PATH}", length + body))
+            yield
+        return
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "echo"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["held"]))
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        call = stub.Predict.future(request, timeout=60)
+        yield
+        call.cancel()
+
+
 def computations(server):
     text = requests.get(f"{server.rest}/monitoring/prometheus/metrics", timeout=10).text
     start = ":tensorflow:serving:runtime_latency_count{"
@@ -180,6 +270,28 @@ def test_what_takes_too_long_is_told_so(echo_folder):
             with connect(url, timeout=10) as client, pytest.raises(ServerError) as refused:
                 client.predict("echo", [{"text": "slow"}])
             assert refused.value.code == "DEADLINE_EXCEEDED"
+
+
+def test_others_are_told_while_long_computations_hold_all_lanes(server, held, patience):
+    """Nothing can break off what is computed; who waits for it has an error of their own."""
+    patience(60)
+    body = {"instances": ["held"]}
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        long = [
+            threads.submit(requests.post, server.rest + PATH, json=body, timeout=60)
+            for _ in range(2)
+        ]
+        for _ in long:
+            assert held.begun.acquire(timeout=10)
+        patience(0.1)
+        answer = requests.post(server.rest + PATH, json={"instances": ["short"]}, timeout=10)
+        assert answer.status_code == 504 and "within 0.1 s" in answer.json()["error"]
+        with connect(server.grpc, timeout=10) as client, pytest.raises(ServerError) as refused:
+            client.predict("echo", [{"text": "short"}])
+        assert refused.value.code == "DEADLINE_EXCEEDED"
+        held.may.set()
+        answers = [asked.result().json()["predictions"][0]["label"] for asked in long]
+    assert answers == ["1:held"] * 2, "whom the others' errors are nothing to"
 
 
 def test_a_port_that_is_taken_is_told_so(server, echo_folder):
