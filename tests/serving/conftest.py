@@ -2,9 +2,12 @@
 
 The conformance test can be run against another server, such as TensorFlow Serving:
 
-    python -m tests.serving.served_models MODELS        # writes models; have the server serve them
-    KERAS_BERT_SERVED=MODELS KERAS_BERT_REST=http://HOST:8501 KERAS_BERT_GRPC=grpc://HOST:8500 \\
-        python -m pytest tests/serving/test_conformance.py
+    python -m tests.serving.served_models MODELS        # writes models, and their models.config
+    docker run --rm -p 127.0.0.1:8501:8501 -p 127.0.0.1:8500:8500 -v "$PWD/MODELS:/models:ro" \\
+        tensorflow/serving:2.19.1 --model_config_file=/models/models.config \\
+        --monitoring_config_file=/models/monitoring.config
+    KERAS_BERT_SERVED=MODELS KERAS_BERT_REST=http://127.0.0.1:8501 \\
+        KERAS_BERT_GRPC=grpc://127.0.0.1:8500 python -m pytest tests/serving/test_conformance.py
 """
 
 import os
@@ -26,14 +29,21 @@ class Served(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory):
+def exported(tmp_path_factory):
+    """A folder of a real export, `classifier`, and `echo`."""
+    folder = tmp_path_factory.mktemp("savedmodels")
+    write_models(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(request):
     """The server that the environment names, else one of ours."""
     given = [os.environ.get(f"KERAS_BERT_{name}") for name in ("REST", "GRPC", "SERVED")]
     if all(given):
         yield Served(given[0], given[1], Path(given[2]))
         return
-    folder = tmp_path_factory.mktemp("savedmodels")
-    write_models(folder)
+    folder = request.getfixturevalue("exported")
     with running(models=[folder]) as server:
         yield Served(server.rest, server.grpc, folder)
 

@@ -13,7 +13,12 @@ from tests.small_model import make_encoder, make_tokenizer
 
 
 def write_models(folder):
-    """Writes version 1 of `classifier` and of `echo` under `folder`."""
+    """Writes version 1 of `classifier` and of `echo` under `folder`, and the list of both.
+
+    The export writes the list, so it comes last.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_echo(folder / "echo", 1)
     tokenizer = make_tokenizer(["win", "cash", "london", "ada"])
     encoder = make_encoder(tokenizer, num_hidden_layers=1)
     task = Classifier(encoder, tokenizer, labels=["ham", "spam"])
@@ -23,7 +28,6 @@ def write_models(folder):
     inputs = frame([ids], vocabulary=tokenizer.vocabulary, max_length=20)
     task.classifier.bias.assign(-np.mean(task(inputs)["logits"], axis=0))
     export_task(task, folder / "classifier")
-    write_echo(folder / "echo", 1)
 
 
 if __name__ == "__main__":

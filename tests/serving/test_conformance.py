@@ -6,6 +6,7 @@ See conftest.py for how to name another server.
 import base64
 import concurrent.futures
 import json
+import re
 
 import grpc
 import numpy as np
@@ -53,6 +54,11 @@ def client(request, served):
 def rest(served, path, body=None, data=None):
     method = "GET" if body is None and data is None else "POST"
     return requests.request(method, served.rest + path, json=body, data=data, timeout=60)
+
+
+def test_the_list_for_a_server_names_every_model(served):
+    listed = re.findall(r'name: "(.*)"', (served.models / "models.config").read_text())
+    assert listed == ["classifier", "echo"]
 
 
 def test_strings_are_answered_as_by_the_model_itself(client, local):
