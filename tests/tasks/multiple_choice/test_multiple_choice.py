@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_bert import MixedEncoder, MultipleChoice
 from keras_bert.checkpoints import load_task
+from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import frame
@@ -124,3 +125,36 @@ def test_bad_input(task, tmp_path):
             list(task.read([item]))
     with pytest.raises(InputError, match="no room for 2 texts"):
         task.features(list(task.read(EXAMPLES)), max_length=4)
+
+
+def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path, capsys):
+    tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
+    tokenizer.vocabulary.save(tmp_path / "vocab.txt")
+    config = make_encoder(tokenizer, num_hidden_layers=1, initializer_range=0.1).config
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
+    rng = np.random.default_rng(4)
+    for name, count in (("train", 64), ("dev", 17)):
+        rows = []
+        for _ in range(count):
+            choices = [f"bad {rng.choice(['film', 'plot'])}"] * rng.integers(2, 4)
+            label = int(rng.integers(len(choices)))
+            choices[label] = f"good {rng.choice(['film', 'plot'])}"
+            rows.append({"context": "film", "choices": choices, "label": label})
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run, dev = str(tmp_path / "run"), str(tmp_path / "dev.jsonl")
+    command = [
+        *("finetune", "--task", "multiple-choice", "--train", str(tmp_path / "train.jsonl")),
+        *("--dev", dev, "--output", run, "--architecture", str(tmp_path / "config.json")),
+        *("--vocab", str(tmp_path / "vocab.txt"), "--max-length", "8", "--batch-size", "8"),
+        *("--epochs", "2", "--learning-rate", "0.01"),
+    ]
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "--model", run, "--data", dev]) == 0
+    measures = json.loads(capsys.readouterr().out)
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert measures["accuracy"] == metrics["dev"]["accuracy"]
+    assert main(["predict", "--model", run, "--data", dev]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    right = [answer["label"] == answer["expected"] for answer in answers]
+    assert len(right) == 17 and measures["accuracy"] == np.mean(right) > 0.8

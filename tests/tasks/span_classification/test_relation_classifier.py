@@ -2,7 +2,6 @@
 
 import json
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +12,7 @@ from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
+from keras_bert.train.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import write
 
@@ -48,15 +48,29 @@ def make(representation="mean", **options):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """(the model folder, a file of examples that it has not seen)."""
+    """(the model folder of a run, a file of examples that it has not seen)."""
     folder = tmp_path_factory.mktemp("relations")
     rng = np.random.default_rng(2)
-    train = [pair(rng) for _ in range(300)]
-    task = make(**RelationClassifier.made_from(list(RelationClassifier.read(train))), max_length=14)
-    task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
-    task.fit(task.dataset(train, batch_size=16, epochs=3), verbose=0)
-    task.save(folder / "model")
-    return folder / "model", write(folder / "dev.jsonl", [pair(rng) for _ in range(40)])
+    train = write(folder / "train.jsonl", [pair(rng) for _ in range(300)])
+    dev = write(folder / "dev.jsonl", [pair(rng) for _ in range(40)])
+    tokenizer = make_tokenizer(WORDS)
+    tokenizer.vocabulary.save(folder / "vocab.txt")
+    changes = {"max_position_embeddings": 16, "initializer_range": 0.2, "num_hidden_layers": 1}
+    config = make_encoder(tokenizer, **changes).config
+    (folder / "config.json").write_text(json.dumps(config.to_dict()))
+    finetune(
+        task="relation-classifier",
+        train=train,
+        dev=dev,
+        architecture=folder / "config.json",
+        vocab=folder / "vocab.txt",
+        output=folder / "run",
+        max_length=14,
+        batch_size=16,
+        epochs=3,
+        learning_rate=0.01,
+    )
+    return folder / "run" / "model", dev
 
 
 TEXT = "we saw and saw the old Ada near we and in and in Old Bath and saw and saw in and."
@@ -71,7 +85,12 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
     assert task.null_label == "no_relation"
     assert main(["evaluate", "--model", str(model), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
+    metrics = json.loads((model.parent / "metrics.json").read_text())
+    assert measures["confusion"] == metrics["dev"]["confusion"]
     assert measures["f1"] > 0.9 and measures["accuracy"] > 0.9
+    assert main(["predict", "--model", str(model), "--data", dev]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert measures["accuracy"] == np.mean([line["label"] == line["expected"] for line in lines])
     assert np.sum(measures["confusion"]) == measures["examples"] == 40
     assert sum(one["examples"] for one in measures["calibration"]) == 40
 
