@@ -4,6 +4,8 @@ import dataclasses
 
 from keras_bert.settings import Settings, setting
 
+REPAIR, REFUSE = "repair", "refuse"
+
 
 def column_setting(what):
     """The setting that says which column of a table holds something."""
@@ -24,6 +26,17 @@ def fields_setting(example):
         f"{example}",
         unit="NAME=COLUMN,…",
         default_help="told by names and content",
+        reads=True,
+    )
+
+
+def broken_tags_setting():
+    """The setting that says what becomes of tags that break their scheme."""
+    return setting(
+        REPAIR,
+        help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
+        "refuse the file",
+        choices=(REPAIR, REFUSE),
         reads=True,
     )
 

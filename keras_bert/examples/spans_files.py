@@ -1,9 +1,10 @@
 """Texts with spans, from JSON Lines, CoNLL or (without spans) plain lines, or from Python."""
 
 from keras_bert.errors import InputError
-from keras_bert.examples.spans import SpannedWords, joined
+from keras_bert.examples.broken_tags import BrokenTags
+from keras_bert.examples.settings import REFUSE, REPAIR
 from keras_bert.examples.spans_json import spanned_words
-from keras_bert.examples.spans_tags import spans_of_tags
+from keras_bert.examples.spans_tags import of_tagged
 from keras_bert.examples.tagged_files import TaggedFile
 from keras_bert.examples.tagged_objects import TAG_KEYS
 from keras_bert.examples.tagged_tfds import TaggedTfds
@@ -18,8 +19,9 @@ def open_spanned_words(data, *, need_spans=True, **options):
     Raises InputError: see there.
     """
     if isinstance(data, str) and data.startswith(PREFIX):
-        columns = {name: options.get(name) for name in ("word_column", "tag_column")}
-        return SpanTfds(data, need_tags=need_spans, **columns)
+        names = ("word_column", "tag_column", "broken_tags")
+        told = {name: options[name] for name in names if name in options}
+        return SpanTfds(data, need_spans=need_spans, **told)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         return SpanFile(data, need_spans=need_spans, **options)
     for name in ("word_column", "tag_column"):
@@ -39,19 +41,40 @@ class SpanFile(TaggedFile):
         path: a path, or `-`.
         need_spans: whether a file without spans is an error.
         word_column, tag_column, like: as in `TaggedFile`.
+        broken_tags: "repair" or "refuse", what becomes of tags that break their scheme. They are
+            looked for, in all of the file before its first example is given, where they are refused
+            or spans are needed.
 
     Attributes and errors are those of `TaggedFile`.
     """
 
-    def __init__(self, path, *, need_spans=True, word_column=None, tag_column=None, like=None):
+    def __init__(
+        self,
+        path,
+        *,
+        need_spans=True,
+        word_column=None,
+        tag_column=None,
+        like=None,
+        broken_tags=REPAIR,
+    ):
+        self._broken = BrokenTags(refuse=broken_tags == REFUSE)
+        self._looks = need_spans or broken_tags == REFUSE
+        self._has_tags = True
         super().__init__(
             path, word_column=word_column, tag_column=tag_column, like=like, need_tags=need_spans
         )
 
     def __iter__(self):
-        """Yields the examples; may be called once."""
-        for example in super().__iter__():
-            yield example if isinstance(example, SpannedWords) else of_tagged(example, self)
+        """The examples; may be called once."""
+        examples = super().__iter__()
+        if not self._has_tags:
+            return examples
+        return of_tagged(examples, self, broken=self._broken, look=self._looks)
+
+    def notes(self):
+        """Lines for the user on the tags that broke their scheme."""
+        return self._broken.notes()
 
     def _json_lines(self, first, *, word, tag):
         number, line = first
@@ -64,6 +87,7 @@ class SpanFile(TaggedFile):
                 raise InputError(
                     f'`{name}` is for files with tags; spans have "words" or "text", and "spans".'
                 )
+        self._has_tags = False
         words = "words" if "words" in row else "text, split by the tokenizer"
         spans = "spans" if self.labelled else "no spans"
         self.description = f"{self.name}: JSON Lines, {words}, {spans}"
@@ -79,30 +103,18 @@ class SpanFile(TaggedFile):
 class SpanTfds(TaggedTfds):
     """The `SpannedWords` of `tfds:NAME/CONFIG:SPLIT`, whose words have tags; see `TaggedTfds`."""
 
+    def __init__(self, name, *, need_spans=True, broken_tags=REPAIR, **columns):
+        self._broken = BrokenTags(refuse=broken_tags == REFUSE)
+        self._looks = need_spans or broken_tags == REFUSE
+        super().__init__(name, need_tags=need_spans, **columns)
+
     def __iter__(self):
-        """Yields the examples; may be called once."""
-        return (of_tagged(example, self) for example in super().__iter__())
+        """The examples; may be called once."""
+        return of_tagged(super().__iter__(), self, broken=self._broken, look=self._looks)
 
-
-def of_tagged(example, source):
-    """The `SpannedWords` of a `TaggedWords`."""
-    spans = None
-    if example.tags is not None:
-        spans = spans_of_tags(
-            example.tags, error=lambda message, word: example.error(message, word=word)
-        )
-    text, starts = example.text, example.starts
-    if text is None:
-        text, starts = joined(example.words)
-    return SpannedWords(
-        example.line,
-        text,
-        example.words,
-        starts,
-        spans,
-        document=example.document,
-        source=source,
-    )
+    def notes(self):
+        """Lines for the user on the tags that broke their scheme."""
+        return self._broken.notes()
 
 
 class GivenSpans:
@@ -130,6 +142,11 @@ class GivenSpans:
 
     def __iter__(self):
         return iter(self._examples)
+
+    @staticmethod
+    def notes():
+        """Nothing: spans have no scheme to break."""
+        return []
 
     def error(self, line, message):
         """The InputError that says which text is meant."""

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from seqeval.metrics.sequence_labeling import get_entities
 
+from keras_bert import Tagger
 from keras_bert.errors import InputError
 from keras_bert.examples.spans_files import open_spanned_words
 from keras_bert.examples.spans_tags import spans_of_tags
@@ -76,6 +77,49 @@ def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
     assert source.description.endswith('words in "tokens", tags in "ner"')
     (example,) = source
     assert (example.text, example.spans) == ("to New York", ((1, 3, "LOC"),))
+    assert source.notes() == []
+    rows = [{"tokens": ["New", "York"], "ner": [1, 2]}, {"tokens": ["to", "York"], "ner": [0, 2]}]
+    prepare(tmp_path, "broken", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
+    source = open_spanned_words("tfds:broken:train", like=None, broken_tags="repair")
+    assert [example.spans for example in source] == [((0, 2, "LOC"),), ((1, 2, "LOC"),)]
+    assert "tfds:broken:train: 1 tag that the scheme bio does not have there" in source.notes()[0]
+    with pytest.raises(InputError, match='row 2: the tag I-LOC of "York" cannot stand there'):
+        list(open_spanned_words("tfds:broken:train", like=None, broken_tags="refuse"))
+
+
+BROKEN = {
+    "conll": ("EU B-ORG\nand O\n\nto O\nRome I-LOC\nand I-PER\n", 5),
+    "bilou": ("EU U-ORG\nand O\n\nto O\nRome I-LOC\nand U-PER\n", 5),
+    "jsonl": (
+        '{"words": ["EU", "and"], "tags": ["B-ORG", "O"]}\n'
+        '{"words": ["to", "Rome", "and"], "tags": ["O", "I-LOC", "I-PER"]}\n',
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tmp_path):
+    content, line = BROKEN[kind]
+    path = tmp_path / f"a.{kind}"
+    path.write_text(content)
+    source = open_spanned_words(path)
+    assert [example.spans for example in source] == [
+        ((0, 1, "ORG"),),
+        ((1, 2, "LOC"), (2, 3, "PER")),
+    ]
+    scheme, count = ("bioes", "1 tag") if kind == "bilou" else ("bio", "2 tags")
+    (note,) = source.notes()
+    assert note == (
+        f"{path}: {count} that the scheme {scheme} does not have there, the first one in line "
+        f'{line} (I-LOC at "Rome"); the chunks are read as conlleval reads them.'
+    )
+    if kind != "bilou":  # whose letters the tagger does not know
+        assert Tagger.notes(list(Tagger.read(path))) == [note]
+    for need_spans in (True, False):
+        refusing = open_spanned_words(path, broken_tags="refuse", need_spans=need_spans)
+        with pytest.raises(InputError, match=f'line {line}: the tag I-LOC of "Rome" cannot stand'):
+            next(iter(refusing))
 
 
 def test_given_texts_are_strings_words_or_objects():

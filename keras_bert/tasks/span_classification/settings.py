@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.settings import column_setting
+from keras_bert.examples.settings import broken_tags_setting, column_setting
 from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
@@ -29,6 +29,7 @@ def representation_setting():
 class SpanClassifierSettings(TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
+    broken_tags: str = broken_tags_setting()
     max_span_length: int = setting(
         MAX_SPAN_LENGTH,
         help="the most words of a span; longer ones are not found",

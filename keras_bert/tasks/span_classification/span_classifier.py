@@ -133,6 +133,7 @@ class SpanClassifier(Task):
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
+        Tags that break their scheme are counted, or refused with `broken_tags="refuse"`.
         """
         from keras_bert.examples.spans_files import open_spanned_words
 
@@ -166,7 +167,7 @@ class SpanClassifier(Task):
 
     @classmethod
     def notes(cls, examples):
-        return several_labels(examples)
+        return [*several_labels(examples), *examples[0].source.notes()]
 
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.tasks.span_classification.features import SpanRows

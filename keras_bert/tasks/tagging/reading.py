@@ -3,17 +3,18 @@
 import dataclasses
 
 from keras_bert.errors import InputError
+from keras_bert.examples.broken_tags import BrokenTags
 from keras_bert.examples.schemes import (
     BIO,
     IOB1,
-    broken_places,
     converted,
     name_chunks,
     scheme_of,
     scheme_of_labels,
 )
-from keras_bert.tasks.tagging.settings import COUNT, REFUSE
-from keras_bert.wording import counted, quoted
+from keras_bert.examples.settings import REFUSE
+from keras_bert.tasks.tagging.settings import COUNT
+from keras_bert.wording import quoted
 
 
 class CheckedSentences:
@@ -38,11 +39,10 @@ class CheckedSentences:
     def __init__(self, source, *, labels, scheme, broken_tags, unseen_tags):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.columns, self.description = source.columns, source.description
-        self._broken, self._first_broken = 0, None
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
-        self._refuse_broken = broken_tags == REFUSE
+        self._broken = BrokenTags(refuse=broken_tags == REFUSE)
         self._count_unseen = unseen_tags == COUNT
         if labels is None:
             self._wanted = scheme
@@ -71,38 +71,18 @@ class CheckedSentences:
 
     def notes(self):
         """Lines for the user on the tags so far that broke their scheme."""
-        if not self._broken:
-            return []
-        sentence, word = self._first_broken
-        return [
-            f"{self.name}: {counted(self._broken, 'tag')} that the scheme {self._scheme} does not "
-            f"have there, the first one in line {sentence.line_of(word)} ({sentence.tags[word]} at "
-            f'"{sentence.words[word]}"); the chunks are read as conlleval reads them.'
-        ]
+        return self._broken.notes()
 
     def _checked(self, sentence):
         if sentence.tags is None:
             return dataclasses.replace(sentence, source=self)
         tags = sentence.tags
         if self._scheme is not None and name_chunks(tags):
-            self._look_for_broken(sentence)
+            self._broken.look_at(sentence, self._scheme, tags=tags)
             tags = tuple(converted(tags, self._wanted))
         if self._labels is not None:
             self._look_for_unseen(sentence, tags)
         return dataclasses.replace(sentence, tags=tags, source=self)
-
-    def _look_for_broken(self, sentence):
-        places = broken_places(sentence.tags, self._scheme)
-        if places and self._refuse_broken:
-            word = places[0]
-            raise sentence.error(
-                f'the tag {sentence.tags[word]} of "{sentence.words[word]}" cannot stand there in '
-                f"the scheme {self._scheme}.",
-                word=word,
-            )
-        if places and self._first_broken is None:
-            self._first_broken = sentence, places[0]
-        self._broken += len(places)
 
     def _look_for_unseen(self, sentence, tags):
         if self._count_unseen and (self._scheme is None or name_chunks(tags)):

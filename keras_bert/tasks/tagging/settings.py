@@ -3,11 +3,11 @@
 import dataclasses
 
 from keras_bert.errors import InputError
-from keras_bert.examples.settings import column_setting
+from keras_bert.examples.settings import REFUSE, broken_tags_setting, column_setting
 from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
-REPAIR, REFUSE, COUNT = "repair", "refuse", "count"
+COUNT = "count"
 FIRST, ALL, MEAN, PRODUCT = "first", "all", "mean", "product"
 
 
@@ -28,13 +28,7 @@ class TaggerSettings(TaskSettings):
         default_help="the file's; bio for IOB1",
         reads=True,
     )
-    broken_tags: str = setting(
-        REPAIR,
-        help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
-        "refuse the file",
-        choices=(REPAIR, REFUSE),
-        reads=True,
-    )
+    broken_tags: str = broken_tags_setting()
     unseen_tags: str = setting(
         REFUSE,
         help="what to do with a tag that the model is not trained with: refuse the file, or count "

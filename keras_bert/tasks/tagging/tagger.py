@@ -12,6 +12,7 @@ from keras_bert.examples.schemes import (
     spans_of,
     transitions,
 )
+from keras_bert.examples.settings import REFUSE, REPAIR
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.bilstm import BiLstm
@@ -20,7 +21,7 @@ from keras_bert.tasks.tagging.crf_loss import CrfLoss
 from keras_bert.tasks.tagging.decode import tagger_answers
 from keras_bert.tasks.tagging.mistakes import tagging_mistakes
 from keras_bert.tasks.tagging.reading import CheckedSentences
-from keras_bert.tasks.tagging.settings import FIRST, REFUSE, REPAIR, TaggerSettings
+from keras_bert.tasks.tagging.settings import FIRST, TaggerSettings
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent
 
