@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keras_bert.errors import InputError
+from keras_bert.examples.fields import parse_fields
 from keras_bert.examples.spans import LabelledSpan, ends_of
 from keras_bert.examples.spans_json import labelled_span, words_of
 from keras_bert.examples.tables import Table
+from keras_bert.examples.tfds import PREFIX, TfdsTable
 from keras_bert.wording import listed
+
+_FIELDS = ("words", "text", "head", "tail", "label")
+_BETWEEN_COLUMNS = "|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +46,65 @@ class SpanPair:
         return self.source.error(self.line, message)
 
 
-def open_span_pairs(data, *, need_labels=True):
-    """`SpanPairFile` of a path (or `-`), `GivenSpanPairs` of a sequence of dictionaries."""
+def open_span_pairs(data, *, need_labels=True, fields=None):
+    """`SpanPairFile` of a path (or `-`, or `tfds:…`), `GivenSpanPairs` of a sequence.
+
+    Raises InputError: see there.
+    """
     if isinstance(data, str) or hasattr(data, "__fspath__"):
-        return SpanPairFile(data, need_labels=need_labels)
+        return SpanPairFile(data, need_labels=need_labels, fields=fields)
+    if fields is not None:
+        raise InputError("`fields` is for files; what is given has no columns.")
     return GivenSpanPairs(data, need_labels=need_labels)
 
 
 class SpanPairFile:
-    """One pass over the `SpanPair`s of a JSON Lines file, or of standard input (`-`), streaming.
+    """One pass over the `SpanPair`s of a JSON Lines file or a prepared tfds split, streaming.
+
+    Args:
+        path: a path, `-` for standard input, or `tfds:NAME/CONFIG:SPLIT`.
+        need_labels: whether a pair without a label is an error.
+        fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature that
+            holds what; a span whose start and end stand apart is `head=START|END`.
 
     Attributes: `name`, `kind`, and `description`, a line for the user. Raises InputError at
     opening, or when a bad line is reached, which it names.
     """
 
-    def __init__(self, path, *, need_labels=True):
-        self._table = table = Table(path)
+    def __init__(self, path, *, need_labels=True, fields=None):
+        tfds = str(path).startswith(PREFIX)
+        self._table = table = TfdsTable(str(path)) if tfds else Table(path)
         self._need_labels = need_labels
         self.name, self.kind = table.name, table.kind
         with table.closed_on_error():
-            if table.kind != "jsonl":
+            self._fields = parse_fields(fields, known=_FIELDS)
+            if table.width is not None:
                 raise table.error(
                     table.sample[0][0],
                     "not a JSON object; pairs of spans are JSON Lines with "
                     '{"words": […], "head": [start, end], "tail": [start, end], "label": "…"}.',
                 )
-        self.description = f"{self.name}: JSON Lines, pairs of spans"
+        what = "a prepared tfds split" if tfds else "JSON Lines"
+        self.description = f"{self.name}: {what}, pairs of spans"
 
     def __iter__(self) -> Iterator[SpanPair]:
         """Yields the examples; may be called once."""
         for line, row in self._table:
-            yield span_pair(row, line, source=self, need_label=self._need_labels)
+            named = {**row, **{name: self._value(row, line, name) for name in self._fields}}
+            yield span_pair(named, line, source=self, need_label=self._need_labels)
+
+    def _value(self, row, line, name):
+        """What a row has in the place that `fields` says."""
+        columns = [column.strip() for column in self._fields[name].split(_BETWEEN_COLUMNS)]
+        for column in columns:
+            if column not in row and (name != "label" or self._need_labels):
+                raise self.error(
+                    line,
+                    f'no "{column}", which `fields` says, among the {self._table.calls_columns} '
+                    f"({listed(row)}).",
+                )
+        values = [row.get(column) for column in columns]
+        return values if len(values) > 1 else values[0]
 
     def error(self, line, message):
         """The InputError that names this file and the line."""

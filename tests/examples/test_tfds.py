@@ -9,6 +9,7 @@ from keras_bert.errors import InputError
 from keras_bert.examples.label_forms import score
 from keras_bert.examples.labelled_choices import ChoicesFile
 from keras_bert.examples.labelled_texts import PAIR, LabelledTexts
+from keras_bert.examples.spans_pairs import open_span_pairs
 from keras_bert.examples.tfds import TfdsTable
 
 _FEATURES = "tensorflow_datasets.core.features"
@@ -136,6 +137,36 @@ def test_choices(root):
     prepare(root, "quiz", features, rows)
     first, _ = ChoicesFile("tfds:quiz:train")
     assert (first.context, first.choices, first.label) == ("q", ("a", "b", "c"), 2)
+
+
+def test_pairs_of_spans_by_their_names_and_by_fields(root):
+    place = {"featuresDict": {"features": {"start": NUMBER, "end": NUMBER}}}
+    features = {"tokens": several(TEXT), "subject": several(NUMBER), "object": place}
+    row = {
+        "tokens": ["ada", "in", "rome"],
+        "subject": [0, 1],
+        "object/start": 2,
+        "object/end": 3,
+        "relation": 1,
+    }
+    prepare(root, "who", {**features, "relation": LABEL}, [row] * 2, {"relation": ["no", "in"]})
+    fields = "words=tokens,head=subject,tail=object/start|object/end,label=relation"
+    source = open_span_pairs("tfds:who:train", fields=fields)
+    first, _ = source
+    assert (first.words, first.label) == (("ada", "in", "rome"), "in")
+    assert (first.head[:2], first.tail[:2]) == ((0, 1), (2, 3))
+    assert source.description == "tfds:who:train: a prepared tfds split, pairs of spans"
+    for told, message in (
+        ("words=text", 'row 1: no "text", which `fields` says, among the features .tokens, subj'),
+        (None, 'row 1: no "words" and no "text" among the keys'),
+        ("verb=label", '`fields` names "verb"; it should be words, text, head, tail, label'),
+    ):
+        with pytest.raises(InputError, match=message):
+            list(open_span_pairs("tfds:who:train", fields=told))
+    named = {"words": several(TEXT), "head": several(NUMBER), "tail": several(NUMBER)}
+    row = {"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": 0}
+    prepare(root, "named", {**named, "label": LABEL}, [row] * 2, {"label": ["of", "in"]})
+    assert [pair.label for pair in open_span_pairs("tfds:named:train")] == ["of", "of"]
 
 
 def test_bad_input(root):

@@ -113,11 +113,11 @@ class RelationClassifier(Task):
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True):
-        """`SpanPair`s of JSON Lines, or of a sequence of dictionaries like its objects."""
+    def read(cls, data, *, made_with=None, like=None, labelled=True, fields=None):
+        """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
         from keras_bert.examples.spans_pairs import open_span_pairs
 
-        return open_span_pairs(data, need_labels=labelled)
+        return open_span_pairs(data, need_labels=labelled, fields=fields)
 
     @classmethod
     def made_from(cls, examples):

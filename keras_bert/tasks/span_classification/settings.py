@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.settings import broken_tags_setting, column_setting
+from keras_bert.examples.settings import broken_tags_setting, column_setting, fields_setting
 from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
@@ -65,6 +65,7 @@ class SpanClassifierSettings(TaskSettings):
 class RelationClassifierSettings(TaskSettings):
     GIVEN: typing.ClassVar[tuple] = ()
 
+    fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
     span_representation: str = representation_setting()
     null_label: str | None = setting(
         None,
