@@ -9,11 +9,15 @@ keras-bert evaluate --model runs/mnli --glue MNLI-mm --data glue/
 keras-bert evaluate --model runs/pretrained --data data/
 """
 
+import re
+
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given, rows_given
 from keras_bert.cli.report import report
 
 SUMMARY = "measure a model on labelled examples, or on the rows of a data folder"
+# Of a table, which JSON writes a number a line. No string holds the end of a line as it stands.
+_ROW_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
 
 
 def add_arguments(parser, argv):
@@ -34,7 +38,8 @@ def run(arguments):
 
     measures = evaluate(**settings, report=report)
     mistakes = measures.pop("mistakes", [])
-    print(json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False)
+    print(_ROW_OF_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
     for mistake in mistakes:
         report(mistake)
     following = f"export --model {arguments.model} --output savedmodels/NAME"

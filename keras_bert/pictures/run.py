@@ -8,12 +8,11 @@ import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.pictures.canvas import COLOURS, GREY, INK, save_picture
+from keras_bert.pictures.confusion import draw_confusion, draw_tables
 from keras_bert.pictures.pretraining_run import draw_curves
 
 _TRAINED, _DEV = COLOURS[0], COLOURS[1]
 _LIGHT = "#e5e7eb"
-# Fields of more labels than this have no numbers in them: they would be too small to read.
-_MOST_NUMBERS = 30
 _LONGEST_NAME = 24
 
 
@@ -48,11 +47,13 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     folder.mkdir(exist_ok=True)
     dev = metrics["dev"]
     drawn = [_learning_curve(metrics, folder / "learning_curve.png")]
-    if "confusion" in dev:
-        drawn.append(_confusion(np.array(dev["confusion"]), metrics, folder / "confusion.png"))
+    if dev.get("confusion"):
+        counts = np.array(dev["confusion"])
+        draw = draw_confusion if counts.ndim == 2 else draw_tables
+        drawn.append(draw(counts, _names_of(counts, metrics), folder / "confusion.png"))
     if isinstance(dev.get("labels"), dict) and dev["labels"]:
         drawn.append(_labels(dev["labels"], folder / "labels.png"))
-    if dev.get("calibration"):
+    if any(one["examples"] for one in dev.get("calibration", ())):
         drawn.append(_reliability(dev["calibration"], folder / "reliability.png"))
     return drawn
 
@@ -84,35 +85,11 @@ def _learning_curve(metrics, path):
     return save_picture(draw, path, size=(9, 3.4))
 
 
-def _confusion(counts, metrics, path):
-    """counts (L, L): rows are the expected labels, columns the predicted ones."""
-    names = _names_of(counts, metrics)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-
-    def draw(canvas):
-        axis = canvas.subplots()
-        axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-        axis.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
-        axis.set_yticks(range(len(names)), names)
-        axis.set_xlabel("predicted")
-        axis.set_ylabel("expected")
-        for side in axis.spines.values():
-            side.set_visible(False)
-        if len(names) <= _MOST_NUMBERS:
-            for (row, column), count in np.ndenumerate(counts):
-                colour = "white" if shares[row, column] > 0.6 else INK if count else "#c4c8cf"
-                axis.text(column, row, f"{count:,}", ha="center", va="center", color=colour)
-                axis.texts[-1].set_fontsize(7.5 if len(names) > 5 else 10)
-        axis.set_title("Expected and predicted labels", loc="left", fontsize=11)
-
-    edge = 2 + len(names) * (0.8 if len(names) <= 5 else 0.42)
-    return save_picture(draw, path, size=(edge, edge))
-
-
 def _names_of(counts, metrics):
     """The names of the rows of a confusion matrix: those that are as many."""
-    for names in (metrics["dev"].get("labels", ()), metrics.get("labels", ())):
-        if len(names) == len(counts):
+    dev = metrics["dev"]
+    for names in (dev.get("confusion_labels"), dev.get("labels"), metrics.get("labels")):
+        if names is not None and len(names) == len(counts):
             return [_short(name) for name in names]
     return [str(number) for number in range(1, len(counts) + 1)]
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from matplotlib.figure import Figure
 
 from keras_bert.cli import finetune, pretrain
 from keras_bert.errors import InputError
-from keras_bert.pictures import pretraining_run, run
+from keras_bert.pictures import confusion, pretraining_run, run
 from keras_bert.pictures.run import draw_run
+from keras_bert.tasks import finetuned_kinds, task_class
 
 METRICS = {
     "kept": {"which": "best", "epoch": 1, "step": 4},
@@ -36,20 +38,31 @@ METRICS = {
 
 
 @pytest.fixture
-def drawn(tmp_path, monkeypatch):
-    """The figures of METRICS by the name of the file."""
-    figures = {}
+def draw(tmp_path, monkeypatch):
+    """A function from metrics to the figures by the name of the file."""
 
-    def keep(draw, path, *, size):
-        figures[path.stem] = Figure(size)
-        draw(figures[path.stem])
-        return path
+    def drawn(metrics):
+        figures = {}
 
-    monkeypatch.setattr(run, "save_picture", keep)
-    (tmp_path / "metrics.json").write_text(json.dumps(METRICS))
-    paths = draw_run(tmp_path)
-    assert [path.stem for path in paths] == list(figures)
-    return figures
+        def keep(draw, path, *, size):
+            figures[path.stem] = Figure(size)
+            draw(figures[path.stem])
+            return path
+
+        for module in (run, confusion):
+            monkeypatch.setattr(module, "save_picture", keep)
+        (tmp_path / "metrics.json").write_text(json.dumps(metrics))
+        paths = draw_run(tmp_path)
+        assert [path.stem for path in paths] == list(figures)
+        return figures
+
+    return drawn
+
+
+@pytest.fixture
+def drawn(draw):
+    """The figures of METRICS."""
+    return draw(METRICS)
 
 
 def test_the_curve_has_the_loss_and_the_figure_that_a_model_is_kept_by(drawn):
@@ -78,6 +91,103 @@ def test_reliability_is_of_the_bins_that_hold_examples(drawn):
     np.testing.assert_array_equal(above.lines[1].get_xydata(), [[0.9, 0.7], [1, 1]])
     assert [bar.get_height() for bar in below.patches] == [3, 1]
     assert "0.150 off on average" in above.get_title(loc="left")  # (3 * 0.2 + 1 * 0) / 4
+
+
+def labelled(*labels):
+    return [SimpleNamespace(label=label) for label in labels]
+
+
+def span(words, label, score):
+    return {"words": words, "label": label, "score": score}
+
+
+# For each kind what its `measure` reads of the task, two answers, two examples, and what is drawn
+# of the figures beside the learning curve.
+MEASURED = {
+    "classifier": (
+        {"multi_label": False, "labels": ("ham", "spam")},
+        [{"probabilities": {"ham": 0.9, "spam": 0.1}}] * 2,
+        labelled("ham", "spam"),
+        ("confusion", "labels", "reliability"),
+    ),
+    "classifier of several labels": (
+        {"multi_label": True, "labels": ("ham", "spam")},
+        [{"probabilities": {"ham": 0.9, "spam": 0.1}, "labels": ["ham"]}] * 2,
+        labelled(("ham",), ()),
+        ("confusion", "labels", "reliability"),
+    ),
+    "regression": ({}, [{"score": 1.5}, {"score": 2.5}], labelled(1.0, 3.0), ()),
+    "multiple-choice": (
+        {},
+        [{"label": 0, "score": 0.75, "probabilities": [0.75, 0.25]}] * 2,
+        labelled(0, 1),
+        ("reliability",),
+    ),
+    "tagger": (
+        {"scheme": None, "labels": ("NOUN", "VERB")},
+        [{"tags": ["NOUN", "VERB"], "scores": [0.9, 0.5]}] * 2,
+        [SimpleNamespace(tags=tags) for tags in (["NOUN", "VERB"], ["NOUN", "NOUN"])],
+        ("confusion", "labels", "reliability"),
+    ),
+    "tagger of chunks": (
+        {"scheme": "bio", "labels": ("O", "B-PER", "I-PER")},
+        [{"tags": ["B-PER", "O"], "scores": [0.9, 0.5]}] * 2,
+        [SimpleNamespace(tags=tags) for tags in (["B-PER", "I-PER"], ["O", "O"])],
+        ("confusion", "labels", "reliability"),
+    ),
+    "question-answering": (
+        {},
+        [{"answer": "Oslo", "score": 0.75, "null_score": 0.0}, {"answer": "", "score": 0.5}],
+        [SimpleNamespace(answers=[SimpleNamespace(text=text)]) for text in ("Oslo", "Rome")],
+        ("reliability",),
+    ),
+    "span-classifier": (
+        {"labels": ("LOC",), "max_span_length": 3, "_check": lambda label, example: None},
+        [{"expected": [span([0, 1], "LOC", 1)], "spans": [span([1, 2], "LOC", 0.75)]}] * 2,
+        labelled(None, None),
+        ("confusion", "labels", "reliability"),
+    ),
+    "relation-classifier": (
+        {"labels": ("in", "none"), "null_label": "none"},
+        [{"label": "in", "score": 0.75}] * 2,
+        labelled("in", "none"),
+        ("confusion", "labels", "reliability"),
+    ),
+}
+MEASURED["pair-classifier"] = MEASURED["classifier"]
+
+
+@pytest.mark.parametrize("kind", MEASURED)
+def test_the_pictures_of_each_kind(kind, draw):
+    task, answers, examples, pictures = MEASURED[kind]
+    measure = task_class(kind.split()[0]).measure
+    figures = draw({**METRICS, "dev": measure(SimpleNamespace(**task), answers, examples)})
+    assert tuple(figures) == ("learning_curve", *pictures)
+
+
+def test_every_kind_has_its_pictures():
+    assert {kind.split()[0] for kind in MEASURED} == {*finetuned_kinds()}
+
+
+def test_the_kinds_of_chunks_stand_beside_what_is_outside_and_nothing_is_drawn_of_no_answers(draw):
+    dev = {"confusion": [[1, 2], [0, 4]], "confusion_labels": ["PER", "O"]}
+    empty = {"confidence": 0.0, "accuracy": 0.0, "examples": 0}
+    figures = draw({**METRICS, "dev": {**dev, "calibration": [empty] * 10}, "labels": ["A", "B"]})
+    (axis,) = figures.pop("confusion").axes
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["PER", "O"]
+    assert list(figures) == ["learning_curve"]
+
+
+def test_of_several_labels_each_has_a_table_of_no_and_yes(draw, monkeypatch):
+    monkeypatch.setattr(confusion, "_MOST_TABLES", 6)
+    names = [f"label {number}" for number in range(8)]
+    counts = [[[9, 1], [number, 2]] for number in range(8)]
+    figure = draw({**METRICS, "dev": {"confusion": counts, "labels": names}})["confusion"]
+    shown = [axis for axis in figure.axes if axis.get_visible()]
+    assert [axis.get_title(loc="left") for axis in shown] == names[2:]
+    assert figure.get_suptitle() == "Expected and predicted labels; 2 rarer ones are left out"
+    assert [text.get_text() for text in shown[1].texts] == ["9", "1", "3", "2"]
+    np.testing.assert_allclose(shown[1].images[0].get_array(), [[0.9, 0.1], [0.6, 0.4]])
 
 
 def test_a_task_without_labels_has_a_curve_alone_and_the_command_says_what_it_drew(

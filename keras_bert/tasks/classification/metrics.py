@@ -54,20 +54,24 @@ def several_labels_metrics(expected, predicted, probabilities, *, labels):
 
     `subset_accuracy`, the share of texts all of whose labels are right; `micro_f1`, over all
     decisions; `macro_f1`, the mean over all labels; `examples`; for each label its `precision`,
-    `recall`, `f1` and `examples`; and `calibration` over all decisions (see there). A ratio
-    without cases is 0.
+    `recall`, `f1` and `examples`; `confusion`, for each label in their order a table of texts,
+    whose rows are those without and with it as expected and whose columns as predicted; and
+    `calibration` over all decisions (see there). A ratio without cases is 0.
     """
     both = (expected & predicted).sum(axis=0)  # (C,)
     said, true = predicted.sum(axis=0), expected.sum(axis=0)
     f1 = _ratio(2 * both, said + true)
     probabilities = np.asarray(probabilities, np.float64)
     confidence = np.where(predicted, probabilities, 1 - probabilities)
+    neither = len(expected) - said - true + both
+    tables = np.stack([neither, said - both, true - both, both], axis=-1)  # (C, 4)
     return {
         "subset_accuracy": float((expected == predicted).all(axis=1).mean()),
         "micro_f1": float(_ratio(2 * both.sum(), said.sum() + true.sum())),
         "macro_f1": float(f1.mean()),
         "examples": len(expected),
         "labels": _by_label(labels, _ratio(both, said), _ratio(both, true), f1, true),
+        "confusion": tables.reshape(-1, 2, 2).tolist(),
         "calibration": calibration(confidence.ravel(), (expected == predicted).ravel()),
     }
 

@@ -200,19 +200,28 @@ class QuestionAnswerer(Task):
         """The official figures of SQuAD, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
 
         They are those of version 2.0 where some questions have no answer, with what the best
-        threshold could reach (see `best_thresholds`).
+        threshold could reach (see `best_thresholds`). `calibration` (see there) is of the answers
+        that are exactly right.
         """
+        from keras_bert.tasks.classification.metrics import calibration
+
         golds, predictions = _golds(examples), [answer["answer"] for answer in answers]
-        counts = {"examples": len(examples)}
-        if all(golds):
-            return {**squad_1(predictions, golds), **counts}
+        version = 1 if all(golds) else 2
+        right = [
+            scores_of(prediction, texts, version=version)[0]
+            for prediction, texts in zip(predictions, golds, strict=True)
+        ]
+        scores = [answer["score"] for answer in answers]
+        others = {"examples": len(examples), "calibration": calibration(scores, right)}
+        if version == 1:
+            return {**squad_1(predictions, golds), **others}
         pieces = [
             answer["n_best"][0]["answer"] if answer.get("n_best") else answer["answer"]
             for answer in answers
         ]
         null_scores = [answer["null_score"] for answer in answers]
         best = best_thresholds(pieces, golds, null_scores)
-        return {**squad_2(predictions, golds), **best, **counts}
+        return {**squad_2(predictions, golds), **best, **others}
 
     @staticmethod
     def describe_measures(measures):

@@ -1,8 +1,11 @@
 """How well spans and relations were found, by exact match."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import zip_longest
 
 import numpy as np
+
+NO_SPAN = "no span"
 
 
 def span_metrics(expected, found, *, labels):
@@ -19,8 +22,10 @@ def span_metrics(expected, found, *, labels):
     `precision`, `recall` and `f1` are over all spans of all texts (micro), `macro_f1` is the mean
     of the labels' F1 over those that are expected or found anywhere; `identification_precision`
     and so on leave the labels out; `examples` counts texts, `spans` and `found` count spans; for
-    each label under `labels` its `precision`, `recall`, `f1` and `examples` (the spans expected). A
-    ratio without cases is 0.
+    each label under `labels` its `precision`, `recall`, `f1` and `examples` (the spans expected);
+    `confusion` counts spans by their labels, the expected one a row and the found one a column, in
+    the order of `confusion_labels`: `labels` and "no span", which is what a span that is missed was
+    taken for, and what one that is found where there is none is. A ratio without cases is 0.
     """
     wanted, given, right = (
         _counts(expected),
@@ -45,6 +50,8 @@ def span_metrics(expected, found, *, labels):
         "spans": wanted.total(),
         "found": given.total(),
         "labels": by_label,
+        "confusion": _confusion(expected, found, order=[*labels, None]),
+        "confusion_labels": [*labels, NO_SPAN],
     }
 
 
@@ -80,6 +87,24 @@ def relation_metrics(expected, predicted, *, labels, null_label):
         "labels": by_label,
         "confusion": [[pairs[row, column] for column in labels] for row in labels],
     }
+
+
+def _confusion(expected, found, *, order):
+    """How many spans there are of each pair of labels, as lists of rows.
+
+    Two spans are a pair where they are of the same words; of several labels there, those that both
+    sides have go together first. A span alone has the other label None.
+    """
+    pairs = Counter()
+    for wanted, given in zip(expected, found, strict=True):
+        pairs.update((label, label) for *_, label in wanted & given)
+        places = defaultdict(lambda: ([], []))
+        for side, spans in enumerate((wanted - given, given - wanted)):
+            for *place, label in sorted(spans):
+                places[tuple(place)][side].append(label)
+        for sides in places.values():
+            pairs.update(zip_longest(*sides))
+    return [[pairs[truth, said] for said in order] for truth in order]
 
 
 def _counts(sets):

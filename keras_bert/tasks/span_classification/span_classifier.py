@@ -207,7 +207,12 @@ class SpanClassifier(Task):
         return best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
 
     def measure(self, answers, examples):
-        """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`."""
+        """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
+
+        `calibration` is of the spans that are found (see there).
+        """
+        from keras_bert.tasks.classification.metrics import calibration
+
         expected = []
         for answer, example in zip(answers, examples, strict=True):
             if "expected" not in answer:
@@ -218,7 +223,13 @@ class SpanClassifier(Task):
         found = [decode.span_sets(answer["spans"]) for answer in answers]
         measures = span_metrics(expected, found, labels=self.labels)
         longer = sum(end - start > self.max_span_length for e in expected for start, end, _ in e)
-        return {**measures, "longer": longer}
+        scores = [span["score"] for answer in answers for span in answer["spans"]]
+        right = [
+            (*span["words"], span["label"]) in truth
+            for truth, answer in zip(expected, answers, strict=True)
+            for span in answer["spans"]
+        ]
+        return {**measures, "longer": longer, "calibration": calibration(scores, right)}
 
     @staticmethod
     def describe_measures(measures):

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from keras_bert.examples.schemes import spans_of, strict_spans
+from keras_bert.examples.schemes import OUTSIDE, spans_of, split_tag, strict_spans
 from keras_bert.tasks.classification.metrics import calibration
 
 
@@ -22,8 +22,10 @@ def chunk_metrics(expected, found, scores, *, scheme):
         Buchholz 2000), the micro average over kinds; `strict_f1`, `strict_precision` and
         `strict_recall` of those that are written as the scheme asks for; `accuracy`, the share of
         words with the right tag; `examples` (sentences), `words`, `chunks`; and under `labels`, for
-        each kind of chunk, its `precision`, `recall`, `f1` and `examples`; and the `calibration`
-        of words (see there). A ratio without cases is 0.
+        each kind of chunk, its `precision`, `recall`, `f1` and `examples`; `confusion`, which
+        counts words by the kind of their chunk, the expected one a row and the found one a column,
+        in the order of `confusion_labels` (the kinds, and O for words outside of chunks); and the
+        `calibration` of words (see there). A ratio without cases is 0.
     """
     pairs = list(zip(expected, found, strict=True))
     lenient = [(spans_of(truth), spans_of(said)) for truth, said in pairs]
@@ -31,6 +33,8 @@ def chunk_metrics(expected, found, scores, *, scheme):
     of_all, of_kinds = _counts(lenient)
     f1, strict_f1 = _ratios(of_all), _ratios(_counts(strict)[0])
     right = _right(expected, found)
+    kinds = sorted(of_kinds)
+    words = _pairs(*([list(map(_kind, tags)) for tags in side] for side in (expected, found)))
     return {
         "f1": f1["f1"],
         "precision": f1["precision"],
@@ -40,7 +44,9 @@ def chunk_metrics(expected, found, scores, *, scheme):
         "examples": len(pairs),
         "words": len(right),
         "chunks": of_all[1],
-        "labels": {kind or "_": _ratios(of_kinds[kind]) for kind in sorted(of_kinds)},
+        "labels": {kind or "_": _ratios(of_kinds[kind]) for kind in kinds},
+        "confusion": _table(words, order=[*kinds, None]),
+        "confusion_labels": [*(kind or "_" for kind in kinds), OUTSIDE],
         "calibration": _calibration(expected, found, scores),
     }
 
@@ -60,11 +66,7 @@ def word_metrics(expected, found, scores, *, labels):
         whose row is the expected and whose column the found one, in the order of `labels`; and
         `calibration` (see there).
     """
-    pairs = Counter(
-        pair
-        for truth, said in zip(expected, found, strict=True)
-        for pair in zip(truth, said, strict=True)
-    )
+    pairs = _pairs(expected, found)
     words = sum(pairs.values())
     counts = {}
     for label in [*labels, *sorted({truth for truth, _ in pairs} - set(labels))]:
@@ -81,7 +83,7 @@ def word_metrics(expected, found, scores, *, labels):
         "examples": len(expected),
         "words": words,
         "labels": ratios,
-        "confusion": [[pairs[truth, said] for said in counts] for truth in counts],
+        "confusion": _table(pairs, order=counts),
         "calibration": _calibration(expected, found, scores),
     }
 
@@ -90,6 +92,22 @@ def _right(expected, found):
     """Whether each word's tag is the expected one, bool (W,) over all sentences."""
     flat = zip(chain.from_iterable(expected), chain.from_iterable(found), strict=True)
     return np.array([truth == said for truth, said in flat], np.bool_)
+
+
+def _kind(tag):
+    """The kind of the chunk that a word with this tag is part of; None outside of chunks."""
+    letter, kind = split_tag(tag)
+    return None if letter == OUTSIDE else kind
+
+
+def _pairs(expected, found):
+    """How many words there are of each (expected, found)."""
+    return Counter(zip(chain.from_iterable(expected), chain.from_iterable(found), strict=True))
+
+
+def _table(pairs, *, order):
+    """The counts of pairs as a list of rows; `order` is that of rows and of columns."""
+    return [[pairs[truth, said] for said in order] for truth in order]
 
 
 def _calibration(expected, found, scores):

@@ -70,6 +70,8 @@ def test_several_labels(share):
     for place, label in enumerate("abcd"):
         mine = [found["labels"][label][k] for k in ("precision", "recall", "f1", "examples")]
         np.testing.assert_allclose(mine, [row[place] for row in rows], atol=1e-15)
+    tables = metrics.multilabel_confusion_matrix(expected, predicted)
+    assert found["confusion"] == tables.tolist()
 
 
 X = RNG.normal(size=400)

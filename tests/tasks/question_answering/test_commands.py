@@ -105,7 +105,10 @@ def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
     output, metrics, _ = run
     model = ["--model", str(output)]
     assert main(["evaluate", *model, "--data", given["dev"], "--errors", "2"]) == 0
-    assert json.loads(capsys.readouterr().out) == pytest.approx(metrics["dev"])
+    found, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
+    assert sum(one["examples"] for one in found.pop("calibration")) == 60
+    assert sum(one["examples"] for one in expected.pop("calibration")) == 60
+    assert found == pytest.approx(expected)
     context = "There is a GREEN cat, and so it goes: Rome!"
     flags = ["--question", "which Town?", "--context", context]
     assert main(["predict", *model, *flags]) == 0
@@ -294,7 +297,9 @@ def test_version_1_is_told_by_its_questions(labelled):
     task, rows, _ = labelled
     answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
     found = task.measure(answers, rows.examples[:1])
+    bins = found.pop("calibration")
     assert found == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
+    assert bins[-1] == {"confidence": 1.0, "accuracy": 1.0, "examples": 1}
 
 
 def test_mistakes_are_told_the_surest_first():

@@ -41,6 +41,20 @@ def test_nested_spans_are_counted_as_by_a_loop():
         assert measures[f"identification_{name}"] == identified[name] > measures[name]
 
 
+def test_spans_of_the_same_words_are_taken_for_each_other_and_the_others_for_none():
+    expected = [{(0, 0, "LOC"), (0, 2, "ORG"), (4, 4, "PER")}, {(1, 1, "LOC"), (1, 1, "ORG")}]
+    found = [{(0, 0, "LOC"), (0, 2, "PER"), (0, 1, "ORG")}, {(1, 1, "ORG")}]
+    measures = span_metrics(expected, found, labels=LABELS)
+    assert measures["confusion_labels"] == [*LABELS, "no span"]
+    assert measures["confusion"] == [[1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 0, 1], [0, 1, 0, 0]]
+    many = [random_spans(8) for _ in range(30)], [random_spans(8) for _ in range(30)]
+    measures = span_metrics(*many, labels=LABELS)
+    table = np.array(measures["confusion"])
+    rights = [round(m["recall"] * m["examples"]) for m in measures["labels"].values()]
+    assert table.diagonal().tolist() == [*rights, 0]
+    assert table[:3].sum() == measures["spans"] and table[:, :3].sum() == measures["found"]
+
+
 def tags_of(spans, length):
     tags = ["O"] * length
     for first, last, label in spans:

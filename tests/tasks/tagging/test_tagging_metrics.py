@@ -67,6 +67,13 @@ def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
                 kinds = [name for name in report if not name.endswith(" avg")]
                 assert measures["labels"] == {kind: figures(report[kind]) for kind in kinds}
             accuracy = seqeval.metrics.accuracy_score(expected, found)
+            kinds = [
+                [tag[2:] or "O" for tags in side for tag in tags] for side in (expected, found)
+            ]
+            names = [*sorted({*kinds[0], *kinds[1]} - {"O"}), "O"]
+            matrix = sklearn.metrics.confusion_matrix(*kinds, labels=names)
+        assert measures["confusion_labels"] == names
+        assert measures["confusion"] == matrix.tolist()
         assert measures["accuracy"] == pytest.approx(accuracy, abs=1e-12)
         assert measures["words"] == sum(map(len, expected)) and measures["examples"] == 60
 
@@ -78,6 +85,8 @@ def test_a_case_by_hand():
     assert measures["precision"] == 2 / 3 and measures["recall"] == 1
     assert (measures["strict_precision"], measures["strict_recall"]) == (1 / 2, 1 / 2)
     assert measures["labels"]["_"]["examples"] == 0 and measures["chunks"] == 2
+    assert measures["confusion_labels"] == ["_", "A", "B", "O"]
+    assert measures["confusion"] == [[0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]
     filled = [part for part in measures["calibration"] if part["examples"]]
     assert filled == [{"confidence": 0.75, "accuracy": 3 / 5, "examples": 5}]
 
