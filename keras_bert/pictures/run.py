@@ -151,7 +151,7 @@ def _reliability(bins, path):
             f"How right it is when it is so sure: {gap:.3f} off on average", loc="left", fontsize=11
         )
         below.bar(sure, examples, width=0.06, color=_TRAINED)
-        below.set_ylabel("examples")
+        below.set_ylabel("how many")
         below.set_xlabel("how sure the model is")
         below.set_xlim(-0.03, 1.03)
         for axis in (above, below):
