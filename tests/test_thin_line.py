@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.cli.main import main
+from keras_bert.train.tensorboard import as_table
 
 ARCHITECTURE = {
     "vocab_size": 120,
@@ -51,6 +52,7 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
     ):
         assert keras_bert(line) == 0, capsys.readouterr().err
         assert "Next: " in "".join(capsys.readouterr())
+    tensorboard_shows_speed_and_examples(Path("pretrained"))
     assert keras_bert("evaluate --model tuned --data dev.tsv") == 0
     measures = json.loads(capsys.readouterr().out)
     assert measures == json.loads(Path("tuned/metrics.json").read_text())["dev"]
@@ -61,3 +63,27 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
     assert found["label"].numpy()[0].decode() == answer["label"]
     expected = list(answer["probabilities"].values())
     np.testing.assert_allclose(found["probabilities"][0], expected, atol=1e-5)
+
+
+def tensorboard_shows_speed_and_examples(run):
+    """Rows of the data job are what tells the FLOPs of a token."""
+    entries = json.loads((run / "metrics.json").read_text())["curve"]
+    train, held_out = (events_of(run / "logs" / name) for name in ("train", "eval"))
+    for name in ("tokens_per_second", "input_wait", "flops_utilisation"):
+        figures = [(e["step"], e[name]) for e in entries if e.get(name) is not None]
+        assert [step for step, _ in figures] == [2, 3, 4, 5, 6]  # the first step compiles
+        np.testing.assert_allclose(np.array(train[f"run/{name}"], float), figures, rtol=1e-6)
+    texts = [(e["step"], as_table(e["examples"])) for e in entries if "eval" in e]
+    assert [step for step, _ in texts] == [0, 6]
+    assert [(step, text.item().decode()) for step, text in held_out["masked tokens"]] == texts
+
+
+def events_of(folder):
+    """{tag: [(step, value)]} of the one file of events in a folder."""
+    (path,) = folder.iterdir()
+    found = {}
+    for record in tf.data.TFRecordDataset(str(path)):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            found.setdefault(value.tag, []).append((event.step, tf.make_ndarray(value.tensor)))
+    return found

@@ -14,6 +14,11 @@ _NAMES = {
     "next_sentence": "next sentences",
     "sentence_order": "order of sentences",
 }
+_FORMATS = {
+    "tokens_per_second": "{x:,.0f}",
+    "input_wait": lambda share, _: percent(share),
+}
+_LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.train.health`)
 _OF_TOKENS = ("masked_lm", "causal_lm", "span_boundary")  # whose loss the unigram entropy bounds
 
 
@@ -86,7 +91,9 @@ def _draw_pair(axis, curve, first, second):
         side.set_visible(bool(steps))
         side.plot(steps, values, color=colour, linewidth=1.4)
         side.set_title(name.replace("_", " "), loc=place, fontsize=11, color=colour)
-        side.set_ylim(bottom=0)
+        side.set_ylim(bottom=0, top=max(side.get_ylim()[1], _LEAST_TOP.get(name, 0)))
+        if name in _FORMATS:
+            side.yaxis.set_major_formatter(_FORMATS[name])
 
 
 def _points(entries, name):

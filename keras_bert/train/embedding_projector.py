@@ -37,7 +37,7 @@ class EmbeddingProjector(keras.callbacks.Callback):
         shown = self._shown()
         # What holds no event is no run, and what is none is not looked into.
         with tf.summary.create_file_writer(str(self.folder)).as_default(step=0):
-            tf.summary.text("embeddings", f"{len(shown)} pieces; see the projector")
+            tf.summary.text("embeddings", f"{len(shown):,} pieces; see the projector")
         table = np.asarray(self.task.encoder.token_embedding.embeddings, np.float32)
         np.savetxt(self.folder / "vectors.tsv", table[shown], fmt="%.5g", delimiter="\t")
         name = self.task.tokenizer.vocabulary.piece_name

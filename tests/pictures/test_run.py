@@ -261,6 +261,8 @@ def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
     assert norm.lines[0].get_xydata().tolist() == [[5, 2.5], [10, 1.5]]
     assert speed.lines[0].get_xydata().tolist() == [[5, 900], [10, 1000]]
     assert wait.lines[0].get_xydata().tolist() == [[5, 0.02], [10, 0.01]]
+    # A small share looks small.
+    assert wait.get_ylim() == (0, 0.05) and wait.yaxis.get_major_formatter()(0.02) == "2.0 %"
     assert speed.get_xlabel() == "steps; 45 % of the matrix rate"
 
 
