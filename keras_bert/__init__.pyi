@@ -770,6 +770,7 @@ def pretrain(
         and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
         the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
+        `keras_bert.draw_run` draws their curves.
 
     Raises:
         InputError: an argument is wrong, or the output folder holds something else.
