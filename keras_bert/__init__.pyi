@@ -514,7 +514,8 @@ def finetune(
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
-            in sum), or LABEL=WEIGHT,… (others weigh 1).
+            in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
+            it has.
         figure: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
         text_column: the column (from 1) or key of the text (None: told by names and content).
@@ -1004,7 +1005,8 @@ def sweep(
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
-            in sum), or LABEL=WEIGHT,… (others weigh 1).
+            in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
+            it has.
         figure: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
         text_column: the column (from 1) or key of the text (None: told by names and content).

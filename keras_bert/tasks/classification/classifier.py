@@ -10,8 +10,10 @@ from keras_bert.examples.label_forms import one_label, several_labels
 from keras_bert.examples.labelled_texts import TEXT, open_labelled_texts
 from keras_bert.examples.oddities import oddities
 from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.tasks.classification.decision_loss import DecisionCrossentropy
 from keras_bert.tasks.classification.decode import classifier_answers, several_labels_answers
 from keras_bert.tasks.classification.labels import (
+    decision_weights,
     label_matrix,
     label_numbers,
     parse_class_weights,
@@ -45,7 +47,8 @@ class Classifier(PooledTask):
         threshold: with `multi_label`, the probability above which a label is given.
         pooling: what the head reads: "cls", "mean" or "both" (see `keras_bert.heads.labelled`).
             None is "cls", or "mean" of an encoder without a pooler, whose [CLS] nothing trained.
-        class_weights: what a training row weighs: "none", "balanced", or "label=weight,…".
+        class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
+            `multi_label`, what each label weighs in it (see `decision_weights`).
         figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
             or with `multi_label` the micro F1.
         dropout: the share of what the head reads that is dropped in training. None is the config's
@@ -124,6 +127,8 @@ class Classifier(PooledTask):
 
     def default_losses(self):
         """Cross-entropy in nats, the mean over the rows of a batch (and of several labels)."""
+        if self.multi_label and self._class_weights != NO_WEIGHTS:
+            return {"logits": DecisionCrossentropy()}
         if self.multi_label:
             return {"logits": keras.losses.BinaryCrossentropy(from_logits=True)}
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
@@ -190,12 +195,15 @@ class Classifier(PooledTask):
         from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
 
         labels, weights = {}, {}
-        if labelled and self.multi_label:
-            labels = {"logits": label_matrix(examples, self.labels)}
-        elif labelled:
-            labels = {"logits": label_numbers(examples, self.labels)}
+        if labelled:
+            find, weigh = (
+                (label_matrix, decision_weights)
+                if self.multi_label
+                else (label_numbers, row_weights)
+            )
+            labels = {"logits": find(examples, self.labels)}
             if self._class_weights != NO_WEIGHTS:
-                weights = {"logits": row_weights(labels["logits"], self._class_weights)}
+                weights = {"logits": weigh(labels["logits"], self._class_weights)}
         return TokenizedExamples.of_texts(
             examples,
             columns_of_texts(examples, len(self.TEXTS)),

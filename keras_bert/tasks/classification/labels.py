@@ -70,6 +70,18 @@ def row_weights(numbers, weights):
     return np.asarray(weights, np.float32)[numbers]
 
 
+def decision_weights(matrix, weights):
+    """float32 (N, C): what each label weighs in each row, of the rows' labels (N, C), 0 or 1.
+
+    A label's own weight counts where a row has it, and 1 where a row has it not (PyTorch's
+    `pos_weight`). With balanced weights the rows that have a label and those that have it not weigh
+    the same in sum, and all of them 1 in the mean.
+    """
+    if weights == BALANCED:
+        return np.stack([row_weights(column, BALANCED) for column in matrix.T.astype(int)], axis=1)
+    return np.where(matrix > 0, np.asarray(weights, np.float32), np.float32(1))
+
+
 def _place(example, label, place):
     if label not in place:
         bare = (label or "").strip("\"'")

@@ -69,7 +69,8 @@ class LabelSettings(PoolingSettings):
     class_weights: str = setting(
         NO_WEIGHTS,
         help="what a training text weighs: none (all the same), balanced (all labels the same in "
-        "sum), or LABEL=WEIGHT,… (others weigh 1)",
+        "sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs "
+        "that it has",
         unit="none|balanced|LABEL=WEIGHT,…",
     )
     figure: str | None = setting(
@@ -89,8 +90,6 @@ class LabelSettings(PoolingSettings):
                 f"`figure` is {self.figure}; with {'several labels' if several else 'one label'} a "
                 f"text it should be one of {', '.join(figures)}."
             )
-        if several and self.class_weights != NO_WEIGHTS:
-            raise InputError("`class_weights` are for one label a text, not for `multi_label`.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
 from keras_bert.checkpoints import load_task
@@ -81,6 +82,43 @@ def test_the_file_to_hand_in(run, folder, capsys):
     assert lines[0] == "index\tprediction"
     said = [answer["label"] for answer in predict(model=run, data=folder / "MRPC" / "test.tsv")]
     assert lines[1:] == [f"{number}\t{label}" for number, label in enumerate(said)]
+
+
+def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
+    """What `evaluate` says is what scikit-learn makes of the lines that `predict` writes."""
+    rng = np.random.default_rng(3)
+    words = {"alike": "same", "apart": "other", "long": "film"}
+    for name, count in (("train", 96), ("dev", 23)):
+        lines = ["text\tlabel"]
+        for _ in range(count):
+            given = [label for label in words if rng.random() < 0.4]
+            text = " ".join(["plot", *rng.permutation([words[label] for label in given])])
+            lines.append(f"{text}\t{'|'.join(given)}")
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    run, dev = tmp_path / "run", str(tmp_path / "dev.tsv")
+    metrics = finetune(
+        **{**arguments, "epochs": 4, "learning_rate": 0.01},
+        train=tmp_path / "train.tsv",
+        dev=dev,
+        output=run,
+        multi_label=True,
+        class_weights="balanced",
+        pooling="mean",
+    )
+    assert metrics["kept_by"] == "micro_f1" and metrics["dev"]["micro_f1"] > 0.75
+    assert main(["evaluate", "--model", str(run), "--data", dev]) == 0
+    measures = json.loads(capsys.readouterr().out)
+    assert measures["labels"] == metrics["dev"]["labels"] and measures["examples"] == 23
+    assert main(["predict", "--model", str(run), "--data", dev]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    expected, said = (
+        [[label in answer[name] for label in sorted(words)] for answer in answers]
+        for name in ("expected", "labels")
+    )
+    for average in ("micro", "macro"):
+        theirs = f1_score(expected, said, average=average, zero_division=0)
+        assert measures[f"{average}_f1"] == pytest.approx(theirs)
+    assert measures["subset_accuracy"] == pytest.approx(accuracy_score(expected, said))
 
 
 def test_pairs_as_flags(run, capsys):

@@ -223,6 +223,40 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
         Classifier(encoder, tokenizer, labels=LABELS, figure="f1")
 
 
+def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
+    """The loss of `fit` is PyTorch's with `pos_weight`."""
+    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    encoder = make_encoder(tokenizer, num_hidden_layers=1, **none)
+    data = [("a", "0|1"), ("b", "0"), ("c", "0"), ("d", "")]
+
+    def make(weights):
+        task = Classifier(
+            encoder, tokenizer, labels=LABELS, multi_label=True, class_weights=weights, dropout=0.0
+        )
+        return task, task.features(list(task.read(data, multi_label=True)), labelled=True)
+
+    task, rows = make("1=4, 0=0.5")
+    assert rows.weights["logits"].tolist() == [[0.5, 4, 1], [0.5, 1, 1], [0.5, 1, 1], [1, 1, 1]]
+    inputs, labels, _ = rows.batch(tf.range(4))
+    theirs = torch.nn.functional.binary_cross_entropy_with_logits(
+        torch.tensor(np.asarray(task(inputs)["logits"])),
+        torch.tensor(labels["logits"].numpy()),
+        pos_weight=torch.tensor([0.5, 4.0, 1.0]),
+    )
+    task.compile_defaults("sgd", jit_compile=False)
+    batches = task.dataset(data, batch_size=4, multi_label=True)
+    (loss,) = task.fit(batches, verbose=0).history["loss"]
+    assert loss == pytest.approx(float(theirs), rel=1e-5)
+    assert Classifier.from_config(task.get_config()).get_config() == task.get_config()
+    _, rows = make("balanced")  # 3 of 4 texts have 0, 1 has 1, and none has 2
+    np.testing.assert_allclose(
+        rows.weights["logits"],
+        [[2 / 3, 2, 1], [2 / 3, 2 / 3, 1], [2 / 3, 2 / 3, 1], [2, 2 / 3, 1]],
+        rtol=1e-6,
+    )
+    assert make("none")[1].weights == {}
+
+
 def test_what_examples_settle():
     read = Classifier.read([("a", "x|y"), ("b", ""), ("c", "z")], multi_label=True)
     assert Classifier.made_from(list(read)) == {"labels": ["x", "y", "z"]}
