@@ -348,6 +348,7 @@ def evaluate(
     """Returns the official figures of the task as a dictionary (see its `measure`).
 
     With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
+    With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.

@@ -9,12 +9,22 @@ from statistics import fmean
 
 from keras_bert.errors import InputError
 from keras_bert.examples.columns import Columns
+from keras_bert.files import check_output_file, write_text
 from keras_bert.wording import listed, quoted
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _THREE_WAY = ("entailment", "neutral", "contradiction")
 _ZERO_OR_ONE = ("0", "1")
 _SENTENCES = ("sentence1", "sentence2")
+_HEADER = "index\tprediction"
+# What `measure` calls a figure -> what GLUE does.
+_FIGURES = {
+    "accuracy": "Accuracy",
+    "f1": "F1",
+    "matthews": "Matthew's Corr",
+    "pearson": "Pearson Corr",
+    "spearman": "Spearman Corr",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +156,7 @@ _TASKS = (
         name="AX",
         labels=_THREE_WAY,
         figures=("matthews",),
+        figure="matthews",
         folders=("diagnostic", "AX", "MNLI"),
         train=None,
         dev=None,
@@ -217,6 +228,30 @@ def glue_columns(table, task, *, labelled):
     return Columns(texts=tuple(map(names.index, task.texts)), label=label, names=names)
 
 
+def glue_figures(name, measures):
+    """GLUE's own figures of a task by the names that GLUE has for them.
+
+    Args:
+        name: the task's.
+        measures: what `measure` of a model gives on a file of the task.
+
+    Returns:
+        A dictionary: `task`, the figures, and `score`, their mean, which GLUE's average is of.
+
+    Raises:
+        InputError: a figure is not among them, since the model is for another task.
+    """
+    task = glue_task(name)
+    missing = [figure for figure in task.figures if figure not in measures]
+    if missing:
+        raise InputError(
+            f"GLUE's {task.name} is measured by {listed(task.figures)}; this model has no "
+            f"{listed(missing)}. Train it on the files of GLUE."
+        )
+    figures = {_FIGURES[figure]: measures[figure] for figure in task.figures}
+    return {"task": task.name, **figures, "score": fmean(figures.values())}
+
+
 def glue_submission(name, answers):
     """Yields the lines of the file to hand in: a header, then "index TAB prediction" each.
 
@@ -228,9 +263,32 @@ def glue_submission(name, answers):
         InputError: an answer is none of the task's labels, or no score where it needs one.
     """
     task = glue_task(name)
-    yield "index\tprediction"
+    yield _HEADER
     for index, answer in enumerate(answers):
         yield f"{index}\t{_handed_in(task, answer)}"
+
+
+def write_submission(name, answers, folder):
+    """Writes the file to hand in into a folder, under the name that GLUE wants; returns its path.
+
+    Args:
+        name: the task's.
+        answers: see `glue_submission`; they are asked for when the place is known to be free.
+        folder: where the files to hand in are to be; one of this task that was written before is
+            replaced.
+
+    Raises:
+        InputError: see `glue_submission`; or another file has the name.
+    """
+    path = Path(folder) / glue_task(name).hands_in
+    check_output_file(path, is_ours=_is_submission, force=True)
+    write_text(path, "".join(f"{line}\n" for line in glue_submission(name, answers)))
+    return path
+
+
+def _is_submission(path):
+    with path.open("rb") as file:
+        return file.readline(100).rstrip(b"\r\n") == _HEADER.encode()
 
 
 def _handed_in(task, answer):

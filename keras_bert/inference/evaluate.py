@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_bert.errors import InputError
+from keras_bert.examples.glue import glue_figures
 from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.evaluate_rows import evaluate_rows, is_data_folder
 from keras_bert.inference.settings import EvaluateSettings, evaluate_settings
@@ -17,6 +18,7 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
     """Returns the official figures of the task as a dictionary (see its `measure`).
 
     With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
+    With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
     Args:
         {settings}
@@ -51,6 +53,8 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
         if note:
             report(f"Note: {note}")
     measures = task.measure(answers, examples)
+    if getattr(settings, "glue", None) is not None:
+        measures = {"glue": glue_figures(settings.glue, measures), **measures}
     if settings.errors:
         worst = sorted(task.mistakes(answers, examples), key=lambda found: -found[0])
         measures["mistakes"] = [text for _, text in worst[: settings.errors]]

@@ -1,17 +1,21 @@
 """GLUE by name: the right files, columns and labels, what is handed in, and the average."""
 
+import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
 from keras_bert.examples.glue import (
     GLUE,
     glue_average,
+    glue_figures,
     glue_settings,
     glue_submission,
     glue_task,
+    write_submission,
 )
 from keras_bert.examples.label_forms import one_label, score
 from keras_bert.examples.labelled_texts import PAIR, TEXT, LabelledTexts
+from keras_bert.tasks.classification.metrics import classification_metrics, score_metrics
 
 # The first lines of GLUE's files: their columns, and a row each.
 FILES = {
@@ -52,10 +56,11 @@ FILES = {
     "QNLI/test.tsv": "index\tquestion\tsentence\n0\tWho?\tThey.\n",
     "diagnostic/diagnostic.tsv": "index\tsentence1\tsentence2\n0\tThe cat.\tNo cat.\n",
 }
-for _name in ("RTE", "WNLI"):
+for _name, _yes, _no in (("RTE", "entailment", "not_entailment"), ("WNLI", "1", "0")):
+    _first = "index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt was."
     FILES |= {
-        f"{_name}/train.tsv": "index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt was.\t1\n",
-        f"{_name}/dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt was.\t0\n",
+        f"{_name}/train.tsv": f"{_first}\t{_yes}\n",
+        f"{_name}/dev.tsv": f"{_first}\t{_no}\n",
         f"{_name}/test.tsv": "index\tsentence1\tsentence2\n0\tIt is.\tIt will be.\n",
     }
 _MNLI = (
@@ -103,7 +108,7 @@ def test_a_task_by_its_name(folder, name):
         for example in read(settings[which], task):
             assert len(example.texts) == len(task.texts) and all(example.texts)
             if task.labels:
-                assert example.label in (*task.labels, "1", "0")
+                assert example.label in task.labels
     # A folder is its dev file, or where nothing is known its test file; its own folder will do.
     own = folder / task.folders[0]
     assert next(iter(read(own, task))) == next(iter(read(settings["dev"], task)))
@@ -148,23 +153,66 @@ def test_bad_input(folder, tmp_path):
         read(folder / "RTE/dev.tsv", glue_task("QQP"))
 
 
-def test_what_is_handed_in():
-    answers = [{"label": "entailment"}, {"label": "neutral"}]
-    assert list(glue_submission("MNLI-m", answers)) == [
-        "index\tprediction",
-        "0\tentailment",
-        "1\tneutral",
-    ]
-    scores = [{"score": 3.14159}, {"score": -0.2}, {"score": 5.4}]
-    lines = list(glue_submission("sts-b", scores))
-    assert lines[1:] == ["0\t3.142", "1\t0.000", "2\t5.000"]
+# What the leaderboard says of each task: https://gluebenchmark.com/tasks and /leaderboard.
+LEADERBOARD = {
+    "CoLA": ("01", ["Matthew's Corr"], "CoLA.tsv"),
+    "SST-2": ("01", ["Accuracy"], "SST-2.tsv"),
+    "MRPC": ("01", ["F1", "Accuracy"], "MRPC.tsv"),
+    "STS-B": ("", ["Pearson Corr", "Spearman Corr"], "STS-B.tsv"),
+    "QQP": ("01", ["F1", "Accuracy"], "QQP.tsv"),
+    "MNLI": (["entailment", "neutral", "contradiction"], ["Accuracy"], "MNLI-m.tsv"),
+    "MNLI-mm": (["entailment", "neutral", "contradiction"], ["Accuracy"], "MNLI-mm.tsv"),
+    "QNLI": (["entailment", "not_entailment"], ["Accuracy"], "QNLI.tsv"),
+    "RTE": (["entailment", "not_entailment"], ["Accuracy"], "RTE.tsv"),
+    "WNLI": ("01", ["Accuracy"], "WNLI.tsv"),
+    "AX": (["entailment", "neutral", "contradiction"], ["Matthew's Corr"], "AX.tsv"),
+}
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_what_is_handed_in_of_each_task(name, tmp_path):
+    labels, _, file = LEADERBOARD[name]
+    answers = [{"label": label, "score": 0.9} for label in labels]
+    said = list(labels)
+    if not labels:
+        answers = [{"score": score} for score in (3.14159, -0.2, 5.4)]
+        said = ["3.142", "0.000", "5.000"]
+    path = write_submission(name.lower(), iter(answers), tmp_path / "submission")
+    assert path == tmp_path / "submission" / file
+    lines = ["index\tprediction", *(f"{number}\t{what}" for number, what in enumerate(said))]
+    assert path.read_text() == "".join(f"{line}\n" for line in lines)
+    assert list(glue_submission(name, answers)) == lines
+    assert write_submission(name, answers[:1], path.parent).read_text().count("\n") == 2
+    if labels:
+        with pytest.raises(InputError, match=f'says "maybe"; the labels of GLUE\'s {name} are'):
+            write_submission(name, [{"label": "maybe"}], path.parent)
+    path.write_text("my own\n")
+    with pytest.raises(InputError, match=f"{file} is a file that this command did not write"):
+        write_submission(name, answers, path.parent)
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_the_figures_of_each_task_have_the_names_that_glue_has(name):
+    task, (labels, names, _) = glue_task(name), LEADERBOARD[name]
+    if labels:
+        numbers = np.arange(12) % len(labels)
+        probabilities = np.eye(len(labels))[(numbers + (np.arange(12) > 8)) % len(labels)]
+        measures = classification_metrics(numbers, probabilities, labels=sorted(labels))
+    else:
+        measures = score_metrics(np.arange(9.0), np.arange(9.0) ** 2)
+    figures = glue_figures(name, measures)
+    assert list(figures) == ["task", *names, "score"] and figures["task"] == name
+    # What a run keeps the best epoch by is the mean of the same figures.
+    assert figures["score"] == pytest.approx(measures[task.figure])
+    with pytest.raises(InputError, match=f"GLUE's {name} is measured by .*; this model has no"):
+        glue_figures(name, {})
+
+
+def test_answers_of_another_task_are_not_handed_in():
     with pytest.raises(InputError, match='says "yes"; the labels of GLUE\'s RTE are "entailment"'):
         list(glue_submission("RTE", [{"label": "yes"}]))
     with pytest.raises(InputError, match="STS-B needs scores"):
         list(glue_submission("STS-B", [{"label": "1", "score": 0.5}]))
-    assert {task.hands_in for task in GLUE.values()} == {
-        f"{name}.tsv" for name in (*GLUE, "MNLI-m") if name != "MNLI"
-    }
 
 
 def test_the_average_is_that_of_the_leaderboard():

@@ -67,7 +67,12 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
     figures = [entry["eval"]["accuracy_and_f1"] for entry in metrics["curve"] if "eval" in entry]
     assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(figures), abs=1e-6)
     assert main(["evaluate", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
-    assert json.loads(capsys.readouterr().out)["accuracy"] == metrics["dev"]["accuracy"]
+    measures = json.loads(capsys.readouterr().out)
+    official = measures.pop("glue")
+    assert list(official) == ["task", "F1", "Accuracy", "score"]
+    assert official["F1"] == measures["f1"] and official["Accuracy"] == measures["accuracy"]
+    assert official["score"] == pytest.approx(measures["accuracy_and_f1"])
+    assert measures["confusion"] == metrics["dev"]["confusion"]
 
 
 def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
@@ -76,12 +81,20 @@ def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
     assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy_and_f1"], abs=1e-6)
 
 
-def test_the_file_to_hand_in(run, folder, capsys):
-    assert main(["predict", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
+def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
+    command = ["predict", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]
+    assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "index\tprediction"
     said = [answer["label"] for answer in predict(model=run, data=folder / "MRPC" / "test.tsv")]
     assert lines[1:] == [f"{number}\t{label}" for number, label in enumerate(said)]
+    assert main([*command, "--output", str(tmp_path / "hand in")]) == 0
+    written = tmp_path / "hand in" / "MRPC.tsv"
+    assert written.read_text().splitlines() == lines
+    assert capsys.readouterr().out == f"Written: {written}\n"
+    pair = ["--text-a", "film", "--text-b", "plot", "--output", str(tmp_path)]
+    assert main(["predict", "--model", str(run), *pair]) == 2
+    assert "goes with --glue" in capsys.readouterr().err
 
 
 def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
