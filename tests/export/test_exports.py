@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.saved_model.loader_impl import parse_saved_model
 
 import keras_bert
 from benchmarks.fuzz_exports import Model, fuzz
@@ -24,6 +25,7 @@ from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
 from tests.export.models import MAKERS, TOKENIZER
 from tests.export.texts import make_texts
+from tests.serving.page_models import page_signatures
 
 HERE = Path(__file__).parent
 COUNT = 1000
@@ -391,6 +393,20 @@ def test_the_list_of_models_and_which_are_batched(folder):
     assert listed == sorted(MAKERS)
     batched = {path.parts[-3] for path in folder.glob("*/1/batching_params.pbtxt")}
     assert batched == set(MAKERS) - {"multiple-choice", "relation-classifier"}
+
+
+def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):
+    kinds = {"fill": "fill-mask", "names": "tagger", "questions": "question-answering"}
+    for name, (inputs, outputs) in page_signatures().items():
+        version = folder / kinds.get(name, name) / "1"
+        found = parse_saved_model(str(version)).meta_graphs[0].signature_def["serving_default"]
+        assert set(found.inputs) == {spec.name for spec in inputs}, name
+        for output, spec in outputs.items():
+            real = found.outputs[output]
+            assert (real.dtype, len(real.tensor_shape.dim)) == (
+                spec.dtype.as_datatype_enum,
+                spec.shape.rank,
+            ), (name, output)
 
 
 @pytest.mark.parametrize("name", ["tagger", "question-answering"])

@@ -18,6 +18,15 @@ def write_page_models(folder):
         )
 
 
+def page_signatures():
+    """Model -> (its inputs' `tf.TensorSpec`s, its outputs' by name)."""
+    found = {}
+    for name, (function, inputs) in _MODELS.items():
+        traced = tf.function(function, input_signature=inputs).get_concrete_function()
+        found[name] = (inputs, traced.structured_outputs)
+    return found
+
+
 def _fill(text):
     """For each [MASK] the pieces "one" and "two"."""
     count = tf.strings.split(text, "[MASK]").row_lengths() - 1

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from keras_bert.checkpoints import save_folder
+from keras_bert.serving.ask import connect
 from tests.serving.page_models import write_page_models
 from tests.serving.running import running
 from tests.small_model import make_encoder, make_tokenizer
@@ -126,10 +127,12 @@ def test_the_nearest_sentences_of_a_file(page, tmp_path):
 def test_keys_alone_are_enough(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "tab-fill-mask"
+    places = tab_places(page)
     for key, tab in (("ArrowLeft", "nearest"), ("Home", "fill-mask"), ("ArrowRight", "classify")):
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.id") == f"tab-{tab}"
         assert page.locator("[role=tabpanel]:visible").get_attribute("id") == f"panel-{tab}"
+        assert tab_places(page) == places, "the tabs move when another is chosen"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "classify-text"
     page.keyboard.press("Control+A")
@@ -139,9 +142,31 @@ def test_keys_alone_are_enough(page):
     assert page.locator("#panel-classify h2").inner_text().startswith("1:typed")
 
 
+def tab_places(page):
+    return [round(tab.bounding_box()["x"]) for tab in page.locator("[role=tab]").all()]
+
+
 def test_what_the_server_says_is_shown(page):
     answer = ask(page, "classify", text="boom")
     assert "No text may be boom" in answer.locator("[role=alert]").inner_text()
+
+
+def test_a_model_as_it_is_exported(browser, exported):
+    """The others are a few operations each, so that what they answer is known."""
+    texts = ("win cash", "ada", "london", "the long text")
+    with running(models=[exported / "classifier"]) as server:
+        with connect(server.rest, timeout=60) as client:
+            answers = client.predict("classifier", [{"text": text} for text in texts])
+        page = browser.new_page()
+        page.goto(server.rest)
+        page.wait_for_selector("body[data-ready]")
+        for text, expected in zip(texts, answers, strict=True):
+            shown = ask(page, "classify", text=text)
+            title = f"{expected['label']} {expected['score']:.4f}"
+            shown.locator("h2", has_text=title).wait_for()
+            assert shown.locator("tr").first.inner_text().split() == title.split()
+        page.close()
+    assert {answer["label"] for answer in answers} == {"ham", "spam"}
 
 
 def test_a_model_that_is_not_there_is_said(browser, echo_folder):

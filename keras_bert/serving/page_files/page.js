@@ -89,6 +89,7 @@ function build() {
     const fitting = task.fits ? models.filter(task.fits) : [];
     const tab = element("button", { role: "tab", id: `tab-${task.id}`, type: "button" }, task.title);
     tab.setAttribute("aria-controls", `panel-${task.id}`);
+    tab.dataset.title = task.title;
     const panel = element("section", { role: "tabpanel", id: `panel-${task.id}`, tabIndex: -1 });
     panel.setAttribute("aria-labelledby", tab.id);
     const there = task.id === "attention" ? settings.attention : fitting.length > 0;
