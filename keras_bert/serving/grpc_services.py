@@ -16,10 +16,13 @@ from keras_bert.serving.inputs import array_of_proto
 from keras_bert.serving.model_version import DEFAULT_SIGNATURE
 from keras_bert.serving.refusal import Refusal
 
+# In milliseconds: gRPC's numbers have 32 bits, and the grace is three times as long.
+_LONGEST = 2**31 // 4
+
 
 def grpc_server(server, *, max_body, max_requests):
     """A `grpc.aio.Server` of a `ModelServer`, which has no port yet."""
-    timeout = int(1000 * server.timeout)
+    timeout = int(min(1000 * server.timeout, _LONGEST))
     made = grpc.aio.server(
         interceptors=[ArrivalBound(server)],
         maximum_concurrent_rpcs=max_requests,
@@ -28,7 +31,6 @@ def grpc_server(server, *, max_body, max_requests):
             # Clients that vanished are found out; those that are there connect anew in passing.
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
-            ("grpc.server_handshake_timeout_ms", timeout),
             # An answer that nobody takes cannot be taken back; its connection can be ended. The
             # grace is for a request to arrive, to be computed, and for its answer to be taken.
             ("grpc.max_connection_age_ms", timeout),
