@@ -9,6 +9,7 @@ from keras_bert.errors import InputError
 from keras_bert.examples.question_oddities import question_oddities
 from keras_bert.examples.questions import nearest
 from keras_bert.examples.squad import QuestionFile, open_questions
+from keras_bert.files import parse_json
 from tests.examples.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
@@ -67,6 +68,16 @@ def test_squad_on_one_line_or_indented_and_json_lines_give_the_same(write):
         assert as_tuples(read(write(content))) == EXPECTED
     columns = {"text": ["dog"], "answer_start": [16]}
     assert as_tuples(read(write({**row, "answers": columns}))) == EXPECTED
+
+
+def test_a_file_on_one_line_is_parsed_once(write, monkeypatch):
+    """As SQuAD's are, of up to 42 MB; the text as an object takes several times as much memory."""
+    parsed = []
+    monkeypatch.setattr(
+        "keras_bert.examples.squad.parse_json", lambda text: parsed.append(text) or parse_json(text)
+    )
+    assert as_tuples(read(write(json.dumps(squad(qa())) + "\n\n"))) == EXPECTED
+    assert len(parsed) == 1
 
 
 def test_what_a_file_was_taken_for_is_said(write):
