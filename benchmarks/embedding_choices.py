@@ -3,9 +3,9 @@
     python benchmarks/embedding_choices.py --output runs/choices
 
 computes the vectors of each word's first piece once for each choice of layers (`kb.embed`, MiniLM's
-weights), trains two layers of BiLSTM and a dense layer on them, and prints the entities' F1 on dev
-(seqeval's), mean and deviation over the seeds. Each training is a line of OUTPUT/results.jsonl;
-stopped and started again, it goes on.
+weights), trains the package's two layers of BiLSTM, which pass padding over, and a dense layer on
+them, and prints the entities' F1 on dev (seqeval's), mean and deviation over the seeds. Each
+training is a line of OUTPUT/results.jsonl; stopped and started again, it goes on.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from seqeval.metrics import f1_score
 from turns import Turns
 
 import keras_bert as kb
+from keras_bert.tasks.tagging.bilstm import BiLstm
 
 CHOICES = ("first", "second-to-last", "last", "sum-last-4", "concat-last-4", "sum-all")
 BATCH_SIZE = 32
@@ -38,13 +39,14 @@ def main():
     parser.add_argument("--units", type=int, default=192, help="of a BiLSTM, each way")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=CHOICES)
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     made_with = {"units": arguments.units, "epochs": arguments.epochs}
     results = arguments.output / "results.jsonl"
     turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
     print("| layers | F1 on dev |\n|---|---|")
-    for layers in CHOICES:
+    for layers in arguments.choices:
         work = functools.partial(trained, arguments)
         found = [
             turns.of({"layers": layers, "seed": seed}, work) for seed in range(arguments.seeds)
@@ -68,16 +70,17 @@ def trained(arguments, *, layers, seed):
         places = order.permutation(len(train))
         for first in range(0, len(places), BATCH_SIZE):
             some = places[first : first + BATCH_SIZE]
-            vectors, weights = padded([train[place] for place in some])
-            ids = np.zeros(weights.shape, "int32")
+            inputs = padded([train[place] for place in some])
+            mask = inputs["mask"]
+            ids = np.zeros(mask.shape, "int32")
             for row, place in enumerate(some):
-                tags = train_tags[place][: weights.shape[1]]
+                tags = train_tags[place]
                 ids[row, : len(tags)] = [labels.index(tag) for tag in tags]
-            model.train_on_batch(vectors, ids, sample_weight=weights)
+            model.train_on_batch(inputs, ids, sample_weight=mask.astype("float32"))
     found = []
     for first in range(0, len(dev), BATCH_SIZE):
         some = dev[first : first + BATCH_SIZE]
-        likeliest = np.argmax(model.predict_on_batch(padded(some)[0]), axis=-1)
+        likeliest = np.argmax(model.predict_on_batch(padded(some)), axis=-1)
         found += [
             [labels[tag] for tag in row[: len(words)]]
             for row, words in zip(likeliest, some, strict=True)
@@ -106,23 +109,23 @@ def read(path, layers):
 
 
 def padded(vectors):
-    """-> ((B, S, D), weights (B, S)): S is a multiple of 16, so that few shapes are traced."""
+    """-> `vectors` (B, S, D), `mask` (B, S); S is a multiple of 16, for few shapes to be traced."""
     length = -(-max(map(len, vectors)) // 16) * 16
     rows = np.zeros((len(vectors), length, vectors[0].shape[-1]), "float32")
-    weights = np.zeros(rows.shape[:2], "float32")
+    mask = np.zeros(rows.shape[:2], "int32")
     for number, words in enumerate(vectors):
         rows[number, : len(words)] = words
-        weights[number, : len(words)] = 1
-    return rows, weights
+        mask[number, : len(words)] = 1
+    return {"vectors": rows, "mask": mask}
 
 
 def tagger(width, *, units, labels):
-    """(B, S, D) -> probabilities of tags (B, S, labels)."""
-    inputs = keras.Input((None, width))
-    states = inputs
-    for _ in range(2):
-        lstm = keras.layers.LSTM(units, return_sequences=True)
-        states = keras.layers.Bidirectional(lstm)(states)
+    """What `padded` gives -> probabilities of tags (B, S, labels)."""
+    inputs = {
+        "vectors": keras.Input((None, width), name="vectors"),
+        "mask": keras.Input((None,), dtype="int32", name="mask"),
+    }
+    states = BiLstm(units=units)(inputs["vectors"], inputs["mask"])
     return keras.Model(inputs, keras.layers.Dense(labels, activation="softmax")(states))
 
 
