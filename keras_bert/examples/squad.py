@@ -29,8 +29,8 @@ def open_questions(data, **options):
 class QuestionFile(Questions, TextFile):
     """The questions of a file or of standard input (`-`), in order.
 
-    A SQuAD file is parsed whole (177 MiB of memory for one of 30 MB, less than any model takes);
-    JSON Lines are read line by line. `options` are those of `Questions`.
+    A SQuAD file is parsed whole (some 175 MiB of memory for one of 30 MB, less than any model
+    takes); JSON Lines are read line by line. `options` are those of `Questions`.
 
     Raises InputError at opening, or when a bad line or question is reached, which it names.
     """
