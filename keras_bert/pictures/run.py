@@ -131,7 +131,9 @@ def _column(axis, x, title, texts, places, colour):
 
 
 def _reliability(bins, path):
-    """bins: {confidence, accuracy, examples}; those without examples are left out."""
+    """bins: {confidence, accuracy, examples} from 0 to 1; those without examples are left out."""
+    width = 1 / len(bins)
+    middles = [(number + 0.5) * width for number, one in enumerate(bins) if one["examples"]]
     bins = [one for one in bins if one["examples"]]
     sure = np.array([one["confidence"] for one in bins])
     right = np.array([one["accuracy"] for one in bins])
@@ -150,7 +152,7 @@ def _reliability(bins, path):
         above.set_title(
             f"How right it is when it is so sure: {gap:.3f} off on average", loc="left", fontsize=11
         )
-        below.bar(sure, examples, width=0.06, color=_TRAINED)
+        below.bar(middles, examples, width=0.9 * width, color=_TRAINED)
         below.set_ylabel("how many")
         below.set_xlabel("how sure the model is")
         below.set_xlim(-0.03, 1.03)

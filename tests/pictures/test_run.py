@@ -90,6 +90,8 @@ def test_reliability_is_of_the_bins_that_hold_examples(drawn):
     above, below = drawn["reliability"].axes
     np.testing.assert_array_equal(above.lines[1].get_xydata(), [[0.9, 0.7], [1, 1]])
     assert [bar.get_height() for bar in below.patches] == [3, 1]
+    middles = [bar.get_x() + bar.get_width() / 2 for bar in below.patches]
+    assert middles == pytest.approx([1 / 2, 5 / 6])  # of the bins, which are three here
     assert "0.150 off on average" in above.get_title(loc="left")  # (3 * 0.2 + 1 * 0) / 4
 
 
