@@ -28,7 +28,7 @@ def end_at(step, under):
     calls = iter(range(step))
 
     def hook(event, arguments):
-        if event in EVENTS and _is_below(under, arguments[0]) and next(calls, None) is None:
+        if event in EVENTS and is_below(under, arguments[0]) and next(calls, None) is None:
             os._exit(_KILLED)
 
     sys.addaudithook(hook)
@@ -70,7 +70,7 @@ def stop_at_every_call(under, *, prepare, action, check, events=EVENTS):
         calls = itertools.count()
 
         def kill(event, arguments):
-            if event in events and _is_below(under, arguments[0]) and next(calls) >= step:
+            if event in events and is_below(under, arguments[0]) and next(calls) >= step:
                 raise Killed
 
         try:
@@ -124,7 +124,7 @@ def told_of_exchanges():
         publishing._exchange = real
 
 
-def _is_below(under, path):
+def is_below(under, path):
     """Whether a call is about a path below a folder: a number is an open file, and what is not
     absolute lies in an open folder.
     """

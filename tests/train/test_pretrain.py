@@ -1,6 +1,7 @@
 """A pre-training run as a whole: that it learns, what it leaves, and that resume is exact."""
 
 import contextlib
+import errno
 import functools
 import json
 import math
@@ -9,12 +10,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import safetensors
+import safetensors.numpy
 import tensorflow as tf
 from google.protobuf import text_format
 from safetensors.numpy import load_file
@@ -23,10 +25,12 @@ from tensorboard.plugins import projector
 import keras_bert.train.pretrain as module
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
+from keras_bert.files import is_aside
 from keras_bert.records import DataFolder
 from keras_bert.stopping import Terminated
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.train import checkpoint
 from keras_bert.train.curve import Curve
 from keras_bert.train.pretrain import pretrain
 from keras_bert.train.pretrain_settings import PretrainSettings
@@ -151,17 +155,80 @@ def in_step(number, happens):
         yield
 
 
-def test_a_run_that_is_killed_stopped_and_asked_to_stop_ends_bit_for_bit_like_an_unbroken_one(
+def moments_of_kills(rng):
+    """Ten of a run of 13 steps with checkpoints after 5, 6, 11 and 13, in their order.
+
+    Three are in the writing of a checkpoint, at any byte of it. The others are some ends of steps,
+    written metrics and calls on files after the end of a step (0 is the begin of the run).
+    """
+    written, steps = rng.choice([5, 6, 11, 13], 3, replace=False), rng.integers(0, 13, 7)
+    moments = [(int(step), "writing", float(rng.random())) for step in written]
+    moments += [(int(step), "events", int(rng.integers(6))) for step in steps]
+    return sorted(moments, key=lambda moment: (moment[0], moment[1] != "writing"))
+
+
+def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_unbroken_one(
     run, unbroken, phases, data, architecture, tmp_path
 ):
-    """One run that goes on after signal 9, an exception, an interrupt and a request to end, and
+    output, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    arguments = {
+        "vocab": data / "vocab.txt",
+        "output": output,
+        "architecture": architecture,
+        **SHORT,
+        **phases,
+    }
+    moments = moments_of_kills(np.random.default_rng(12))
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.train.killed_pretraining"]
+        + [json.dumps(given, default=str) for given in (arguments, moments)],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+    )
+    assert killed.returncode == 0, killed.stderr[-3000:]
+    lives = json.loads(killed.stdout)
+    assert [life["status"] for life in lives] == [-signal.SIGKILL] * 10, killed.stderr[-3000:]
+    for (_, kind, _), life in zip(moments, lives, strict=True):
+        assert kind == "events" or any(map(is_aside, life["left"])), lives  # half of a checkpoint
+    assert not list(temporary.iterdir())
+    run(output, **phases)
+    assert_same_run(output, unbroken)
+    assert not any(is_aside(path.name) for path in output.rglob("*"))
+
+
+@contextlib.contextmanager
+def full_disk_from(step):
+    """Has no room for more than half of the checkpoint after a step, as safetensors says it."""
+
+    def save_file(tensors, path, metadata):
+        content = safetensors.numpy.save(tensors, metadata=metadata)
+        if int(metadata["step"]) < step:
+            path.write_bytes(content)
+            return
+        path.write_bytes(content[: len(content) // 2])
+        words = f"I/O error: {os.strerror(errno.ENOSPC)} (os error {errno.ENOSPC})"
+        raise safetensors.SafetensorError(f"Error while serializing: {words}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", save_file)
+        yield
+
+
+def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_unbroken_one(
+    run, unbroken, phases, tmp_path
+):
+    """One run that goes on after a full disk, an exception, an interrupt and a request to end, and
     from the checkpoint before the newest, which is torn; in its first phase and in its second.
     """
     output = tmp_path / "run"
-    kill_after_the_first_checkpoint(
-        output, phases, data, architecture, temporary=tmp_path / "temporary"
-    )
-    assert not list((tmp_path / "temporary").iterdir())
+    second = output / "checkpoints" / "step-000000006.safetensors"
+    with full_disk_from(step=6), pytest.raises(InputError) as refusal:
+        run(output, **phases)
+    assert str(refusal.value) == f"{second} cannot be written: No space left on device"
+    assert [path.name for path in second.parent.iterdir()] == ["step-000000005.safetensors"]
     assert not (output / "metrics.json").exists()
     with in_step(9, raise_stopped), pytest.raises(Stopped):
         run(output, **phases)
@@ -196,45 +263,6 @@ def checkpoints(output):
     """The steps of which a run keeps a checkpoint."""
     names = sorted(path.name for path in (output / "checkpoints").iterdir())
     return [int(re.fullmatch(r"step-(\d{9})\.safetensors", name)[1]) for name in names]
-
-
-def kill_after_the_first_checkpoint(output, phases, data, architecture, *, temporary):
-    arguments = {
-        "vocab": data / "vocab.txt",
-        "output": output,
-        "architecture": architecture,
-        **SHORT,
-        **phases,
-    }
-    # Once past the first checkpoint the process crawls, so that the kill finds it in mid-training.
-    code = (
-        "import time, json, sys\n"
-        "from keras_bert.train import curve, pretrain\n"
-        "end = curve.Curve.on_train_batch_end\n"
-        "def crawl(self, batch, logs=None):\n"
-        "    end(self, batch, logs)\n"
-        "    time.sleep(0 if int(self.model.optimizer.iterations) < 6 else 60)\n"
-        "curve.Curve.on_train_batch_end = crawl\n"
-        "pretrain.pretrain(**json.loads(sys.argv[1]))\n"
-    )
-    temporary.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, json.dumps(arguments, default=str)],
-        cwd=REPOSITORY,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    checkpoint = output / "checkpoints" / "step-000000005.safetensors"
-    try:
-        deadline = time.monotonic() + 240
-        while not checkpoint.exists():
-            assert process.poll() is None, "the run ended before it could be killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def scalars(folder, tag):
