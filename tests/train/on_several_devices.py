@@ -23,6 +23,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
@@ -105,24 +106,60 @@ def make_data(folder):
         (folder / f"{name}.tsv").write_text("".join(lines))
 
 
-def pretrain_twice(data):
-    """On one device, and on two from another file system, as a TPU reads from gs://."""
-    see_devices(2)
-    tf.io.gfile.makedirs("ram://rows")
-    for path in (data / "rows").iterdir():
-        tf.io.gfile.copy(str(path), f"ram://rows/{path.name}")
-    for strategy, rows in (("none", data / "rows"), ("mirrored", "ram://rows")):
-        pretrain(
-            data=rows,
-            vocab=data / "rows" / "vocab.txt",
-            architecture=data / "config.json",
-            output=data / strategy,
-            strategy=strategy,
-            steps=20,
-            batch_size=7,
-            checkpoint_every=20,
-            learning_rate=3e-3,
-        )
+def pretraining(data, output, **settings):
+    """The arguments of a run of 20 steps, of which each is an entry of the curve.
+
+    Its batches have 7 rows, of which four devices take parts of unequal size.
+    """
+    return {
+        "data": data / "rows",
+        "vocab": data / "rows" / "vocab.txt",
+        "architecture": data / "config.json",
+        "output": output,
+        "steps": 20,
+        "batch_size": 7,
+        "checkpoint_every": 5,
+        "eval_every": 20,
+        "learning_rate": 3e-3,
+        "deterministic": True,
+        **settings,
+    }
+
+
+def pretrain_on(devices, arguments, dies_after=None):
+    """Pre-trains where there are so many devices; see `work` for `dies_after`."""
+    see_devices(devices)
+    if arguments["data"] == "ram://rows":
+        tf.io.gfile.makedirs("ram://rows")
+        for path in arguments["vocab"].parent.iterdir():
+            tf.io.gfile.copy(str(path), f"ram://rows/{path.name}")
+    if dies_after is not None:
+        die_after(dies_after)
+    pretrain(**arguments)
+
+
+def die_after(number):
+    """Has this process killed at the end of a step (from 0), before its checkpoint."""
+    original = loop._End.on_train_batch_end
+
+    def die(self, batch, logs=None):
+        if self.first_step + batch == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        original(self, batch, logs)
+
+    loop._End.on_train_batch_end = die
+
+
+@pytest.fixture(scope="module")
+def alone(data):
+    """The results of pre-training on one device."""
+    child = Child(data / "log", pretrain_on, 1, pretraining(data, data / "one"))
+    assert child.wait() == 0, child.said[-3000:]
+    metrics = metrics_of(data / "one")
+    assert len(metrics["curve"]) == 21  # each of 20 steps, and the evaluation before them
+    losses = [entry["train"]["loss"] for entry in metrics["curve"][1:]]
+    assert max(losses) - min(losses) > 0.1  # it is a curve
+    return metrics
 
 
 def finetuning(data, output, **settings):
@@ -157,17 +194,39 @@ def assert_same_curves(run, expected, *, to):
             assert entry.get(part) == pytest.approx(other.get(part), abs=to), entry["step"]
 
 
-def test_the_losses_of_pre_training_on_two_devices_follow_those_on_one(data):
-    child = Child(data / "log", pretrain_twice, data)
+def test_pre_training_on_four_devices_follows_that_on_one(data, alone):
+    given = pretraining(data, data / "four", strategy="mirrored")
+    child = Child(data / "log", pretrain_on, 4, given)
     assert child.wait() == 0, child.said[-3000:]
-    one, two = metrics_of(data / "none"), metrics_of(data / "mirrored")
-    assert len(one["curve"]) == 21  # each of 20 steps, and the evaluation before them
-    assert_same_curves(two, one, to=1e-5)
-    losses = [entry["train"]["loss"] for entry in one["curve"][1:]]
-    assert max(losses) - min(losses) > 0.1  # it is a curve
+    assert_same_curves(metrics_of(data / "four"), alone, to=1e-5)
 
 
-def work(address, number, arguments, dies_after=None, hears=None, awaited=None):
+def test_pre_training_on_two_devices_follows_that_on_one_and_is_killed_without_a_loss(data, alone):
+    """It reads from another file system, as a TPU reads from gs://."""
+    two, killed = (
+        {**pretraining(data, data / name, strategy="mirrored"), "data": "ram://rows"}
+        for name in ("two", "killed")
+    )
+    child = Child(data / "log", pretrain_on, 2, killed, dies_after=12)
+    assert child.wait() == -signal.SIGKILL, child.said[-3000:]
+    held = sorted(path.name for path in (data / "killed" / "checkpoints").iterdir())
+    assert held == ["step-000000005.safetensors", "step-000000010.safetensors"]
+    children = [
+        Child(data / f"log{n}", pretrain_on, 2, given) for n, given in enumerate((two, killed))
+    ]
+    for child in children:
+        assert child.wait() == 0, child.said[-3000:]
+    assert_same_curves(metrics_of(data / "two"), alone, to=1e-5)
+    assert_same_curves(metrics_of(data / "killed"), metrics_of(data / "two"), to=0)
+    assert_same_weights(data / "killed", data / "two")
+    last = "checkpoints/step-000000020.safetensors"
+    states, expected = (load_file(data / name / last) for name in ("killed", "two"))
+    assert states.keys() == expected.keys()
+    for name, state in expected.items():
+        np.testing.assert_array_equal(states[name], state, err_msg=name)
+
+
+def work(address, number, command, arguments, dies_after=None, hears=None, awaited=None):
     """A worker of two, as the command; returns its exit status.
 
     dies_after: the step after which it is killed.
@@ -178,14 +237,7 @@ def work(address, number, arguments, dies_after=None, hears=None, awaited=None):
         {"cluster": {"worker": address}, "task": {"type": "worker", "index": number}}
     )
     if dies_after is not None:
-        original = loop._End.on_train_batch_end
-
-        def die(self, batch, logs=None):
-            if self.first_step + batch == dies_after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            original(self, batch, logs)
-
-        loop._End.on_train_batch_end = die
+        die_after(dies_after)
     if hears is not None:
         heard_by_all = Workers.heard_by_all
 
@@ -197,28 +249,44 @@ def work(address, number, arguments, dies_after=None, hears=None, awaited=None):
         Workers.heard_by_all = hear
     flags = [f"--{name.replace('_', '-')}={v}" for name, v in arguments.items() if v is not True]
     switches = [f"--{name.replace('_', '-')}" for name, v in arguments.items() if v is True]
-    status = main(["finetune", *flags, *switches])
+    status = main([command, *flags, *switches])
     assert awaited is None or awaited.exists()
     return status
 
 
-def two_workers(folder, outputs, arguments, *, of_chief=None, of_follower=None):
+def two_workers(folder, outputs, command, arguments, *, of_chief=None, of_follower=None):
     """-> the exit statuses of two workers, each told more of itself, and what they said."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     address = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
     for each in sockets:
         each.close()
+    given = [{**arguments, "output": output} for output in outputs]
     children = [
-        Child(folder / f"log{n}", work, address, n, {**arguments, "output": outputs[n]}, **options)
+        Child(folder / f"log{n}", work, address, n, command, given[n], **options)
         for n, options in enumerate((of_chief or {}, of_follower or {}))
     ]
     return [child.wait() for child in children], [child.said for child in children]
 
 
+def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_does(data, alone):
+    given = pretraining(data, None)
+    outputs = [data / "pretrained", data / "not-written"]
+    statuses, said = two_workers(data, outputs, "pretrain", given, of_chief={"dies_after": 7})
+    assert statuses == [-signal.SIGKILL, 2], said
+    assert said[1].endswith(
+        "keras-bert: Another worker of the run has ended, so this one is stopped; the same command "
+        "on all workers goes on from the chief's last checkpoint.\n"
+    )
+    statuses, said = two_workers(data, outputs, "pretrain", given)
+    assert statuses == [0, 0], said
+    assert not outputs[1].exists()
+    assert_same_curves(metrics_of(outputs[0]), alone, to=1e-5)
+
+
 def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data):
     given = finetuning(data, None, dropout=0.0)
     outputs = [data / "chief", data / "follower"]
-    statuses, said = two_workers(data, outputs, given, of_follower={"dies_after": 7})
+    statuses, said = two_workers(data, outputs, "finetune", given, of_follower={"dies_after": 7})
     assert statuses == [2, -signal.SIGKILL], said
     assert said[0].endswith(
         "keras-bert: Another worker of the run has ended, so this one is stopped; the checkpoint "
@@ -226,7 +294,7 @@ def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data):
     )
     heard = data / "heard"
     slow, waits = {"hears": heard}, {"awaited": heard}
-    statuses, said = two_workers(data, outputs, given, of_chief=waits, of_follower=slow)
+    statuses, said = two_workers(data, outputs, "finetune", given, of_chief=waits, of_follower=slow)
     assert statuses == [0, 0], said
     assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
     assert not outputs[1].exists()  # only the chief writes
