@@ -9,12 +9,19 @@ one process, so that the ratios hold on a busy machine; a figure is the median o
 share of the machine's matrix rate, measured too, is that of our better one. TensorFlow uses
 oneDNN, as it does in our commands, for keras-nlp as well.
 
-The last table is what `fit`, as a run calls it, takes beside the steps that it calls, by the
-processor's time of the thread that calls them.
+The last table is what a run (`fit`, its callbacks, the clock of its input) takes beside its steps,
+by the processor's time of the thread that calls them.
+
+On a machine with a GPU and KERAS_BACKEND=jax, where no TensorFlow is needed: base on full rows of
+128 and of 512 tokens in bfloat16, as sequences a second, and as model FLOPs over the card's matrix
+rate, which is given or measured.
 
     python benchmarks/pretraining_step.py                       # all of it: most of an hour
     python benchmarks/pretraining_step.py --architecture tiny --dtype float32
+    python benchmarks/pretraining_step.py --fit                 # the last table alone
     python benchmarks/pretraining_step.py --quick               # that it runs
+    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu
+    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --quick
 """
 
 import os
@@ -33,22 +40,17 @@ import tempfile
 import time
 from pathlib import Path
 
+# What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
 import keras
 import numpy as np
-import tensorflow as tf
 from peers import keras_nlp_backbone
 
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
-from keras_bert.input_pipeline.datasets import settled
 from keras_bert.records import DataFolder
-from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.train.flops import flops_a_token
-from keras_bert.train.loop import StepCallbacks
-from keras_bert.train.matrix_rate import matrix_rate
 from keras_bert.train.optimizer import make_optimizer
 
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128)}  # rows in a batch, tokens in a row
@@ -56,7 +58,8 @@ VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522}
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 MASKED_RATE = 0.15
 BATCHES = {"tiny": 8, "mini": 4, "base": 1}  # of a turn
-STEPS_OF_FIT = 50  # of an entry of a run's curve
+GPU_LENGTHS = (128, 512)
+GPU_STEPS = 20  # of a turn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +69,23 @@ class Point:
     dtype: str
     count: int | None = None  # of batches in a turn, where not as many as usual
     text: Path | None = None  # the data folder of real rows
+    sizes: tuple[int, int] | None = None  # rows in a batch, tokens in a row, where not as usual
+    dropout: float = 0.1
 
     @property
     def config(self):
-        size = VOCABULARY[self.architecture]
         return BertConfig.preset(
-            self.architecture, vocab_size=size, hidden_act="gelu_new", add_pooling_layer=False
+            self.architecture,
+            vocab_size=VOCABULARY[self.architecture],
+            hidden_act="gelu_new",
+            add_pooling_layer=False,
+            hidden_dropout_prob=self.dropout,
+            attention_probs_dropout_prob=self.dropout,
         )
+
+    @property
+    def shape(self):
+        return self.sizes or ROWS[self.architecture]
 
     @property
     def policy(self):
@@ -80,14 +93,15 @@ class Point:
 
     @property
     def predictions(self):
-        return round(MASKED_RATE * ROWS[self.architecture][1])
+        return round(MASKED_RATE * self.shape[1])
 
     def batches(self, *, by_tokens=False):
         """-> a list of (x, y, sample_weight), as our task takes them."""
-        size, length = ROWS[self.architecture]
-        count = self.count or BATCHES[self.architecture]
+        count, (size, length) = self.count or BATCHES[self.architecture], self.shape
         if self.rows == "full":
             return [_full_rows(self, np.random.default_rng(n)) for n in range(count)]
+        from keras_bert.tasks.pretraining.features import training_dataset
+
         rows = {"batch_tokens": size * length} if by_tokens else {"batch_size": size}
         folder = DataFolder.open(self.text)
         vocabulary = Vocabulary.from_file(self.text.parent / "vocab.txt")
@@ -96,7 +110,7 @@ class Point:
 
 
 def _full_rows(point, rng):
-    size, length = ROWS[point.architecture]
+    size, length = point.shape
     ids = rng.integers(1000, VOCABULARY[point.architecture], (size, length), "int32")
     positions = np.argsort(rng.random((size, length - 1)), axis=1)[:, : point.predictions] + 1
     inputs = {
@@ -122,11 +136,29 @@ def main():
     parser.add_argument("--batches", type=int, help="in a turn; by itself some seconds' worth")
     parser.add_argument("--books", type=Path, default=Path("../shared/data/books"))
     parser.add_argument("--quick", action="store_true", help="one round of tiny in float32")
+    parser.add_argument("--fit", action="store_true", help="what a run takes beside its steps")
+    parser.add_argument("--gpu", action="store_true", help="ours alone, on a GPU under JAX")
+    parser.add_argument(
+        "--batch-tokens", type=int, default=2**15, help="on a GPU, in a step (default: 32768)"
+    )
+    parser.add_argument(
+        "--peak",
+        type=float,
+        metavar="TFLOPS",
+        help="the GPU's matrix rate in the dtype; by itself it is measured",
+    )
     parser.add_argument("--here", type=Path, help="do not start a process a point; its rows")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.architecture, arguments.dtype = ["tiny"], ["float32"]
         arguments.rounds = arguments.batches = 1
+        arguments.batch_tokens = 1024
+    if arguments.gpu:
+        measure_gpu(arguments)
+        return
+    if arguments.fit:
+        measure_fit(arguments.architecture or tuple(ROWS), arguments)
+        return
     grid = itertools.product(
         arguments.architecture or tuple(ROWS),
         arguments.rows or ("full", "text"),
@@ -149,13 +181,8 @@ def main():
             make_rows(arguments.books, Path(folder) / architecture, architecture)
         for point in grid:
             in_a_process_of_its_own(point, arguments, folder=folder)
-    print(
-        "\n| point | a step of ours, ms | `fit` on top of it, ms | % |\n|---|---|---|---|",
-        flush=True,
-    )
-    for architecture in dict.fromkeys(point[0] for point in grid):
-        rounds = 1 if arguments.quick else 2 * arguments.rounds
-        measure_fit(Point(architecture, "full", "float32"), rounds=rounds)
+    print()
+    measure_fit(dict.fromkeys(point[0] for point in grid), arguments)
 
 
 def make_rows(books, folder, architecture):
@@ -195,6 +222,8 @@ def in_a_process_of_its_own(point, arguments, *, folder):
 
 
 def measure(point, *, rounds):
+    from keras_bert.train.matrix_rate import matrix_rate
+
     rate = matrix_rate(point.dtype) / 1e9
     turns = {name: make(point) for name, make in CONTENDERS.items()}
     speeds = {name: [] for name in turns}
@@ -234,37 +263,63 @@ def flops_of(point):
     )
 
 
-def measure_fit(point, *, rounds):
-    """Prints what `fit`, as a run calls it, takes of the thread that calls the steps."""
-    model, dataset = our_model(point, jit_compile=False), keras_dataset(point.batches())
-    model.make_train_function()
-    iterator = iter(dataset)
-    callbacks = StepCallbacks([], model=model, batches_a_step=1)
+def measure_fit(architectures, arguments):
+    """Prints what a run takes of the thread that calls its steps, beside them."""
+    from run_overhead import run_overhead
 
-    def steps():
-        for _ in range(STEPS_OF_FIT):
-            logs = model.train_function(iterator)
-        float(logs["loss"])
-
-    def fit():
-        model.fit(dataset, steps_per_epoch=STEPS_OF_FIT, callbacks=callbacks, verbose=0)
-
-    steps(), fit()
-    pairs = [(both_clocks(steps), both_clocks(fit)) for _ in range(rounds)]
-    step = 1000 * statistics.median(alone[0] for alone, _ in pairs) / STEPS_OF_FIT
-    more = statistics.median(within[1] - alone[1] for alone, within in pairs)
-    more *= 1000 / STEPS_OF_FIT
     print(
-        f"| {point.architecture} full {point.dtype} | {step:.1f} | {more:.2f} | "
-        f"{100 * more / step:.2f} |",
-        flush=True,
+        "| point | a step of ours, ms | a run on top of it, ms | % |\n|---|---|---|---|", flush=True
     )
+    for architecture in architectures:
+        point = Point(architecture, "full", "float32")
+        batches = point.batches()
+        step, more = run_overhead(
+            our_model(point, jit_compile=False),
+            keras_dataset(batches),
+            tokens_a_step=real_tokens(batches) / len(batches),
+            flops_a_token=flops_of(point),
+            rounds=1 if arguments.quick else 2 * arguments.rounds,
+        )
+        print(
+            f"| {architecture} full float32 | {1000 * step:.1f} | {1000 * more:.2f} | "
+            f"{100 * more / step:.2f} |",
+            flush=True,
+        )
 
 
-def both_clocks(turn):
-    """Seconds that a turn takes, and of the processor those of the thread that calls it."""
-    begun = time.thread_time()
-    return timed(turn), time.thread_time() - begun
+def measure_gpu(arguments):
+    """Prints what whole steps do on the device that JAX has, beside its matrix rate."""
+    if keras.backend.backend() != "jax":
+        raise SystemExit("The GPU part runs with KERAS_BACKEND=jax.")
+    from steps_on_jax import device_name, matrix_rate, step_seconds
+
+    print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in a step")
+    columns = ("point", "dropout", "a step, ms", "sequences/s", "tokens/s", "TFLOP/s", "% of peak")
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    grid = itertools.product(
+        arguments.architecture or ("base",),
+        arguments.dtype or ("bfloat16",),
+        GPU_LENGTHS,
+        (0.1, 0.0),  # without dropout, attention may be one fused kernel
+    )
+    for architecture, dtype, length, dropout in grid:
+        sizes = max(1, arguments.batch_tokens // length), length
+        point = Point(architecture, "full", dtype, 1, sizes=sizes, dropout=dropout)
+        peak = 1e12 * arguments.peak if arguments.peak else matrix_rate(dtype)
+        seconds = step_seconds(
+            our_model(point, jit_compile=True),
+            *point.batches(),
+            steps=arguments.batches or GPU_STEPS,
+            rounds=arguments.rounds,
+        )
+        tokens = sizes[0] * length / seconds
+        done = tokens * flops_of(point)
+        print(
+            f"| {architecture} {sizes[0]} × {length} {dtype} | {dropout} | {1000 * seconds:.1f} | "
+            f"{sizes[0] / seconds:,.1f} | {tokens:,.0f} | {done / 1e12:.3g} of {peak / 1e12:.3g} | "
+            f"{100 * done / peak:.0f} |",
+            flush=True,
+        )
 
 
 def our_model(point, *, jit_compile):
@@ -275,7 +330,7 @@ def our_model(point, *, jit_compile):
         warmup=0.1,
         weight_decay=0.01,
         steps=10**6,
-        measures_gradients=True,
+        measures_gradients=keras.backend.backend() == "tensorflow",  # where runs have it
     )
     task.compile_defaults(optimizer, counts_finite=True, jit_compile=jit_compile)
     return task
@@ -285,6 +340,8 @@ def _tokenizer(point):
     """What tells masked tokens from others, as in a run; rows that are made up need none."""
     if point.rows == "full":
         return None
+    from keras_bert.text.tokenizer import Tokenizer
+
     vocabulary = Vocabulary.from_file(point.text.parent / "vocab.txt")
     return Tokenizer.from_vocab(vocabulary, lowercase=True)
 
@@ -337,6 +394,9 @@ def keras_turn(model, batches, *, tokens=None):
 
 def keras_dataset(batches):
     """The batches again and again, out of memory; shapes are static where all have the same."""
+    import tensorflow as tf
+
+    from keras_bert.input_pipeline.datasets import settled
 
     def spec(*arrays):
         shape = tuple(

@@ -1,0 +1,83 @@
+"""What a run of ours takes beside the steps that it calls."""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import keras
+
+from keras_bert.input_pipeline.input_clock import InputClock
+from keras_bert.train.loop import Feed, train
+from keras_bert.train.plan import Plan
+from keras_bert.train.run_folder import RunFolder
+
+_STEPS = 50  # the most that an entry of a run's curve has
+
+
+def run_overhead(model, dataset, *, tokens_a_step, flops_a_token, rounds):
+    """-> (seconds of a step, seconds of the thread that a run takes more for each step).
+
+    The run is one of `train`, with all that it gives `fit`: the curve, the bar, TensorBoard, the
+    input's clock. Its entries and as many steps called by themselves take turns, the first one not
+    counted; figures are medians. No evaluation or checkpoint falls into them.
+
+    Args:
+        model: a pre-training task, compiled.
+        dataset: its batches, without end.
+    """
+    turns = _Turns(dataset)
+    steps = (rounds + 2) * _STEPS  # an entry is over where the next one begins
+    plan = Plan(steps=steps, entry=_STEPS, evaluate_every=steps, checkpoint_every=steps)
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunFolder(Path(folder) / "run", command="pretrain", settings={}, inputs={})
+        feed = _Feed(dataset, tokens_a_step, flops_a_token)
+        train(model, run, feed, plan, task=model, watchers=[turns])
+    step = statistics.median(seconds for seconds, _ in turns.alone[1:]) / _STEPS
+    pairs = list(zip(turns.alone, turns.in_run, strict=False))[1:]
+    return step, statistics.median(run[1] - alone[1] for alone, run in pairs) / _STEPS
+
+
+class _Feed(Feed):
+    def __init__(self, dataset, tokens_a_step, flops_a_token):
+        self.tokens_a_step = tokens_a_step
+        self.flops_a_token = flops_a_token
+        self._dataset = dataset
+        self._clock = InputClock()
+
+    def training(self, first_step):
+        return self._clock.of(self._dataset)
+
+    def waited(self):
+        return self._clock.seconds
+
+
+class _Turns(keras.callbacks.Callback):
+    """Before each entry of a run calls as many steps by themselves.
+
+    `alone` and `in_run` are (seconds, those of the processor that the calling thread took) of each.
+    """
+
+    def __init__(self, dataset):
+        super().__init__()
+        self.alone, self.in_run = [], []
+        self._batches = iter(dataset)
+        self._begun = None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        begun = _clocks()
+        if self._begun is not None:
+            self.in_run.append(_since(self._begun, until=begun))
+        for _ in range(_STEPS):
+            logs = self.model.train_function(self._batches)
+        float(logs["loss"])  # when it is there, the work is done
+        self._begun = _clocks()
+        self.alone.append(_since(begun, until=self._begun))
+
+
+def _clocks():
+    return time.perf_counter(), time.thread_time()
+
+
+def _since(begun, *, until):
+    return tuple(end - start for start, end in zip(begun, until, strict=True))
