@@ -55,17 +55,24 @@ def of_texts(function, *, names):
     return tf.function(function, input_signature=specs, autograph=False)
 
 
-def examples_signature(answer, *, keys):
+def examples_signature(answer, *, keys, numbers=()):
     """The `Signature` of `examples`, string (B,): serialized `tf.Example`.
 
     Args:
-        answer: the function of strings (B,), by the names of `keys`, to the outputs.
-        keys: the features of an example; each holds one string.
+        answer: the function of strings (B,), by the names of `keys`, to the outputs; and of int32
+            (B,), by those of `numbers`.
+        keys: the features of an example that hold one string.
+        numbers: those that hold one number; what int32 has no room for becomes its nearest.
     """
     features = {key: tf.io.FixedLenFeature([], tf.string) for key in keys}
+    features |= {name: tf.io.FixedLenFeature([], tf.int64) for name in numbers}
 
     def from_examples(examples):
-        return answer(**tf.io.parse_example(examples, features))
+        found = tf.io.parse_example(examples, features)
+        for name in numbers:
+            number = tf.clip_by_value(found[name], tf.int32.min, tf.int32.max)
+            found[name] = tf.cast(number, tf.int32)
+        return answer(**found)
 
     return Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")])
 

@@ -79,16 +79,25 @@ def span_signatures(task, *, max_length):
 
 
 def relation_signatures(task, *, max_length):
-    """The signature of a `RelationClassifier`.
+    """The signatures of a `RelationClassifier`; the first is the default one.
 
-    `serving_default`: `text`, string (B,), and int32 (B,) `head_start`, `head_end`, `tail_start`,
-    `tail_end`, the two spans in characters of the text. A span is all words that it has a part of.
-    Gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`, float32
-    (B, C), in the order of `task.labels`. A span without a word, or further from the other than a
-    row is long, is an error.
+    * `serving_default`: `text`, string (B,), and int32 (B,) `head_start`, `head_end`, `tail_start`,
+      `tail_end`, the two spans in characters of the text. A span is all words that it has a part
+      of.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with a string under `text` and a
+      number under each of the other names.
+
+    Each gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`,
+    float32 (B, C), in the order of `task.labels`. A span without a word, or further from the other
+    than a row is long, is an error. There is none that takes ids: those do not tell where words
+    end.
     """
     labels = tf.constant(task.labels)
+    names = ("head_start", "head_end", "tail_start", "tail_end")
+    specs = [tf.TensorSpec([None], tf.string, name="text")]
+    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
 
+    @functools.partial(tf.function, input_signature=specs, autograph=False)
     def from_text(text, head_start, head_end, tail_start, tail_end):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         firsts = _count(ends, head_start), _count(ends, tail_start)
@@ -115,15 +124,15 @@ def relation_signatures(task, *, max_length):
             "probabilities": probabilities,
         }
 
-    names = ("head_start", "head_end", "tail_start", "tail_end")
-    specs = [tf.TensorSpec([None], tf.string, name="text")]
-    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
     places = dict(zip(names, ([0], [1], [2], [6]), strict=True))
     warmup = [
         {"text": batch, **{name: place * len(batch) for name, place in places.items()}}
         for batch in warmup_texts(max_length)
     ]
-    return {"serving_default": Signature(from_text, specs, warmup=warmup)}
+    return {
+        "serving_default": Signature(from_text, specs, warmup=warmup),
+        "examples": examples_signature(from_text, keys=["text"], numbers=names),
+    }
 
 
 def _count(places, most):
