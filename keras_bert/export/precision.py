@@ -7,11 +7,13 @@ import numpy as np
 
 from keras_bert.errors import InputError
 
-# The most that an encoder's outputs may be off, as a share of their own size. Rounding of a sound
-# model is far below it (the table in docs/serving.md); above it something has overflowed.
+# The most that outputs may be off, as a share of their own size. Rounding of a sound model is far
+# below it (the table in docs/serving.md); above it something has overflowed.
 _MOST = 0.25
 
 _PARTS = ("query", "key", "value")
+# The inputs that are as long as a row; others (places of masks, words of spans) are few.
+_LONG, _FEW = ("input_ids", "input_mask", "segment_ids"), 4
 
 
 def as_exported(model, precision):
@@ -29,7 +31,8 @@ def as_exported(model, precision):
     difference as a share of the outputs' own.
 
     Raises:
-        InputError: the outputs are no numbers, or are too far off to be of use.
+        InputError: the outputs of the encoder, or of the task's head, are no numbers, or are too
+            far off to be of use.
     """
     config = _changed(model.get_config(), "joined", True)
     if precision in ("bfloat16", "float16"):
@@ -45,21 +48,29 @@ def as_exported(model, precision):
             # Of each layer without a matrix: there is nothing in it to quantize.
             warnings.filterwarnings("ignore", message=".*does not have a `quantize`")
             copy.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
+    rows = some_rows(model.input, model.config)
+    expected, found = (one(rows, training=False) for one in (model, copy))
+    for name in expected:
+        # Of logits, which may all be near 0 where a model is undecided, 1 is a size to go by.
+        difference(expected[name], found[name], precision=precision, least=1.0)
     theirs, ours = (getattr(one, "encoder", one) for one in (model, copy))
     rows = some_rows(theirs.input, theirs.config)
     off = difference(*(run(rows)["sequence_output"] for run in (theirs, ours)), precision=precision)
     return copy, off
 
 
-def difference(expected, found, *, precision):
+def difference(expected, found, *, precision, least=0.0):
     """How far what a model says in a precision is off, as a share of what it should say.
+
+    The share is one of `least` where what it should say is smaller.
 
     Raises InputError where it is too far off to be of use, or no number.
     """
     expected, found = (
         np.asarray(keras.ops.cast(values, "float32")) for values in (expected, found)
     )
-    off = float(np.sqrt(np.mean((found - expected) ** 2) / np.mean(expected**2)))
+    off, size = (float(np.sqrt(np.mean(x**2))) for x in (found - expected, expected))
+    off = off and off / max(size, least, 1e-30)
     if not off < _MOST:  # not a number, too
         raise InputError(
             f"In {precision} the model's outputs are {off:.0%} off, too much to be of use; export "
@@ -72,13 +83,15 @@ def some_rows(inputs, config):
     """Rows of random pieces for the inputs of a model, symbolic tensors by name: int32 arrays."""
     rng = np.random.default_rng(0)
     rows, length = 8, min(64, config.max_length)
-    shapes = {
-        name: [size or (rows if axis == 0 else length) for axis, size in enumerate(tensor.shape)]
-        for name, tensor in inputs.items()
-    }
-    found = {name: np.ones(shape, "int32") for name, shape in shapes.items()}
-    found["input_ids"] = rng.integers(0, config.vocab_size, shapes["input_ids"]).astype("int32")
-    found["segment_ids"] = np.zeros(shapes["segment_ids"], "int32")
+
+    def shape(name, sizes):
+        last = length if name in _LONG else _FEW
+        return [rows, *(size or _FEW for size in sizes[1:-1]), sizes[-1] or last]
+
+    found = {name: np.ones(shape(name, x.shape), "int32") for name, x in inputs.items()}
+    ids = found["input_ids"]
+    found["input_ids"] = rng.integers(0, config.vocab_size, ids.shape).astype("int32")
+    found["segment_ids"] = np.zeros_like(found["segment_ids"])
     return found
 
 

@@ -1,8 +1,8 @@
 """Asks exported models with nothing but TensorFlow and TensorFlow Text.
 
-`python client.py MODELS ASKED ANSWERED`: ASKED is a pickle, name of a model -> signature -> list of
-requests, each a dictionary of lists; ANSWERED becomes one with a dictionary of arrays for each, or
-the text of the error. It is run where keras_bert cannot be found.
+`python client.py MODELS ASKED ANSWERED`: ASKED is a pickle, name of a model -> what is asked -> its
+signature and a list of requests, each a dictionary of lists; ANSWERED becomes one with a dictionary
+of arrays for each, or the text of the error. Nothing of ours can be found here.
 """
 
 import pickle
@@ -13,13 +13,20 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 registers the tokenizers' operations
 
+OURS = ("keras_bert", "data_gen", "keras_hub", "keras_nlp")
+
+
+def hide_ours():
+    """From here on an import of any of them fails, wherever they are installed."""
+    assert not {*OURS} & {*sys.modules}
+    sys.modules.update(dict.fromkeys(OURS))
+
 
 def tensor(values, info):
     """A list of any depth, as the signature wants it; one without any element, too."""
-    kind = tf.as_dtype(info.dtype).as_numpy_dtype
-    if not len(values):
-        return np.zeros([0] * len(info.tensor_shape.dim), kind)
-    return np.array(values, kind)
+    found = np.array(values, tf.as_dtype(info.dtype).as_numpy_dtype)
+    missing = len(info.tensor_shape.dim) - found.ndim
+    return found.reshape([*found.shape, *[0] * missing])
 
 
 def ask(session, signature, request):
@@ -40,19 +47,19 @@ def operations(graph):
 
 def main():
     models, asked, answered = map(Path, sys.argv[1:])
+    hide_ours()
     found = {}
-    for name, signatures in pickle.loads(asked.read_bytes()).items():
+    for name, parts in pickle.loads(asked.read_bytes()).items():
         with tf.compat.v1.Session(graph=tf.Graph()) as session:  # as TensorFlow Serving has it
             model = tf.compat.v1.saved_model.loader.load(
                 session, ["serve"], str(models / name / "1")
             )
             answers = {
-                signature: [ask(session, model.signature_def[signature], one) for one in requests]
-                for signature, requests in signatures.items()
+                part: [ask(session, model.signature_def[signature], one) for one in requests]
+                for part, (signature, requests) in parts.items()
             }
         found[name] = {"answers": answers, "operations": operations(model.graph_def)}
-    loaded = {name.split(".")[0] for name in sys.modules}
-    answered.write_bytes(pickle.dumps((found, loaded, tf.__version__)))
+    answered.write_bytes(pickle.dumps(found))
 
 
 if __name__ == "__main__":

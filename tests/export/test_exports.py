@@ -9,20 +9,28 @@ import re
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.saved_model.loader_impl import parse_saved_model
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 import keras_bert
-from benchmarks.fuzz_exports import Model, fuzz
+from benchmarks.fuzz_exports import Model, ask_hard, fuzz
 from keras_bert.embeddings.embed import embed
-from keras_bert.export.precision import as_exported
+from keras_bert.embeddings.serving import encoder_signatures
+from keras_bert.errors import InputError
+from keras_bert.export.precision import as_exported, difference
 from keras_bert.export.saved_model import export_encoder, export_task
-from keras_bert.inference.fill_mask import fill_mask
+from keras_bert.export.warmup import WARMUP_FILE
+from keras_bert.inference.fill_mask import fill_mask, likeliest
 from keras_bert.inference.predict import predict
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.input_pipeline.windows import windows
+from keras_bert.tasks.multiple_choice.features import frame_choices
 from tests.export.models import MAKERS, TOKENIZER
 from tests.export.texts import make_texts
 from tests.serving.page_models import page_signatures
@@ -31,7 +39,8 @@ HERE = Path(__file__).parent
 COUNT = 1000
 TEXTS = make_texts(COUNT, seed=0)
 OTHERS = TEXTS[-7:] + TEXTS[:-7]
-MASKED = [text.replace("[ MASK ]", "[MASK]") for text in TEXTS]
+# Most with a mask more, at the end; some have none.
+MASKED = [f"{text} [MASK]" if n % 4 else text for n, text in enumerate(TEXTS)]
 # Files of questions, spans and choices have no NULs: `predict` takes that for damage.
 WHOLE = [text.replace("\0", "") for text in TEXTS]
 # Spans that a row surely holds both of.
@@ -39,6 +48,23 @@ PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 # Requests: of one example, of none, and of many.
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
 TOLERANCE = 3e-5
+# Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
+# any that was trained, and the least share of examples whose labels, tags and places are the same.
+BOUNDS = {"bfloat16": (0.1, 0.8), "float16": (0.02, 0.95), "int8": (0.15, 0.8)}
+# What is no probability that has a size of its own: the difference is a share of that.
+IN_SIZE = {
+    "regression": ["score"],
+    "encoder": ["embeddings", "sentence", "cls"],
+    "fill-mask": ["probabilities"],
+    "question-answering": ["null_score"],
+}
+# Those whose files are asked in bfloat16, too.
+IN_BFLOAT16 = ("tagger-crf", "question-answering")
+# They have no `ids`, which do not tell where words end.
+WITHOUT_IDS = ("span-classifier", "relation-classifier")
+# Texts that have a word, and fit into a row beside the other one.
+SIZES = [TOKENIZER.tokenize(texts).row_lengths().numpy() for texts in (TEXTS, OTHERS)]
+FITTING = np.flatnonzero((SIZES[0] > 0) & (sum(SIZES) < 15))[:20].tolist()
 
 
 def choices(number):
@@ -86,34 +112,76 @@ def folder(models, tmp_path_factory):
 
 
 def example(**features):
-    """A serialized tf.Example of strings, one or a list a feature."""
+    """A serialized tf.Example of strings or numbers, one or a list a feature."""
     row = tf.train.Example()
-    for name, texts in features.items():
-        texts = [texts] if isinstance(texts, str) else texts
-        row.features.feature[name].bytes_list.value.extend(text.encode() for text in texts)
+    for name, values in features.items():
+        values = values if isinstance(values, list) else [values]
+        feature = row.features.feature[name]
+        if isinstance(values[0], int):
+            feature.int64_list.value.extend(values)
+        else:
+            feature.bytes_list.value.extend(text.encode() for text in values)
     return row.SerializeToString()
 
 
-def requests(name):
-    """Signature -> requests, each a dictionary of lists."""
-    inputs = INPUTS[name]
-    columns = list(inputs)
-    parts = [
-        {column: values[start:end] for column, values in inputs.items()}
-        for start, end in zip(CUTS, CUTS[1:], strict=False)
-    ]
-    found = {"serving_default": parts}
-    if name != "relation-classifier":
-        rows = [[inputs[column][n] for column in columns] for n in range(3, 43)]
-        rows = [example(**dict(zip(columns, row, strict=True))) for row in rows]
-        found["examples"] = [{"examples": rows}, {"examples": [b"no example"]}]
-    if name in ("classifier", "tagger", "question-answering", "fill-mask", "encoder"):
-        found["ids"] = id_requests()
+def some_inputs(name, some):
+    return {column: values[some] for column, values in INPUTS[name].items()}
+
+
+def masked_ids(texts):
+    """The ids of texts with [MASK]: a list of int32 (T,)."""
+    parts = [text.split("[MASK]") for text in texts]
+    tokens = iter(TOKENIZER.tokenize([part for text in parts for part in text]).to_list())
+    mask = TOKENIZER.vocabulary.mask_id
+    rows = [[id for _ in text for id in (mask, *next(tokens))] for text in parts]
+    return [np.array(row[1:], np.int32) for row in rows]
+
+
+def as_ids(name):
+    """The inputs of the examples that fit into a row, as a client that tokenizes makes them."""
+    inputs = [[values[number] for number in FITTING] for values in INPUTS[name].values()]
+    settings = {"vocabulary": TOKENIZER.vocabulary, "max_length": 40}
+    if name == "multiple-choice":
+        several = tf.ragged.constant([[text for text in row if text] for row in inputs[1]])
+        tokens = several.with_values(TOKENIZER.tokenize(several.values))
+        return frame_choices(TOKENIZER.tokenize(inputs[0]), tokens, **settings)
+    if name == "fill-mask":
+        return frame([tf.ragged.stack(masked_ids(inputs[0]))], **settings)
+    return frame([TOKENIZER.tokenize(column) for column in inputs], **settings)
+
+
+def requests(name, folder):
+    """What is asked -> its signature and requests, each a dictionary of lists."""
+    parts = [some_inputs(name, slice(*edges)) for edges in zip(CUTS, CUTS[1:], strict=False)]
+    columns = some_inputs(name, slice(3, 43))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = [example(**row) for row in rows]
+    asked = [{"examples": rows}, {"examples": [b"no example"]}, {"examples": []}]
+    found = {"serving_default": parts, "examples": asked}
+    found = {signature: (signature, asked) for signature, asked in found.items()}
+    if name not in WITHOUT_IDS:
+        found["ids"] = ("ids", id_requests(choices=name == "multiple-choice"))
+        framed = {key: values.numpy().tolist() for key, values in as_ids(name).items()}
+        found["texts as ids"] = ("ids", [framed])
+    found["warm-up"] = ("serving_default", warmup_requests(name, folder))
     return found
 
 
-def id_requests():
-    """Rows of ids: one as a client sends it, the same as a server pads it, and bad ones."""
+def warmup_requests(name, folder):
+    found = []
+    for record in tf.data.TFRecordDataset(str(folder / name / "1" / WARMUP_FILE)):
+        request = PredictionLog.FromString(record.numpy()).predict_log.request
+        asked = request.model_spec.name, request.model_spec.signature_name
+        assert asked == (name, "serving_default")
+        found.append({key: tf.make_ndarray(x).tolist() for key, x in request.inputs.items()})
+    return found
+
+
+def id_requests(*, choices):
+    """Rows of ids: one as a client sends it, the same as a server pads it, bad ones, and none.
+
+    Of `choices` each row has an axis more, of two that are alike.
+    """
     vocabulary = TOKENIZER.vocabulary
     row = [vocabulary.cls_id, *range(5, 12), vocabulary.mask_id, vocabulary.sep_id]
     zeros, ones = [0] * len(row), [1] * len(row)
@@ -127,37 +195,52 @@ def id_requests():
     bad += [{**good, "segment_ids": [[*zeros[:-1], wrong]]} for wrong in (-1, 2)]
     bad += [{**good, "input_mask": [[*ones[:-1], 2]]}, {**good, "input_mask": [ones + [1]]}]
     bad += [{key: value * 0 + [[1] * 41] for key, value in good.items()}]
-    return [good, padded, *bad]
+    found = [good, padded, *bad]
+    if choices:
+        found = [{key: [rows * 2] for key, rows in one.items()} for one in found]
+    none = {key: np.array(rows)[:0] for key, rows in found[0].items()}
+    return [*found, none]
 
 
 @pytest.fixture(scope="module")
-def asked(folder, tmp_path_factory):
+def client(tmp_path_factory):
+    """A function that asks the models of a folder in the process: name -> what it says."""
+
+    def ask(folder, asked):
+        place = tmp_path_factory.mktemp("client")
+        (place / "client.py").write_text((HERE / "client.py").read_text())
+        (place / "asked").write_bytes(pickle.dumps(asked))
+        run = subprocess.run(
+            [sys.executable, "client.py", str(folder), "asked", "answered"],
+            capture_output=True,
+            text=True,
+            cwd=place,
+            env={
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+                "PATH": "",
+                "CUDA_VISIBLE_DEVICES": "-1",
+                # As servers may have it: of no answer may a part be taken for a weight and kept.
+                "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "true",
+            },
+        )
+        assert run.returncode == 0, run.stderr
+        return pickle.loads((place / "answered").read_bytes())
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def asked(client, folder):
     """What the process says: name -> answers of each signature, and operations."""
-    place = tmp_path_factory.mktemp("client")
-    (place / "client.py").write_text((HERE / "client.py").read_text())
-    (place / "asked").write_bytes(pickle.dumps({name: requests(name) for name in MAKERS}))
-    run = subprocess.run(
-        [sys.executable, "client.py", str(folder), "asked", "answered"],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        env={
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "PATH": "",
-            "CUDA_VISIBLE_DEVICES": "-1",
-            # As servers may have it: of no answer may a part be taken for a weight and kept.
-            "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "true",
-        },
-    )
-    assert run.returncode == 0, run.stderr
-    found, loaded, _ = pickle.loads((place / "answered").read_bytes())
-    assert not loaded & {"keras_bert", "keras_hub", "data_gen"}
-    return found
+    return client(folder, {name: requests(name, folder) for name in MAKERS})
 
 
 def rows(asked, name, signature="serving_default"):
     """The answers of all requests of a signature: a dictionary of values for each example."""
-    parts = asked[name]["answers"][signature]
+    return rows_of(asked[name]["answers"][signature])
+
+
+def rows_of(parts):
     assert not [part for part in parts if isinstance(part, str)]
     return [
         {key: values[number] for key, values in part.items()}
@@ -273,11 +356,96 @@ def test_answers_a_thousand_texts_as_predict_does(asked, models, name):
             raise AssertionError(f"Text {number}, {TEXTS[number]!r}: {error}") from error
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def decoded(row):
+    """What an answer says in words and places, without numbers of the model."""
+    names = ("label", "choice", "given", "words", "tokens", "tags", "labels", "answer")
+    names += ("lengths", "starts", "ends", "start", "end")
+    count = row.get("lengths")  # behind them is padding
+    return [np.atleast_1d(row[name])[:count].tolist() for name in names if name in row]
+
+
+def check_near(name, found, expected, precision):
+    """The answers to some requests in another precision, and the same in float32."""
+    bound, least = BOUNDS[precision]
+    in_size = IN_SIZE.get(name, [])
+    for ours, theirs in zip(found, expected, strict=True):
+        for key in in_size:
+            assert difference(theirs[key], ours[key], precision=precision) < 0.1
+    same = []
+    for ours, theirs in zip(rows_of(found), rows_of(expected), strict=True):
+        same.append(decoded(ours) == decoded(theirs))
+        for key in {"score", "scores", "probabilities"} & {*ours} - {*in_size}:
+            if same[-1] or key == "probabilities":
+                values = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (ours, theirs)]
+                assert np.abs(np.subtract(*values)).max(initial=0) < bound, key
+    assert np.mean(same) >= least, np.mean(same)
+
+
+@pytest.mark.parametrize("precision", BOUNDS)
 @pytest.mark.parametrize("name", MAKERS)
-def test_every_kind_can_be_had_in_a_smaller_precision(models, name, precision):
-    _, off = as_exported(models[name], precision)
+def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, name, precision):
+    """By the functions that an export writes; the next test asks what was written."""
+    model, off = as_exported(models[name], precision)
     assert 0 < off < 0.1
+    if name == "encoder":
+        settings = {"layers": "last", "tokens": "words-mean", "max_length": 40}
+        signatures = encoder_signatures(model, TOKENIZER, **settings)
+    else:
+        signatures = model.signatures()
+    signature = signatures["serving_default"]
+    inputs = some_inputs(name, slice(3, 103))
+    inputs = [tf.constant(inputs[spec.name], spec.dtype) for spec in signature.inputs]
+    found = {key: values.numpy() for key, values in signature.function(*inputs).items()}
+    check_near(name, [found], [asked[name]["answers"]["serving_default"][4]], precision)
+
+
+def test_answers_in_bfloat16_where_weights_are_said_to_stay(models, asked, client, tmp_path):
+    """Requests of one shape one after the other: no part of the first may answer the second."""
+    parts = {}
+    for name in IN_BFLOAT16:
+        export_task(models[name], tmp_path / name, precision="bfloat16")
+        some = some_inputs(name, slice(3, 103))
+        turned = {key: values[::-1] for key, values in some.items()}
+        parts[name] = {"texts": ("serving_default", [some, turned])}
+    for name, found in client(tmp_path, parts).items():
+        expected = asked[name]["answers"]["serving_default"][4]
+        expected = [expected, {key: values[::-1] for key, values in expected.items()}]
+        check_near(name, found["answers"]["texts"], expected, "bfloat16")
+
+
+def test_a_head_that_overflows_is_refused(models, tmp_path):
+    """Where the encoder is sound: of logits alone it is seen."""
+    task = MAKERS["fill-mask"]()
+    kernel = task.masked_lm_head.dense.kernel
+    kernel.assign(1e6 * kernel)
+    with pytest.raises(InputError, match="In float16 the model's outputs are .* off, too much"):
+        export_task(task, tmp_path / "x", precision="float16")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "most"),
+    [("question-answering", "float32", 1e-5), ("encoder", "float16", 0.01)],
+)
+def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most):
+    """The classifier's is in tests/classifier."""
+    write = export_task if name != "encoder" else partial(export_encoder, tokenizer=TOKENIZER)
+    path = write(models[name], output=tmp_path / "x.tflite", precision=precision)
+    given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
+    found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
+    expected = models[name](given)
+    assert {*found} == {*expected}
+    is_text = given["input_mask"] > 0  # what is behind it means nothing
+    for key, values in expected.items():
+        pair = [np.asarray(x) for x in (values, found[key])]
+        pair = [x[is_text] for x in pair] if key == "sequence_output" else pair
+        assert difference(*pair, precision=precision) < most, key
+
+
+def test_a_span_classifier_is_refused_for_litert(models, tmp_path):
+    with pytest.raises(InputError, match="LiteRT has no operation for a part of this model"):
+        export_task(models["span-classifier"], tmp_path / "x.tflite")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_embeds_a_thousand_texts_as_embed_does(asked, models):
@@ -304,67 +472,135 @@ def test_embeds_a_thousand_texts_as_embed_does(asked, models):
             assert row[name][:words].tolist() == getattr(answer, name)[:words].tolist()
 
 
-def test_fills_masks_as_fill_mask_does(asked, models):
+def chances_of_masks(task, texts):
+    """The probability of each piece, by its name, at every [MASK] of texts, text by text.
+
+    As `fill_mask` has it, for many rows at once, and of a long text in the row of several that has
+    most of it around the mask.
+    """
+    ids = masked_ids(texts)
+    room = task.config.max_length - 2
+    parts = np.array(windows(tf.constant([*map(len, ids)]), room)).T.tolist()
+    rows, places = [], []
+    for text, start, size, first, last in parts:
+        masks = np.flatnonzero(ids[text] == TOKENIZER.vocabulary.mask_id)
+        rows.append(ids[text][start : start + size])
+        places += [(text, len(rows) - 1, mask - start) for mask in masks if first <= mask < last]
+    hidden = [
+        task.encoder(
+            frame(
+                [tf.ragged.stack(rows[begin : begin + 128])],
+                vocabulary=TOKENIZER.vocabulary,
+                max_length=room + 2,
+                multiple_of=room + 2,
+            )
+        )["sequence_output"]
+        for begin in range(0, len(rows), 128)
+    ]
+    _, row, place = np.transpose(places)
+    hidden = tf.gather_nd(tf.concat(hidden, axis=0), np.stack([row, place + 1], axis=1))
+    logits = task.masked_lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
+    found = [[] for _ in texts]
+    for (text, *_), values in zip(places, logits[:, 0].numpy(), strict=True):
+        found[text].append(likeliest(values, TOKENIZER.vocabulary, len(values)))
+    return found
+
+
+def test_fills_the_masks_of_a_thousand_texts_as_fill_mask_does(asked, models):
     found = rows(asked, "fill-mask")
     assert [row["lengths"] for row in found] == [text.count("[MASK]") for text in MASKED]
-    tokens = TOKENIZER.tokenize(MASKED).row_lengths().numpy()
-    some = [n for n, row in enumerate(found) if row["lengths"] and tokens[n] < 38]
-    assert len(some) > 50
-    for number in some[:40]:  # text by text, `fill_mask` takes a second for a hundred
-        expected = fill_mask(model=models["fill-mask"], text=MASKED[number])
-        for place, candidates in enumerate(expected):
-            near(found[number]["probabilities"][place], [c.probability for c in candidates])
-            assert texts_of(found[number]["pieces"][place]) == [c.piece for c in candidates]
+    expected = chances_of_masks(models["fill-mask"], MASKED)
+    for number in (1, 2, 3, *FITTING[:10]):  # one by one a thousand would take ten seconds
+        if expected[number]:
+            filled = fill_mask(model=models["fill-mask"], text=MASKED[number])
+            near(
+                [[c.probability for c in place] for place in filled],
+                [[c.probability for c in place[:5]] for place in expected[number]],
+            )
+    windowed = [len(ids) > 38 for ids in masked_ids(MASKED)]
+    assert (
+        sum(len(places) for places, is_long in zip(expected, windowed, strict=True) if is_long) > 20
+    )
+    assert sum(map(len, expected)) > 700
+    for row, places in zip(found, expected, strict=True):
+        for chances, pieces, place in zip(
+            row["probabilities"], row["pieces"], places, strict=False
+        ):
+            near(chances, [candidate.probability for candidate in place[:5]])
+            # Which of two that are as likely comes first is left to the rounding.
+            near(chances, [dict(place)[piece] for piece in texts_of(pieces)])
+            assert len(set(pieces)) == 5
 
 
-def test_a_batch_of_none_has_the_axes_of_any(asked):
-    for name, answers in (
-        (name, found["answers"]["serving_default"]) for name, found in asked.items()
-    ):
-        one, none = answers[0], answers[3]
-        assert {key: values.shape[0] for key, values in none.items()} == dict.fromkeys(one, 0), name
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_batch_of_none_has_the_axes_of_any(asked, name):
+    answers = asked[name]["answers"]
+    pairs = [(answers["serving_default"][0], answers["serving_default"][3])]
+    pairs += [(answers[key][0], answers[key][-1]) for key in ("examples", "ids") if key in answers]
+    assert len(pairs) == (2 if name in WITHOUT_IDS else 3)
+    for one, none in pairs:
+        assert {key: values.shape[0] for key, values in none.items()} == dict.fromkeys(one, 0)
         for key, values in none.items():
             assert values.ndim == one[key].ndim and values.dtype == one[key].dtype
 
 
-def test_examples_are_answered_as_texts_are(asked):
-    for name in MAKERS:
-        if name == "relation-classifier":
-            continue
-        served = rows(asked, name)[3:43]
-        good, bad = asked[name]["answers"]["examples"]
-        assert isinstance(bad, str) and "example" in bad.lower()
-        for number, row in enumerate(served):
-            for key, values in row.items():
-                again, values = np.asarray(good[key][number]), np.asarray(values)
-                size = tuple(map(min, np.shape(again), np.shape(values)))
-                cut = tuple(map(slice, size))
-                if values.dtype.kind == "f":
-                    near(again[cut], values[cut])
-                else:
-                    assert np.array_equal(again[cut], values[cut]), (name, key)
+def check_same(found, expected):
+    """Two answers of a file to the same example, which may be padded to other lengths."""
+    for key, values in expected.items():
+        again, values = np.asarray(found[key]), np.asarray(values)
+        cut = tuple(map(slice, map(min, np.shape(again), np.shape(values))))
+        if values.dtype.kind == "f":
+            near(again[cut], values[cut])
+        else:
+            assert np.array_equal(again[cut], values[cut]), key
 
 
-def test_ids_are_answered_alone_as_joined_by_a_server_and_refused_where_they_cannot_be(asked):
-    for name, found in asked.items():
-        if "ids" not in found["answers"]:
-            continue
-        good, padded, *bad = found["answers"]["ids"]
-        for key, values in good.items():
-            if values.ndim > 1 and padded[key].shape[1] == 15:
-                padded[key] = padded[key][:, : values.shape[1]]
-            if values.dtype.kind == "f":
-                near(padded[key], values)
-            else:
-                assert np.array_equal(padded[key], values), (name, key)
-        expected = [
-            *[r"input_ids must be from 0 to \d+\."] * 2,
-            *[r"segment_ids must be from 0 to 1\."] * 2,
-            *["input_mask must be from 0 to 1", "input_mask must have the shape of input_ids"],
-            r"A row may have at most \d+ ids",
-        ]
-        for error, message in zip(bad, expected, strict=True):
-            assert re.search(message, error), name
+@pytest.mark.parametrize("name", MAKERS)
+def test_examples_are_answered_as_texts_are(asked, name):
+    good, bad, _ = asked[name]["answers"]["examples"]
+    assert isinstance(bad, str) and "example" in bad.lower()
+    for found, expected in zip(rows_of([good]), rows(asked, name)[3:43], strict=True):
+        check_same(found, expected)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in WITHOUT_IDS])
+def test_ids_are_answered_as_texts_are(asked, models, name):
+    (answers,) = asked[name]["answers"]["texts as ids"]
+    if name == "question-answering":
+        expected = models[name](as_ids(name))
+        near(answers["start_logits"], expected["start_logits"])
+        near(answers["end_logits"], expected["end_logits"])
+        return
+    of_texts = rows(asked, name)
+    for found, number in zip(rows_of([answers]), FITTING, strict=True):
+        expected = of_texts[number]
+        if "tags" in found:
+            is_first = found["tags"] != b""
+            assert is_first.sum() == expected["lengths"] > 0
+            found = {key: values[is_first] for key, values in found.items()}
+        check_same(found, {key: expected[key] for key in found if key != "embeddings"})
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in WITHOUT_IDS])
+def test_ids_are_answered_alone_as_joined_by_a_server_and_refused_where_they_cannot_be(asked, name):
+    good, padded, *bad, _ = asked[name]["answers"]["ids"]
+    check_same(padded, good)
+    expected = [
+        *[r"input_ids must be from 0 to \d+\."] * 2,
+        *[r"segment_ids must be from 0 to 1\."] * 2,
+        *["input_mask must be from 0 to 1", "input_mask must have the shape of input_ids"],
+        r"A row may have at most \d+ ids",
+    ]
+    for error, message in zip(bad, expected, strict=True):
+        assert re.search(message, error)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_warm_up_requests_are_answered_by_their_own_signature(asked, name):
+    answers = asked[name]["answers"]["warm-up"]
+    assert not [answer for answer in answers if isinstance(answer, str)]
+    sizes = [{len(values) for values in answer.values()} for answer in answers]
+    assert sizes == [{1}, {1}, {8}]
 
 
 def test_only_operations_that_servers_have(asked):
@@ -409,7 +645,10 @@ def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):
             ), (name, output)
 
 
-@pytest.mark.parametrize("name", ["tagger", "question-answering"])
+@pytest.mark.parametrize("name", MAKERS)
 def test_what_holds_of_every_answer_holds_of_texts_that_hypothesis_makes(folder, name):
-    """`benchmarks/fuzz_exports.py`, which asks every kind, for a moment."""
-    assert fuzz(Model(folder / name), count=300) >= 300
+    """`benchmarks/fuzz_exports.py` for a moment; of two kinds, texts of a megabyte, too."""
+    model = Model(folder / name)
+    assert fuzz(model, count=300) >= 300
+    if name in ("classifier", "tagger"):
+        ask_hard(name, model, only=["1 MB of words", "100,000 combining marks"])
