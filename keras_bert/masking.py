@@ -59,7 +59,8 @@ class Masker:
       words as SpanBERT does, with one 80/10/10 draw a span, at least one word apart. A word of
       which a token cannot be chosen (an unknown character is [UNK]) is not chosen at all.
     - `rate`: of `n` tokens of a row, special ones counted in, `round(n * rate)` are chosen: at
-      least one, at most `max_predictions`. Where only whole words can be chosen it may be fewer.
+      least one, at most `max_predictions` (`most_predictions`). Where only whole words can be
+      chosen it may be fewer.
     - `unigram_counts` (V,): replacements are drawn in proportion to them; None draws uniformly.
     """
 
@@ -96,8 +97,7 @@ class Masker:
         """
         inside = np.arange(input_ids.shape[1]) < np.asarray(lengths)[:, None]
         candidates = inside & ~self._special[input_ids]  # (R, S)
-        budgets = np.rint(np.asarray(lengths) * self.rate).astype(np.int64)
-        budgets = budgets.clip(1, self.max_predictions)
+        budgets = most_predictions(lengths, rate=self.rate, max_predictions=self.max_predictions)
         starts = ends = None
         if self.unit == "token":
             rows, positions = np.nonzero(_choose_tokens(candidates, budgets, keys))
@@ -141,6 +141,14 @@ class Masker:
         return np.where(
             fate < _MASKED, self._mask_id, np.where(fate < _KEPT, ids, self._ordinary[drawn])
         )
+
+
+def most_predictions(lengths, *, rate, max_predictions):
+    """How many tokens of a row are masked, or where words are masked whole, at most.
+
+    Shapes: int (…), tokens of rows, special ones counted in -> int64 (…).
+    """
+    return np.rint(np.asarray(lengths) * rate).astype(np.int64).clip(1, max_predictions)
 
 
 def row_keys(input_ids, lengths, *, seed, epoch):

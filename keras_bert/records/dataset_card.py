@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from keras_bert.errors import InputError
 from keras_bert.files import NotJson, parse_json
 from keras_bert.html_table import html_table
-from keras_bert.masking import Masker
+from keras_bert.masking import Masker, most_predictions
 from keras_bert.records.specs import PAIRED, compact, padded
 from keras_bert.wording import listed
 
@@ -202,6 +202,12 @@ class DatasetCard:
     def has_pairs(self):
         """Whether a row has two segments and a label of what the second is to the first."""
         return self.objective in PAIRED
+
+    def most_predictions(self, lengths):
+        """How many predictions rows of so many tokens have at most: int (…) -> int64 (…)."""
+        return most_predictions(
+            lengths, rate=self.settings.masked_rate, max_predictions=self.max_predictions
+        )
 
     def masker(self, vocabulary):
         """The `Masker` that training masks these rows with; None where they are stored masked."""

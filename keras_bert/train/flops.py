@@ -19,6 +19,7 @@ counted like any other, though half of its attention is masked.
 import numpy as np
 
 from keras_bert.heads.span_boundary import OFFSET_WIDTH
+from keras_bert.masking import most_predictions
 
 _FORWARD_AND_BACKWARD = 3
 
@@ -38,7 +39,7 @@ def flops_a_token(config, *, outputs, rows_by_length, masked_rate, max_predictio
     length = np.arange(len(rows))
     if not rows @ length:
         return None
-    masked = np.rint(length * masked_rate).clip(1, max_predictions)
+    masked = most_predictions(length, rate=masked_rate, max_predictions=max_predictions)
     forward = _blocks(config, length)
     if "causal_lm" in outputs:
         share = causal_share if "masked_lm" in outputs else 1.0

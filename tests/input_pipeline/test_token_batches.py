@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from keras_bert.input_pipeline.token_batches import bucket_widths, token_batches, tokens_a_batch
+from keras_bert.masking import most_predictions
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
-from tests.pretraining_folder import MAX_LENGTH, VOCABULARY, make_data_folder
+from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, make_data_folder
 
 
 @pytest.mark.parametrize("max_length, tokens, rows", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)])
@@ -39,15 +40,22 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
     batches = list(training_dataset(folder, batch_tokens=64, **options).take(40))
     [(every, *_)] = training_dataset(folder, batch_size=60, **options).take(1)
     expected = sorted(row.tobytes() for row in every["input_ids"].numpy())
-    found, number = [], 0
+    found, number, predictions = [], 0, 0
     while len(found) < 60:
         x, y, weights = batches[number]
         ids, counts = x["input_ids"].numpy(), weights["masked_lm"].numpy().any(axis=1)
         assert ids.size <= 64 and ids.shape == x["input_mask"].shape == x["segment_ids"].shape
+        # The masks of rows of this width, and no place that none of them can fill.
+        places = most_predictions(ids.shape[1], rate=0.15, max_predictions=MAX_PREDICTIONS)
+        shapes = {x["masked_lm_positions"].shape, y["masked_lm"].shape, weights["masked_lm"].shape}
+        assert shapes == {(len(ids), places)}
+        predictions += weights["masked_lm"].numpy().sum()
         ids = np.pad(ids, ((0, 0), (0, MAX_LENGTH - ids.shape[1])))
         found += [row.tobytes() for row in ids[counts]]
         number += 1
     assert sorted(found) == expected
+    lengths = every["input_mask"].numpy().sum(axis=1)
+    assert predictions == np.rint(0.15 * lengths).clip(1).sum()
     again = training_dataset(folder, batch_tokens=64, first_step=number + 3, **options).take(5)
     for one, other in zip(again, batches[number + 3 :], strict=False):
         np.testing.assert_array_equal(one[0]["input_ids"], other[0]["input_ids"])

@@ -27,6 +27,7 @@ from tests.pretraining_folder import (
 )
 
 ROWS, EVAL_ROWS, BATCH = 100, 21, 8
+PREDICTIONS = 2  # of a row of MAX_LENGTH tokens, at the rate of the folder
 
 
 # The label of the rows with two segments.
@@ -97,7 +98,7 @@ def originals(batches):
     rows = []
     for batch in batches:
         counts = batch["w/masked_lm"].sum(axis=1).astype(int)
-        filled = np.arange(MAX_PREDICTIONS) < counts[:, None]
+        filled = np.arange(PREDICTIONS) < counts[:, None]
         restored = unmask(
             batch["x/input_ids"],
             (batch["x/masked_lm_positions"][filled], counts),
@@ -158,14 +159,14 @@ def test_batches_hold_what_their_objective_has_in_static_shapes(any_folder):
         ).element_spec
         rows = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), (BATCH, MAX_LENGTH))
         predictions = ["masked_lm_positions", *(SPAN_FEATURES if objective == "span" else ())]
-        rows |= dict.fromkeys(predictions, (BATCH, MAX_PREDICTIONS))
+        rows |= dict.fromkeys(predictions, (BATCH, PREDICTIONS))
         assert {name: value.shape for name, value in x.items()} == rows
         assert {value.dtype for value in (*x.values(), *y.values())} == {tf.int32}
-        labels = {"masked_lm": (BATCH, MAX_PREDICTIONS)}
+        labels = {"masked_lm": (BATCH, PREDICTIONS)}
         if objective in SENTENCES:
             labels[SENTENCES[objective]] = (BATCH,)
         elif objective == "span":
-            labels["span_boundary"] = (BATCH, MAX_PREDICTIONS)
+            labels["span_boundary"] = (BATCH, PREDICTIONS)
         for part in (y, weights):
             assert {name: value.shape for name, value in part.items()} == labels
         assert {value.dtype for value in weights.values()} == {tf.float32}

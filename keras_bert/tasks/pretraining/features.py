@@ -1,6 +1,7 @@
 """The rows of a data folder as the batches that a pre-training task trains on.
 
-B rows, S length, P predictions; a batch is (x, y, sample_weight), dictionaries by name:
+B rows, S length, P predictions, as many as a row of that length can have; a batch is (x, y,
+sample_weight), dictionaries by name:
 
 - x: `input_ids`, `input_mask`, `segment_ids` (B, S), `masked_lm_positions` (B, P), and for the
   objective "span" `span_left`, `span_right`, `span_offset` (B, P), all int32; padding is 0
@@ -34,7 +35,7 @@ from keras_bert.input_pipeline.token_batches import token_batches
 from keras_bert.masking import row_keys
 from keras_bert.records import DataFolder
 from keras_bert.records.padding import pad
-from keras_bert.records.specs import SPAN_FEATURES
+from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
 
 # Rows are shuffled in windows of this many, taken from several shards at once: whole epochs of
 # small data, and some tens of MiB at a time of any other.
@@ -42,6 +43,13 @@ _WINDOW = 1 << 15
 _SHARDS_AT_ONCE = 16
 _ROWS_OF_A_SHARD = 64  # at a time: single strings cost more to pass on than to read
 
+
+# What a batch has for each prediction: in padded rows, and in what a task takes.
+_OF_PREDICTIONS = (
+    *PREDICTION_FEATURES,
+    *SPAN_FEATURES,
+    *("masked_lm_weights", "masked_lm", "span_boundary"),
+)
 
 # What the label of a row with two segments tells.
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
@@ -235,7 +243,9 @@ def _lengths(folder, window):
 class _Reader:
     """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight).
 
-    With a `width`, which no row of the batch is longer than, S is that.
+    With a `width`, which no row of the batch is longer than, S is that. P is what a row of S tokens
+    can have, where the rows may have been made with room for more: each piece of the vocabulary
+    would have a logit there.
     """
 
     def __init__(self, folder, vocabulary, *, seed, task, training):
@@ -249,7 +259,8 @@ class _Reader:
         self.training = training
         self.spec = folder.spec
         self.max_length = card.max_length
-        self.max_predictions = card.max_predictions
+        self.most_predictions = card.most_predictions(np.arange(card.max_length + 1))
+        self.max_predictions = int(self.most_predictions[-1])
         self.sentences = _SENTENCES.get(card.objective)
         self.spans = SPAN_FEATURES if card.objective == "span" else ()
         self.seed = seed
@@ -257,12 +268,17 @@ class _Reader:
 
     def __call__(self, serialized, epochs, row_weights, width=None):
         parts = self._read(serialized, epochs, row_weights)
-        return parts if width is None else tuple(_narrowed(part, width) for part in parts)
+        if width is None:
+            return parts
+        predictions = tf.gather(self.most_predictions, width)
+        return tuple(_narrowed(part, width, predictions) for part in parts)
 
     def _read(self, serialized, epochs, row_weights):
         batch = self.spec.parse(serialized)
         if self.spec.kind == "compact":
             batch = pad(batch, self.max_length, self.max_predictions)
+        else:
+            batch = _narrowed(batch, self.max_length, self.max_predictions)
         if not self.is_causal:
             return self._for_task(*self._masked(batch, epochs, row_weights))
         if not self.is_masked:
@@ -340,10 +356,11 @@ class _Reader:
         return result
 
 
-def _narrowed(part, width):
-    """The first `width` columns of what a batch holds for each position."""
+def _narrowed(part, width, predictions):
+    """The first `width` columns of what a batch holds for each position, or for each prediction."""
     widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), width)
     widths["causal_lm"] = width - 1
+    widths |= dict.fromkeys(_OF_PREDICTIONS, predictions)
     return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}
 
 
