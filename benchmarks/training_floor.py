@@ -4,12 +4,10 @@
     python benchmarks/training_floor.py --task tagger --texts 16 --length 24
 
 trains a classifier or a tagger with MiniLM's weights on batches of texts of one length, in turns
-with the same of `transformers`, and beside both runs TensorFlow's kernels alone: the products of
-the dense layers, forward and for the gradients of rows and of kernels (of a classifier the last
-block's for the first tokens alone, as ours computes it); with gelu and its gradient; and with
-AdamW, clipping and decay, over all weights. Attention, LayerNorm, dropout and embeddings are left
-out, so that no program of TensorFlow's operations is as fast. Medians of a step, and PyTorch's over
-them. The processor is used as each side's commands have it (of ours, see keras_bert.cli.cpu).
+with the same of `transformers`, and beside both runs TensorFlow's kernels alone (kernels.py; of a
+classifier the last block's for the first tokens alone, as ours computes it). Medians of a step, and
+PyTorch's over them. The processor is used as each side's commands have it (of ours, see
+keras_bert.cli.cpu).
 """
 
 import argparse
@@ -23,11 +21,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import real_tasks
+from kernels import DECAY, NORM, RATE, Kernels
 from needed import minilm_folder
 
 from keras_bert.cli.cpu import settle_cpu
 
-RATE, DECAY, NORM = 5e-5, 0.01, 1.0
 # The class of `transformers`, our class, and the labels.
 TASKS = {
     "classifier": ("AutoModelForSequenceClassification", "Classifier", ["negative", "positive"]),
@@ -54,7 +52,10 @@ def main():
     of_tokens = arguments.task == "tagger"
     labels = rng.integers(0, len(names), shape if of_tokens else arguments.texts)
     task = our_task(minilm, our_class, names)
-    kernels = Kernels(config, task, shape=shape, all_tokens_are_read=of_tokens)
+    products = products_of(config, shape=shape, all_tokens_are_read=of_tokens)
+    inner = config["intermediate_size"]
+    gelus = [(rows, out) for rows, _, out in products if out == inner]
+    kernels = Kernels(products, task.trainable_variables, gelus=gelus)
     sides = {
         "transformers": transformers_step(minilm, their_class, ids, labels, count=len(names)),
         "ours": our_step(task, ids, labels),
@@ -123,64 +124,17 @@ def transformers_step(minilm, class_name, ids, labels, *, count):
     return step
 
 
-class Kernels:
-    """What a step of a task consists of at the least, on random numbers of its shapes."""
-
-    def __init__(self, config, task, *, shape, all_tokens_are_read):
-        import keras
-
-        from keras_bert.train.adamw import AdamW
-
-        wide, inner = config["hidden_size"], config["intermediate_size"]
-        everywhere = read = shape[0] * shape[1]
-        if not all_tokens_are_read:
-            read = shape[0]
-        block = [(wide, 3 * wide), (wide, wide), (wide, inner), (inner, wide)]
-        last = [(everywhere, wide, 2 * wide), (read, wide, wide)]  # keys and values; queries
-        last += [(read, *kernel) for kernel in block[1:]]
-        before = [(everywhere, *kernel) for kernel in block] * (config["num_hidden_layers"] - 1)
-        self._products = [
-            [_random(rows, into), _random(into, out), _random(rows, out)]
-            for rows, into, out in before + last
-        ]
-        self._wide = [x for x, _, _ in self._products if x.shape[1] == inner]
-        self._weights = [keras.Variable(w) for w in task.trainable_variables]
-        self._gradients = [_random(*w.shape) for w in self._weights]
-        self._optimizer = AdamW(RATE, weight_decay=DECAY, global_clipnorm=NORM)
-        self._optimizer.build(self._weights)
-
-    def step(self, *, gelu=False, adamw=False):
-        import tensorflow as tf
-
-        from keras_bert.layers.activations import activation
-
-        gelu_of = activation("gelu")
-
-        @tf.function(autograph=False)
-        def kernels():
-            made = []
-            for x, kernel, upstream in self._products:
-                made.append(tf.matmul(x, kernel))
-                made.append(tf.matmul(upstream, kernel, transpose_b=True))
-                made.append(tf.matmul(x, upstream, transpose_a=True))
-            for x in self._wide if gelu else ():
-                with tf.GradientTape() as tape:
-                    x = tf.convert_to_tensor(x)
-                    tape.watch(x)
-                    y = gelu_of(x, training=True)
-                made += [y, tape.gradient(y, x)]
-            if adamw:
-                gradients = [tf.convert_to_tensor(g) for g in self._gradients]
-                self._optimizer.apply(gradients, self._weights)
-            return made
-
-        return kernels
-
-
-def _random(*shape):
-    import tensorflow as tf
-
-    return tf.Variable(tf.random.normal(shape, stddev=0.1))
+def products_of(config, *, shape, all_tokens_are_read):
+    """(rows, into, out) of each product of a step's dense layers, forward."""
+    wide, inner = config["hidden_size"], config["intermediate_size"]
+    everywhere = read = shape[0] * shape[1]
+    if not all_tokens_are_read:
+        read = shape[0]
+    block = [(wide, 3 * wide), (wide, wide), (wide, inner), (inner, wide)]
+    last = [(everywhere, wide, 2 * wide), (read, wide, wide)]  # keys and values; queries
+    last += [(read, *kernel) for kernel in block[1:]]
+    before = [(everywhere, *kernel) for kernel in block] * (config["num_hidden_layers"] - 1)
+    return before + last
 
 
 if __name__ == "__main__":
