@@ -26,7 +26,7 @@ from keras_bert.train.minutes import steps_in
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain_settings import PretrainSettings
-from keras_bert.train.pretraining_rows import RowsOfPhases, sizes_of
+from keras_bert.train.pretraining_rows import RowsOfFolder, RowsOfPhases, sizes_of
 from keras_bert.train.pretraining_start import fingerprint, task_at_start, task_class_of
 from keras_bert.train.retracing import retracing_on_purpose
 from keras_bert.train.strategy import scope_of
@@ -149,11 +149,14 @@ def _steps(model, run, folders, settings, *, began, report):
     held = run.settled("steps")
     if held is not None:
         return held
-    rows = RowsOfPhases.of(folders, model, steps=[1] * len(folders), settings=settings)
+    phases = settings.phases
     steps = steps_in(
-        [phase.minutes for phase in settings.phases],
+        [phase.minutes for phase in phases],
         model,
-        [rows.at(phase) for phase in range(len(folders))],
+        [
+            RowsOfFolder(folder, model, phase=phase, settings=settings)
+            for folder, phase in zip(folders, phases, strict=True)
+        ],
         spent=lambda: time.perf_counter() - began,
         compile_model=lambda: _compile(model, settings, steps=None),
         evaluate_every=settings.eval_every or settings.checkpoint_every,
