@@ -131,7 +131,7 @@ def _train(model, run, folders, settings, began, report):
     if not Devices().is_chief:
         return run.finish()
     save_folder(model, model.tokenizer, run.model, overwrite=True)
-    return run.finish(_summary(entries, model, folders[-1], settings))
+    return run.finish(_summary(entries, model, folders[-1], settings, phases=steps))
 
 
 def _steps(model, run, folders, settings, *, began, report):
@@ -244,7 +244,8 @@ def _of_one_kind(folders):
     return first
 
 
-def _summary(entries, model, folder, settings):
+def _summary(entries, model, folder, settings, *, phases):
+    """What metrics.json holds; `folder` is that of the last of the `phases`, each in steps."""
     speeds = sorted(e["tokens_per_second"] for e in entries if e.get("tokens_per_second"))
     evaluated = [entry["eval"] for entry in entries if "eval" in entry]
     summary = {
@@ -260,7 +261,16 @@ def _summary(entries, model, folder, settings):
         "train": entries[-1]["train"],
         "curve": entries,
     }
-    return {**summary, "health": health(summary)}
+    since = sum(phases[:-1]) if len(phases) > 1 else None
+    return {**summary, "health": health(summary, chance=_chance(folder), since=since)}
+
+
+def _chance(folder):
+    """The share of the held-out pairs that one answer to all of them gets right."""
+    split = folder.card.splits["eval"]
+    pairs = split.counters["random_pairs"] + split.counters["swapped_pairs"]
+    share = pairs / split.instances if pairs else 0.5  # a card may be silent
+    return max(share, 1 - share)
 
 
 def _eval_rows(folder, settings):
