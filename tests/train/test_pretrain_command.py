@@ -103,6 +103,19 @@ def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
         assert {name: called[name] for name in settings} == {**settings, "seed": 0}
 
 
+def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_path, capsys):
+    settings = {"data": "d", "vocab": "v", "minutes": 5.0, "batch_tokens": 512, "model": "m"}
+    RunFolder(tmp_path, command="pretrain", settings=settings, inputs={})
+    command = ["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"]
+    instead = ["--steps", "7", "--batch-size", "8", "--architecture", "mini"]
+    assert main.main([*command, *instead]) == 0
+    del called["report"]
+    flags = {"steps": 7, "batch_size": 8, "architecture": "mini", "output": "o"}
+    assert called == {"data": "d", "vocab": "v", **flags}
+    assert main.main([*command, "--steps", "7", "--minutes", "8"]) == 2
+    assert "Give either --steps, how many to train for, or --minutes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
