@@ -90,8 +90,8 @@ def _pretrain(settings, report, *, began):
         each.check_vocabulary(vocabulary)
         if settings.bad_records == "stop":
             refuse_lost_rows(each)
-        _, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
-        Devices().check_rows(rows)
+        size, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
+        Devices().check_rows(rows, by=next(iter(size)))
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:

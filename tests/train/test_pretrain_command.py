@@ -80,6 +80,9 @@ def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(calle
     assert "Too early to say (10 steps).\n" in printed
     assert printed.splitlines()[-1].startswith("Next: keras-bert finetune")
     assert "--model runs/a/model" in printed
+    main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "my runs", "--steps", "7"])
+    printed = capsys.readouterr().out
+    assert "--logdir 'my runs/logs'\n" in printed and "--model 'my runs/model' " in printed
 
 
 def test_it_prints_no_next_sentences_where_there_were_none(called, capsys, monkeypatch):
