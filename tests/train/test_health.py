@@ -83,6 +83,8 @@ def test_chance_is_what_one_answer_to_all_pairs_gets_right():
     found = health(metrics(sentences=0.75), chance=0.68)
     assert found["is_healthy"] is True
     assert "next sentences 75.0 % right, by chance 68.0 %;" in found["sentence"]
+    found = health(metrics(eval={"masked_lm_loss": 4.0, "sentence_order_accuracy": 0.75}))
+    assert "the order of sentences 75.0 % right, by chance 50.0 %;" in found["sentence"]
 
 
 def test_the_losses_of_another_phase_are_no_course():
