@@ -46,6 +46,7 @@ class About:
         reads: it says how a labelled file is read.
         positional: on the command line it stands by itself, without a flag.
         several: a list of values may be given, too; a list of one is its value.
+        instead_of: the setting that it stands in place of, which stands in place of it, too.
     """
 
     help: str
@@ -62,6 +63,7 @@ class About:
     reads: bool = False
     positional: bool = False
     several: bool = False
+    instead_of: str | None = None
 
 
 def setting(default=dataclasses.MISSING, **about):

@@ -43,6 +43,7 @@ def read(arguments):
     """
     cls = arguments.settings_class
     names = {field.name for field in dataclasses.fields(cls)}
+    given = {name: value for name, value in vars(arguments).items() if name in names}
     values = {}
     path = getattr(arguments, "settings_file", None)
     if path is not None:
@@ -54,9 +55,16 @@ def read(arguments):
                 raise InputError(
                     f"{path} has the setting {name}, which {arguments.settings_of} does not know."
                 )
-    values |= {name: value for name, value in vars(arguments).items() if name in names}
+        values = {name: value for name, value in values.items() if name not in _ousted(cls, given)}
+    values |= given
     cls.of(values)  # now, before anything heavy is loaded
     return values
+
+
+def _ousted(cls, given):
+    """The settings that those given stand in place of."""
+    either = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
+    return {other for pair in either for one, other in (pair, pair[::-1]) if one in given}
 
 
 def with_flags(message, cls):

@@ -13,6 +13,8 @@ keras-bert pretrain --data short/ long/ --steps 9000 1000 --batch-size 256 64 --
 tensorboard --logdir runs/a/logs
 """
 
+import shlex
+
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
 from keras_bert.errors import InputError
@@ -48,9 +50,10 @@ def run(arguments):
     if "health" in metrics:  # a run of an earlier version says nothing of it
         print(metrics["health"]["sentence"])
     _draw(arguments.output)
-    print(f"Curves: tensorboard --logdir {arguments.output}/logs")
+    logs, model = (shlex.quote(f"{arguments.output}/{name}") for name in ("logs", "model"))
+    print(f"Curves: tensorboard --logdir {logs}")
     print(
-        f"Next: keras-bert finetune --task classifier --model {arguments.output}/model "
+        f"Next: keras-bert finetune --task classifier --model {model} "
         "--train FILE --dev FILE --output DIR"
     )
 

@@ -11,6 +11,7 @@ from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.settings import takes
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.text.vocabulary import MASK
@@ -77,6 +78,11 @@ def load_masked_lm(model):
     task = model
     if not isinstance(model, FillMask | Pretrainer):
         task = load_task(find_model_folder(model))
+    if isinstance(task, CausalLM):
+        raise InputError(
+            f"{model} holds a causal LM, which predicts the next token and fills no {MASK}; give a "
+            "model that was pre-trained with masked tokens."
+        )
     if not isinstance(task, FillMask | Pretrainer):
         raise InputError(
             f"{model} holds a model of the task {task.KIND}, whose head for {MASK} is gone; give a "

@@ -35,7 +35,6 @@ class Checkpoint:
         self.model = model
         self.keep = keep
         clear_leftovers_in(self.folder)
-        self._delete_older()  # a kill may have come between two deletions
 
     @property
     def latest(self):
@@ -61,7 +60,7 @@ class Checkpoint:
         """Puts the newest whole checkpoint into model and optimizer; returns (step, state).
 
         One that is not whole is deleted when an older one has taken its place, and `report`, a
-        function, is told so in a line.
+        function, is told so in a line. Older ones than are kept are deleted then, and no sooner.
 
         Raises `InputError` where none is whole, or one holds other variables than the model.
         """
@@ -83,6 +82,7 @@ class Checkpoint:
                     f"{metadata['step']}."
                 )
             delete(path)
+        self._delete_older()  # a kill may have come between two deletions
         return int(metadata["step"]), json.loads(metadata["state"])
 
     def _delete_older(self):

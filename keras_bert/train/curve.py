@@ -24,8 +24,8 @@ class Curve(keras.callbacks.Callback):
     - `learning_rate`: of the next step
     - `gradient_norm`: of all gradients of a step together before they are cut, the mean over the
       steps since the entry before, where it is measured
-    - `tokens_per_second`: of training alone; None where too little was timed (a session's first
-      step, which compiles, is left out)
+    - `tokens_per_second`: of training alone; None where too little was timed (the first step of a
+      session, and of a phase, compiles and is left out)
     - `input_wait`: the share of that time in which a step waited for its batch, where it is known
     - `flops_utilisation`: floating-point operations a second of the model's own formula as a share
       of `matrix_rate`, where both are known
@@ -53,7 +53,15 @@ class Curve(keras.callbacks.Callback):
         self.matrix_rate = matrix_rate
         self._seconds_before = entries[-1]["seconds"] if entries else 0.0
         self._session_began = time.perf_counter()
-        self._warm = False
+
+    @property
+    def feed(self):
+        """The `Feed` of the phase."""
+        return self._feed
+
+    @feed.setter
+    def feed(self, feed):
+        self._feed, self._warm = feed, False  # the first step of a phase compiles
 
     @property
     def seconds(self):

@@ -34,15 +34,16 @@ class Devices:
         self.workers = self._workers.count if self._workers else 1
         self.is_chief = self._workers is None or self._workers.is_chief
 
-    def check_rows(self, rows):
+    def check_rows(self, rows, *, by="batch_size"):
         """Raises `InputError` where batches of so many rows have no part for each device.
 
-        Parts may differ by a row, but not on a TPU, whose shapes are all the same.
+        Parts may differ by a row, but not on a TPU, whose shapes are all the same. `by` is the
+        setting that their size comes of.
         """
         if rows < self.replicas:
             raise InputError(
                 f"Batches have as few as {rows} rows here, and {self.replicas} devices take a part "
-                "of each; give a larger `batch_size`, more examples, or train on fewer devices."
+                f"of each; give a larger `{by}`, more examples, or train on fewer devices."
             )
         if isinstance(self._strategy, tf.distribute.TPUStrategy) and rows % self.replicas:
             raise InputError(

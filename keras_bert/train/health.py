@@ -22,7 +22,10 @@ _COURSES = (("eval", "held-out loss", 0.05), ("train", "training loss", 0.1))
 _MOST_WAITING = 0.05
 _CHANCE = 0.5
 _LOSSES = {"masked_lm_loss": "masked-token loss", "causal_lm_loss": "next-token loss"}
-_SENTENCES = {"next_sentence_accuracy": "next sentences", "sentence_order_accuracy": "their order"}
+_SENTENCES = {
+    "next_sentence_accuracy": "next sentences",
+    "sentence_order_accuracy": "the order of sentences",
+}
 
 
 class Finding(NamedTuple):
@@ -32,7 +35,7 @@ class Finding(NamedTuple):
     said: str
 
 
-def health(metrics):
+def health(metrics, *, chance=_CHANCE, since=None):
     """What metrics.json says of a run's health, a dictionary.
 
     - `is_healthy`: False where one thing is wrong, None where it is too early to say of one, or
@@ -42,8 +45,13 @@ def health(metrics):
     Args:
         metrics: `steps`, `curve`, `unigram_entropy`, `eval`, `train` and `eval_rows` of a
             pre-training run.
+        chance: the share of the held-out pairs that one answer to all of them gets right: where
+            most second segments are random, it is more than a half.
+        since: the step that the phase before the last one ended with, or None. Its losses are of
+            other rows, and so no part of the last one's course.
     """
-    judged = (_words(metrics), _plateau(metrics), _sentences(metrics), _course(metrics))
+    curve = [entry for entry in metrics["curve"] if since is None or entry["step"] > since]
+    judged = (_words(metrics), _plateau(metrics), _sentences(metrics, chance), _course(curve))
     found = [finding for finding in (*judged, _input(metrics)) if finding is not None]
     said = {
         verdict: "; ".join(finding.said for finding in found if finding.is_good is verdict)
@@ -82,20 +90,20 @@ def _plateau(metrics):
     entropy, (name, loss) = metrics["unigram_entropy"], _loss(metrics)
     if entropy is None or name != "masked_lm_loss":
         return None
-    end = f"the plateau under it, which ends at {_PLATEAU * entropy:.3f}"
+    end = f"the plateau under word frequencies, which ends at {_PLATEAU * entropy:.3f}"
     if loss < _PLATEAU * entropy:
         return Finding(True, f"past {end}")
     return Finding(_bad_after(_STEPS_FOR_PLATEAU, metrics), f"not past {end}")
 
 
-def _sentences(metrics):
+def _sentences(metrics, chance):
     """Whether pairs of sentences are told apart: chance, and two deviations of so many guesses."""
     figures, rows = metrics["eval"] or {}, metrics.get("eval_rows")
     name = next((name for name in _SENTENCES if name in figures), None)
     if name is None or not rows:
         return None
-    said = f"{_SENTENCES[name]} {percent(figures[name])} right, by chance {percent(_CHANCE)}"
-    if figures[name] > _CHANCE + 2 * math.sqrt(_CHANCE * (1 - _CHANCE) / rows):
+    said = f"{_SENTENCES[name]} {percent(figures[name])} right, by chance {percent(chance)}"
+    if figures[name] > chance + 2 * math.sqrt(chance * (1 - chance) / rows):
         return Finding(True, said)
     return Finding(
         _bad_after(_STEPS_FOR_WORDS, metrics),
@@ -103,10 +111,10 @@ def _sentences(metrics):
     )
 
 
-def _course(metrics):
+def _course(curve):
     """Whether the loss stands where it was lowest, and has not risen since."""
     for part, what, margin in _COURSES:
-        losses = [(e[part]["loss"], e["step"]) for e in metrics["curve"] if e.get(part)]
+        losses = [(e[part]["loss"], e["step"]) for e in curve if e.get(part)]
         if len(losses) > 2:
             return _rise(losses, what, margin)
     return Finding(None, "too few figures to tell a divergence")

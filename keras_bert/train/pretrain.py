@@ -26,7 +26,7 @@ from keras_bert.train.minutes import steps_in
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain_settings import PretrainSettings
-from keras_bert.train.pretraining_rows import RowsOfPhases, sizes_of
+from keras_bert.train.pretraining_rows import RowsOfFolder, RowsOfPhases, sizes_of
 from keras_bert.train.pretraining_start import fingerprint, task_at_start, task_class_of
 from keras_bert.train.retracing import retracing_on_purpose
 from keras_bert.train.strategy import scope_of
@@ -90,8 +90,8 @@ def _pretrain(settings, report, *, began):
         each.check_vocabulary(vocabulary)
         if settings.bad_records == "stop":
             refuse_lost_rows(each)
-        _, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
-        Devices().check_rows(rows)
+        size, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
+        Devices().check_rows(rows, by=next(iter(size)))
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
@@ -131,7 +131,7 @@ def _train(model, run, folders, settings, began, report):
     if not Devices().is_chief:
         return run.finish()
     save_folder(model, model.tokenizer, run.model, overwrite=True)
-    return run.finish(_summary(entries, model, folders[-1], settings))
+    return run.finish(_summary(entries, model, folders[-1], settings, phases=steps))
 
 
 def _steps(model, run, folders, settings, *, began, report):
@@ -149,11 +149,14 @@ def _steps(model, run, folders, settings, *, began, report):
     held = run.settled("steps")
     if held is not None:
         return held
-    rows = RowsOfPhases.of(folders, model, steps=[1] * len(folders), settings=settings)
+    phases = settings.phases
     steps = steps_in(
-        [phase.minutes for phase in settings.phases],
+        [phase.minutes for phase in phases],
         model,
-        [rows.at(phase) for phase in range(len(folders))],
+        [
+            RowsOfFolder(folder, model, phase=phase, settings=settings)
+            for folder, phase in zip(folders, phases, strict=True)
+        ],
         spent=lambda: time.perf_counter() - began,
         compile_model=lambda: _compile(model, settings, steps=None),
         evaluate_every=settings.eval_every or settings.checkpoint_every,
@@ -241,7 +244,8 @@ def _of_one_kind(folders):
     return first
 
 
-def _summary(entries, model, folder, settings):
+def _summary(entries, model, folder, settings, *, phases):
+    """What metrics.json holds; `folder` is that of the last of the `phases`, each in steps."""
     speeds = sorted(e["tokens_per_second"] for e in entries if e.get("tokens_per_second"))
     evaluated = [entry["eval"] for entry in entries if "eval" in entry]
     summary = {
@@ -257,7 +261,16 @@ def _summary(entries, model, folder, settings):
         "train": entries[-1]["train"],
         "curve": entries,
     }
-    return {**summary, "health": health(summary)}
+    since = sum(phases[:-1]) if len(phases) > 1 else None
+    return {**summary, "health": health(summary, chance=_chance(folder), since=since)}
+
+
+def _chance(folder):
+    """The share of the held-out pairs that one answer to all of them gets right."""
+    split = folder.card.splits["eval"]
+    pairs = split.counters["random_pairs"] + split.counters["swapped_pairs"]
+    share = pairs / split.instances if pairs else 0.5  # a card may be silent
+    return max(share, 1 - share)
 
 
 def _eval_rows(folder, settings):

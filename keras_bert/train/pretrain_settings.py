@@ -57,6 +57,7 @@ class PretrainSettings(RunSettings):
         default_help="give steps",
         above=0,
         several=True,
+        instead_of="steps",
     )
     batch_size: int = setting(
         32, help="rows in a step, of each phase", unit="ROWS", at_least=1, several=True
@@ -69,12 +70,14 @@ class PretrainSettings(RunSettings):
         default_help="batch_size rows",
         at_least=1,
         several=True,
+        instead_of="batch_size",
     )
     architecture: str | None = setting(
         None,
         help="tiny, mini, small, medium, base, large, or a config.json: random weights",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
+        instead_of="model",
     )
     model: str | None = setting(
         None,

@@ -117,7 +117,12 @@ def _from_folder(settings, folders, tokenizer, task_class):
     """The same from a model folder; heads that it has not are new."""
     path = find_model_folder(settings.model)
     encoder, its_tokenizer = load(path, dtype=settings.dtype)
-    if its_tokenizer is not None and (
+    if its_tokenizer is None:
+        raise InputError(
+            f"{path} has RoBERTa's byte-level tokenizer, which is not part of keras-bert, so no "
+            "rows can be made for it."
+        )
+    if (
         its_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
         or its_tokenizer.lowercase != tokenizer.lowercase
     ):

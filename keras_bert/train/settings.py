@@ -117,6 +117,7 @@ class LabelledRunSettings(RunSettings):
         "config.json",
         unit="NAME|FILE",
         default_help="as the model",
+        instead_of="model",
     )
     vocab: str | None = setting(
         None,

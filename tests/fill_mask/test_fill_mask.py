@@ -8,6 +8,7 @@ from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.inference.fill_mask import fill_mask
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from tests.small_model import make_encoder, make_tokenizer
@@ -166,6 +167,17 @@ def test_refuses_a_model_without_the_head(tokenizer, tmp_path):
         InputError, match=r"of the task classifier, whose head for \[MASK\] is gone"
     ):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
+
+
+def test_a_causal_lm_fills_no_mask_and_is_not_exported_as_if_it_did(tokenizer, tmp_path, capsys):
+    """At a [MASK] its head predicts what comes after it."""
+    make(CausalLM, tokenizer, is_decoder=True).save(tmp_path / "model")
+    with pytest.raises(InputError, match=r"a causal LM, which .* fills no \[MASK\]; give a model"):
+        fill_mask(model=tmp_path / "model", text="[MASK]")
+    output = tmp_path / "exported"
+    assert main(["export", "--model", str(tmp_path / "model"), "--output", str(output)]) == 2
+    assert "transformers opens its folder with AutoModelForCausalLM" in capsys.readouterr().err
+    assert not output.exists()
 
 
 def test_the_command_prints_candidates_and_what_comes_next(folder, task, capsys):

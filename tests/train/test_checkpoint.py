@@ -104,3 +104,13 @@ def test_a_cut_off_file_is_refused(tmp_path):
         checkpoint.restore()
     for name, value in values(model).items():
         np.testing.assert_array_equal(value, before[name])
+
+
+def test_no_checkpoint_is_deleted_before_the_one_after_it_is_known_to_be_whole(tmp_path):
+    model = small_model(seed=1)
+    for step in (1, 2, 3):
+        Checkpoint(tmp_path, model, keep=3).save(step, {})
+    checkpoint = Checkpoint(tmp_path, model, keep=1)  # or killed between two deletions
+    checkpoint.latest.write_bytes(checkpoint.latest.read_bytes()[:-1])
+    assert checkpoint.restore()[0] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000002.safetensors"]

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from keras_bert.train import curve as module
 from keras_bert.train.curve import Curve, exact_losses
 from keras_bert.train.loop import Feed, _Measures
-from keras_bert.train.plan import Plan
+from keras_bert.train.plan import Plan, plan_steps
 from keras_bert.train.tensorboard import by_tag
 
 
@@ -87,6 +88,23 @@ def test_the_share_of_the_machines_flops_is_that_of_the_tokens_per_second(
     found = curve._speed()
     assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
     assert found.get("flops_utilisation") == share
+
+
+def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(module, "time", clock)
+    curve = Curve(plan_steps([3, 3], evaluate_every=3, checkpoint_every=3), entries=[])
+    curve.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=0)))
+    for epoch in (0, 3):  # with which a phase begins
+        feed = SimpleNamespace(tokens_a_step=10, flops_a_token=None, waited=lambda: None)
+        curve.feed = feed
+        speeds = []
+        for number in range(3):  # an entry is a step
+            curve.on_epoch_begin(epoch + number)
+            clock.now += 1.0 if number else 60.0
+            curve.on_train_batch_end(0)
+            speeds.append(curve._speed()["tokens_per_second"])
+        assert speeds == [None, 10.0, 10.0]
 
 
 def test_tokens_are_counted_on_from_the_entry_before_where_they_are_known():

@@ -23,9 +23,9 @@ def test_a_healthy_run_is_told_with_every_figure():
     assert health(metrics()) == {
         "is_healthy": True,
         "sentence": "The run looks healthy: masked-token loss 4.000, below the 6.000 of word "
-        "frequencies; past the plateau under it, which ends at 5.400; next sentences 80.0 % right, "
-        "by chance 50.0 %; no divergence (held-out loss 4.000, at the lowest 4.000); input wait "
-        "0.4 % of the time.",
+        "frequencies; past the plateau under word frequencies, which ends at 5.400; next sentences "
+        "80.0 % right, by chance 50.0 %; no divergence (held-out loss 4.000, at the lowest 4.000); "
+        "input wait 0.4 % of the time.",
     }
 
 
@@ -33,7 +33,7 @@ def test_a_healthy_run_is_told_with_every_figure():
     "said, changed",
     [
         ("masked-token loss 6.100, not below the 6.000 of word frequencies", {"loss": 6.1}),
-        ("not past the plateau under it, which ends at 5.400", {"loss": 5.5}),
+        ("not past the plateau under word frequencies, which ends at 5.400", {"loss": 5.5}),
         (
             "next sentences 54.0 % right, by chance 50.0 %, no more than by chance in 400 rows",
             {"sentences": 0.54},
@@ -76,6 +76,25 @@ def test_what_may_still_come_is_no_fault(said, changed):
 def test_chance_has_a_width_by_the_rows_that_were_guessed():
     assert health(metrics(sentences=0.54, rows=626))["is_healthy"] is True
     assert health(metrics(sentences=0.54, rows=624))["is_healthy"] is False
+
+
+def test_chance_is_what_one_answer_to_all_pairs_gets_right():
+    assert health(metrics(sentences=0.70), chance=0.68)["is_healthy"] is False
+    found = health(metrics(sentences=0.75), chance=0.68)
+    assert found["is_healthy"] is True
+    assert "next sentences 75.0 % right, by chance 68.0 %;" in found["sentence"]
+    found = health(metrics(eval={"masked_lm_loss": 4.0, "sentence_order_accuracy": 0.75}))
+    assert "the order of sentences 75.0 % right, by chance 50.0 %;" in found["sentence"]
+
+
+def test_the_losses_of_another_phase_are_no_course():
+    """At step 1,000 the rows become others, whose loss is higher; it falls since."""
+    losses = {0: 7.0, 500: 4.0, 1000: 3.0, 1500: 4.4, 1800: 4.2, 2000: 4.1}
+    curve = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
+    found = health(metrics(curve=curve), since=1000)
+    assert found["is_healthy"] is True
+    assert "no divergence (held-out loss 4.100, at the lowest 4.100)" in found["sentence"]
+    assert health(metrics(curve=curve))["is_healthy"] is False
 
 
 def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_left_out():

@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
+from keras_bert.config import BertConfig
+from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import owned
 from keras_bert.records import DataFolder
@@ -185,6 +188,17 @@ def test_going_on_from_a_model_folder(given, plain, tmp_path):
     )
     with pytest.raises(InputError, match="Give either `model`, .* or `architecture`"):
         pretrain(**given, model=folder, output=tmp_path / "both")
+
+
+@pytest.mark.filterwarnings("ignore:.*byte-level tokenizer is not part")
+def test_a_model_whose_tokenizer_is_not_ours_is_refused(given, tmp_path):
+    """Its ids are of another vocabulary than those of any rows."""
+    config = BertConfig(**{**SIZES, "model_type": "roberta"})
+    save_folder(BertEncoder(config), None, tmp_path / "model")
+    further = {name: value for name, value in given.items() if name != "architecture"}
+    with pytest.raises(InputError, match="has RoBERTa's byte-level tokenizer"):
+        pretrain(**further, model=tmp_path / "model", output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_one_segment_type_and_rows_of_pairs_are_refused(given, tmp_path):

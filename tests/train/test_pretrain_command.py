@@ -80,6 +80,9 @@ def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(calle
     assert "Too early to say (10 steps).\n" in printed
     assert printed.splitlines()[-1].startswith("Next: keras-bert finetune")
     assert "--model runs/a/model" in printed
+    main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "my runs", "--steps", "7"])
+    printed = capsys.readouterr().out
+    assert "--logdir 'my runs/logs'\n" in printed and "--model 'my runs/model' " in printed
 
 
 def test_it_prints_no_next_sentences_where_there_were_none(called, capsys, monkeypatch):
@@ -101,6 +104,19 @@ def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
     for flags in (["--seed", "0", "--settings", file], ["--settings", file, "--seed", "0"]):
         assert main.main(["pretrain", *flags, "--output", "o"]) == 0
         assert {name: called[name] for name in settings} == {**settings, "seed": 0}
+
+
+def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_path, capsys):
+    settings = {"data": "d", "vocab": "v", "minutes": 5.0, "batch_tokens": 512, "model": "m"}
+    RunFolder(tmp_path, command="pretrain", settings=settings, inputs={})
+    command = ["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"]
+    instead = ["--steps", "7", "--batch-size", "8", "--architecture", "mini"]
+    assert main.main([*command, *instead]) == 0
+    del called["report"]
+    flags = {"steps": 7, "batch_size": 8, "architecture": "mini", "output": "o"}
+    assert called == {"data": "d", "vocab": "v", **flags}
+    assert main.main([*command, "--steps", "7", "--minutes", "8"]) == 2
+    assert "Give either --steps, how many to train for, or --minutes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

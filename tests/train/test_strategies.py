@@ -83,6 +83,8 @@ def test_batches_without_a_row_for_each_device_are_refused(monkeypatch):
     devices.check_rows(4)
     with pytest.raises(InputError, match="as few as 3 rows here, and 4 devices take a part"):
         devices.check_rows(3)
+    with pytest.raises(InputError, match="give a larger `batch_tokens`"):
+        devices.check_rows(3, by="batch_tokens")
     devices.check_rows(6)
     monkeypatch.setattr(devices, "_strategy", object.__new__(tf.distribute.TPUStrategy))
     devices.check_rows(8)

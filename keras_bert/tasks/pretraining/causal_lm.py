@@ -53,3 +53,10 @@ class CausalLM(PretrainingTask):
     def connect(self, encoded, inputs):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.masked_lm_head(encoded["sequence_output"], positions)}
+
+    def signatures(self, *, max_length=None, top=5):
+        """None: at a [MASK] the head predicts what comes after it."""
+        raise InputError(
+            "A causal LM predicts the next token and fills no [MASK], which is all that an export "
+            "of a pre-trained model does; transformers opens its folder with AutoModelForCausalLM."
+        )
