@@ -35,7 +35,7 @@ def light(monkeypatch):
 
 def nap(_, folder):
     """Writes again and again, as work does, into a file that is called as its process."""
-    for count in range(300):
+    for count in range(2000):
         (folder / f"{os.getpid()}").write_text(str(count))
         time.sleep(0.1)
 
@@ -49,7 +49,7 @@ def sleep_in_workers(folder):
 
 def workers_of(folder):
     """The processes that have written, once all have."""
-    for _ in range(300):
+    for _ in range(1200):
         names = [int(path.name) for path in folder.iterdir()]
         if len(names) == WORKERS:
             return names
@@ -65,8 +65,9 @@ def runs(process):
     return state not in "ZX"
 
 
-def all_end(processes, seconds=1.0):
-    end = time.monotonic() + seconds
+def all_end(processes):
+    """Whether they end, which of themselves they would in minutes."""
+    end = time.monotonic() + 30
     while any(map(runs, processes)):
         if time.monotonic() > end:
             return False

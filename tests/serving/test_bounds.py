@@ -29,7 +29,7 @@ MAX_BODY, MAX_BATCH, MAX_REQUESTS = 200_000, 16, 4
 @pytest.fixture(scope="module")
 def server(echo_folder):
     bounds = {"max_body": MAX_BODY, "max_batch": MAX_BATCH, "max_requests": MAX_REQUESTS}
-    with running(models=[echo_folder], timeout=2.0, **bounds) as server:
+    with running(models=[echo_folder], timeout=60.0, **bounds) as server:
         yield server
 
 
@@ -180,13 +180,14 @@ def test_a_tensor_says_no_more_than_it_holds(server):
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
-def test_slow_clients_are_not_waited_for(server):
+def test_slow_clients_are_not_waited_for(server, monkeypatch):
+    monkeypatch.setattr(server._http.config.app, "_timeout", 0.2)
+    monkeypatch.setattr(server._http.config, "timeout_keep_alive", 0.2)
     slow = [
         (b"", b""),  # connects and is silent
         (sent(f"POST {PATH}"), b""),  # headers without end
         (sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"), b"408"),  # a body without end
     ]
-    start = time.monotonic()
     with contextlib.ExitStack() as connections:
         opened = [connections.enter_context(raw(server)) for _ in slow]
         for connection, (told, _) in zip(opened, slow, strict=True):
@@ -194,7 +195,6 @@ def test_slow_clients_are_not_waited_for(server):
         for connection, (_, answer) in zip(opened, slow, strict=True):
             found = everything(connection)
             assert answer in found and (found == b"") == (answer == b"")
-    assert time.monotonic() - start < 8
 
 
 def test_calls_that_are_never_sent_whole_are_ended(server, patience):
@@ -222,9 +222,8 @@ def test_a_call_without_a_request_that_reads_is_refused(server, requests, said):
         assert call.code() is grpc.StatusCode.INVALID_ARGUMENT and said in call.details()
 
 
-def test_requests_beyond_the_bound_are_turned_away(server, monkeypatch):
+def test_requests_beyond_the_bound_are_turned_away(server):
     bounds = server._http.config.app
-    monkeypatch.setattr(bounds, "_timeout", 60)
     with contextlib.ExitStack() as stalled:
         for _ in range(MAX_REQUESTS):
             connection = stalled.enter_context(raw(server))
@@ -236,21 +235,26 @@ def test_requests_beyond_the_bound_are_turned_away(server, monkeypatch):
     until(lambda: bounds._under_way == 0)
 
 
-def test_calls_beyond_the_bound_are_turned_away(server):
+def test_calls_beyond_the_bound_are_turned_away(server, held):
     request = predict_pb2.PredictRequest()
     request.model_spec.name = "echo"
-    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["slow"]))
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["held"]))
+
+    def all_are_there():
+        return len(held.texts) + len(server._server._batchers["echo"]._waiting) == MAX_REQUESTS
+
     with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        calls = [stub.Predict.future(request, timeout=10) for _ in range(3 * MAX_REQUESTS)]
-        codes = [call.code() for call in calls]
-    assert set(codes) == {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
-    assert codes.count(grpc.StatusCode.OK) >= MAX_REQUESTS
+        calls = [stub.Predict.future(request, timeout=60) for _ in range(MAX_REQUESTS)]
+        until(all_are_there)
+        beyond = stub.Predict.future(request, timeout=60)
+        assert beyond.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        held.may.set()
+        assert {call.code() for call in calls} == {grpc.StatusCode.OK}
 
 
-def test_who_leaves_while_waiting_is_not_computed(server, held, patience, let_go):
+def test_who_leaves_while_waiting_is_not_computed(server, held, let_go):
     """Two that are held fill the lanes; the third leaves before its turn."""
-    patience(60)
     with contextlib.ExitStack() as lanes:
         for _ in range(2):
             lanes.enter_context(ask(server, "rest", "held"))
@@ -265,25 +269,23 @@ def test_who_leaves_while_waiting_is_not_computed(server, held, patience, let_go
 
 
 @pytest.mark.parametrize("door", ["rest", "grpc"])
-def test_who_leaves_while_it_is_computed_is_let_go(server, held, patience, let_go, door):
-    patience(60)
+def test_who_leaves_while_it_is_computed_is_let_go(server, held, let_go, door):
     with ask(server, door, "held"):
         assert held.begun.acquire(timeout=10)
     assert let_go.wait(10), "the server waits for an answer that nobody wants"
     held.may.set()
 
 
-def test_what_takes_too_long_is_told_so(echo_folder):
-    with running(models=[echo_folder], timeout=0.1) as hasty:
-        for url in (hasty.rest, hasty.grpc):
-            with connect(url, timeout=10) as client, pytest.raises(ServerError) as refused:
-                client.predict("echo", [{"text": "slow"}])
-            assert refused.value.code == "DEADLINE_EXCEEDED"
+def test_what_takes_too_long_is_told_so(server, held, patience):
+    patience(0.1)
+    for url in (server.rest, server.grpc):
+        with connect(url, timeout=10) as client, pytest.raises(ServerError) as refused:
+            client.predict("echo", [{"text": "held"}])
+        assert refused.value.code == "DEADLINE_EXCEEDED"
 
 
 def test_others_are_told_while_long_computations_hold_all_lanes(server, held, patience):
     """Nothing can break off what is computed; who waits for it has an error of their own."""
-    patience(60)
     body = {"instances": ["held"]}
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         long = []
