@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import socket
 import threading
 
@@ -79,7 +80,7 @@ class DevelopmentServer:
         )
         return uvicorn.Config(
             application,
-            http=PromptProtocol,
+            http=functools.partial(PromptProtocol, timeout=settings.timeout),
             ws="none",
             lifespan="off",
             log_level="critical",

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
 import json
 import socket
 import threading
@@ -10,6 +11,7 @@ import time
 import types
 
 import grpc
+import numpy as np
 import pytest
 import requests
 import tensorflow as tf
@@ -17,6 +19,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.errors import InputError
 from keras_bert.serving.ask import connect
+from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.client_errors import ServerError
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.model_version import ModelVersion
@@ -195,6 +198,30 @@ def test_slow_clients_are_not_waited_for(server, monkeypatch):
         for connection, (_, answer) in zip(opened, slow, strict=True):
             found = everything(connection)
             assert answer in found and (found == b"") == (answer == b"")
+
+
+def test_who_does_not_take_an_answer_is_let_go(server, monkeypatch):
+    """Its connection would hold the answer, and one of the places, for as long as the client is."""
+
+    def large(
+        self, signature, inputs
+    ):  # more than the system takes for a client that reads nothing
+        return {"label": np.array([b"x" * 2**26], object)}
+
+    monkeypatch.setattr(ModelVersion, "compute", large)
+    hasty = functools.partial(PromptProtocol, timeout=0.2)
+    monkeypatch.setattr(server._http.config, "http_protocol_class", hasty)
+    with raw(server) as connection:
+
+        def is_there():
+            clients = [other.client for other in server._http.server_state.connections.copy()]
+            return connection.getsockname() in clients
+
+        body = b'{"instances": ["a"]}'
+        length = f"Content-Length: {len(body)}\r\n\r\n".encode()
+        connection.sendall(sent(f"POST {PATH}", length + body))
+        until(is_there)
+        until(lambda: not is_there())
 
 
 def test_calls_that_are_never_sent_whole_are_ended(server, patience):
