@@ -18,6 +18,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.errors import InputError
+from keras_bert.serving import rest_json
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.client_errors import ServerError
@@ -183,6 +184,27 @@ def test_a_tensor_says_no_more_than_it_holds(server):
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
+def test_a_version_of_thousands_of_digits_is_refused(server):
+    answer = requests.get(f"{server.rest}/v1/models/echo/versions/{'9' * 5000}", timeout=10)
+    assert answer.status_code == 400 and answer.json()["error"]
+
+
+def test_a_tensor_that_is_none_is_refused(server):
+    """Of values that its type has no room for, and of a type that is no data."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "echo"
+    text = request.inputs["text"]
+    text.tensor_shape.dim.add(size=1)
+    text.int_val.append(300)
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        for dtype in (tf.uint8, tf.resource):
+            text.dtype = dtype.as_datatype_enum
+            with pytest.raises(grpc.RpcError) as refused:
+                stub.Predict(request, timeout=10)
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, dtype
+
+
 def test_slow_clients_are_not_waited_for(server, monkeypatch):
     monkeypatch.setattr(server._http.config.app, "_timeout", 0.2)
     monkeypatch.setattr(server._http.config, "timeout_keep_alive", 0.2)
@@ -328,6 +350,27 @@ def test_others_are_told_while_long_computations_hold_all_lanes(server, held, pa
         held.may.set()
         answers = [asked.result().json()["predictions"][0]["label"] for asked in long]
     assert answers == ["1:held"] * 2, "whom the others' errors are nothing to"
+
+
+def test_others_are_answered_while_an_answer_is_written(server, monkeypatch):
+    """The vectors of a batch are millions of numbers as text, and take seconds."""
+    write, begun, may = rest_json.write_outputs, threading.Event(), threading.Event()
+
+    def hold(outputs, form):
+        begun.set()
+        may.wait(60)
+        return write(outputs, form)
+
+    monkeypatch.setattr(rest_json, "write_outputs", hold)
+    body = {"instances": ["a"]}
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(requests.post, server.rest + PATH, json=body, timeout=60)
+        try:
+            assert begun.wait(10)
+            assert requests.get(f"{server.rest}/v1/models/echo", timeout=10).ok
+        finally:
+            may.set()
+        assert asked.result().json()["predictions"][0]["label"] == "1:a"
 
 
 def test_a_port_that_is_taken_is_told_so(server, echo_folder):
