@@ -3,8 +3,10 @@
 import shutil
 
 import pytest
+import requests
 
 from keras_bert.checkpoints import save_folder
+from keras_bert.encoder import BertEncoder
 from keras_bert.serving.ask import connect
 from tests.serving.page_models import write_page_models
 from tests.serving.running import running
@@ -108,6 +110,14 @@ def test_attention_of_each_head(page):
     answer.locator("#attention-Head").select_option("2")
     assert answer.locator("td").count() == 16
     assert answer.locator("td").first.get_attribute("title") != before
+
+
+def test_attention_needs_no_new_view_of_the_model(server, monkeypatch):
+    """Each view stays with its model: the page took megabytes more for every text."""
+    monkeypatch.setattr(BertEncoder, "view", None)
+    for text in ("bank", "river bank"):
+        answer = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
+        assert answer.json()["pieces"] == ["[CLS]", *text.split(), "[SEP]"]
 
 
 def test_the_nearest_sentences_of_a_file(page, tmp_path):
