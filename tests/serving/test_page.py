@@ -150,6 +150,11 @@ def test_keys_alone_are_enough(page):
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#panel-classify h2")
     assert page.locator("#panel-classify h2").inner_text().startswith("1:typed")
+    page.keyboard.type(" more")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator("#panel-classify h2", has_text="1:typed more").wait_for()
+    assert page.evaluate("document.activeElement.className") == "ask", "the place is lost"
 
 
 def tab_places(page):
