@@ -31,27 +31,28 @@ class ServedModel:
         self.states = {}
         self._folder = folder
         self._current = None
-        self._tried = {}
+        self._failed = {}
 
     def refresh(self):
         """Looks at the folder; loads what is new and lets it take over.
 
         Returns a sentence for the user where something has changed, else None. One call at a time.
 
-        A version that does not load is tried again once its files have changed.
+        A version that does not load is tried again once its files have changed. Where the folder of
+        the one that answers is gone, the newest of those that are left takes over.
         """
         for folder in reversed(version_folders(self._folder)):
             number = int(folder.name)
-            if self._current is not None and number <= self._current.number:
+            if self._current is not None and number == self._current.number:
                 return None
             files = _files(folder)
-            if self._tried.get(number) == files:
+            if self._failed.get(number) == files:
                 continue
-            self._tried[number] = files
             self.states[number] = State("LOADING")
             try:
                 version = ModelVersion(folder)
             except Exception as error:  # whatever is in the folder, the server goes on
+                self._failed[number] = files
                 message = " ".join(str(error).split())
                 self.states[number] = State("END", "INTERNAL", message)
                 return f"{self.name}: version {number} does not load: {message}"

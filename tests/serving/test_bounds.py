@@ -373,10 +373,11 @@ def test_others_are_answered_while_an_answer_is_written(server, monkeypatch):
         assert asked.result().json()["predictions"][0]["label"] == "1:a"
 
 
-def test_a_port_that_is_taken_is_told_so(server, echo_folder):
+def test_a_place_where_nobody_can_listen_is_told_so(server, echo_folder):
     for ports, message in (
         ({"rest_port": server.rest_port}, "Nothing can listen on 127.0.0.1"),
         ({"grpc_port": server.grpc_port}, "`grpc_port`"),
+        ({"host": "a..b"}, "Nothing can listen on a..b"),
     ):
         settings = {"rest_port": 0, "grpc_port": 0, **ports}
         second = DevelopmentServer(models=[echo_folder], report=lambda line: None, **settings)

@@ -71,3 +71,36 @@ def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_
     for entry in folder.iterdir():
         entry.rename(tmp_path / entry.name)
     assert model.refresh() is None and model.version().number == 3
+
+
+def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path):
+    """As TensorFlow Serving has it: so a version that is no good is taken back."""
+    model = ServedModel("echo", tmp_path / "echo")
+    for version in (1, 2):
+        write_echo(tmp_path / "echo", version)
+        assert model.refresh() == f"echo: version {version} answers."
+    (tmp_path / "echo" / "2").rename(tmp_path / "2")
+    assert model.refresh() == "echo: version 1 answers."
+    states = {number: state.state for number, state in model.states.items()}
+    assert states == {1: "AVAILABLE", 2: "END"} and model.refresh() is None
+    (tmp_path / "2").rename(tmp_path / "echo" / "2")
+    assert model.refresh() == "echo: version 2 answers."
+
+
+def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path):
+    """A terminal that was closed, or a pipe whose reader has gone."""
+
+    def gone(line):
+        raise BrokenPipeError
+
+    folder = tmp_path / "echo"
+    write_echo(folder, 1)
+    with running(models=[folder], poll=0.05) as server:
+        server._report = gone
+        with connect(server.rest, timeout=30) as client:
+            for version in (2, 3):
+                write_echo(folder, version)
+                until = time.monotonic() + 30
+                while client.predict("echo", [{"text": "x"}])[0]["label"] != f"{version}:x":
+                    assert time.monotonic() < until
+                    time.sleep(0.02)
