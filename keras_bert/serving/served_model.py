@@ -1,6 +1,7 @@
 """A model that is served: the folder of its versions, the newest of which answers."""
 
 import contextlib
+import gc
 from typing import NamedTuple
 
 from keras_bert.serving.model_folders import version_folders
@@ -60,6 +61,7 @@ class ServedModel:
                 self.states[self._current.number] = State("END")
             self._current = version
             self.states[number] = State("AVAILABLE")
+            gc.collect()  # a graph is in circles of its own, and holds its weights
             return f"{self.name}: version {number} answers."
         return None
 

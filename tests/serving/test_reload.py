@@ -1,7 +1,9 @@
 """A new version answers as soon as its folder is there, and nobody notices but by the answer."""
 
+import gc
 import threading
 import time
+import weakref
 
 import requests
 
@@ -85,6 +87,20 @@ def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path):
     assert states == {1: "AVAILABLE", 2: "END"} and model.refresh() is None
     (tmp_path / "2").rename(tmp_path / "echo" / "2")
     assert model.refresh() == "echo: version 2 answers."
+
+
+def test_a_version_is_let_go_at_once(tmp_path):
+    model = ServedModel("echo", tmp_path / "echo")
+    write_echo(tmp_path / "echo", 1)
+    model.refresh()
+    before = weakref.ref(model.version()._model.signatures["serving_default"].graph)
+    write_echo(tmp_path / "echo", 2)
+    gc.disable()
+    try:
+        model.refresh()
+        assert before() is None, "its graph stays in memory, and with it the weights"
+    finally:
+        gc.enable()
 
 
 def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path):
