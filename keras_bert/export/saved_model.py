@@ -13,7 +13,7 @@ from keras_bert.export.precision import as_exported
 from keras_bert.export.server_files import is_version, write_batching, write_server_files
 from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
-from keras_bert.files import clear_leftovers_in, held_names, new_folder
+from keras_bert.files import clear_leftovers_in, held_names, new_folder, owned
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
@@ -38,6 +38,13 @@ def export(*, report=None, **settings):
         InputError: see `export_task`; or a setting is given that the model has no use for.
     """
     settings = ExportSettings.of(settings)
+    if _is_litert(settings.output):
+        for name in ("max_length", "layers", "tokens", "top"):
+            if getattr(settings, name) is not None:
+                raise InputError(
+                    f"`{name}` is for a SavedModel; a file for LiteRT takes ids of any length, and "
+                    "gives what the model does."
+                )
     folder = find_model_folder(settings.model)
     embeds = settings.encoder or not holds_task(folder)
     if not embeds and (settings.layers or settings.tokens):
@@ -92,10 +99,10 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
         return export_litert(task, output, precision=precision, report=report)
     task.signatures(max_length=max_length, **options)  # what cannot be is told before any work
-    number = _next_version(Path(output))
+    _next_version(Path(output))
     task = _as_exported(task, precision, report)
     signatures = task.signatures(max_length=max_length, **options)
-    return _write(signatures, output=Path(output), number=number, report=report)
+    return _write(signatures, output=Path(output), report=report)
 
 
 def export_encoder(
@@ -119,7 +126,7 @@ def export_encoder(
         from keras_bert.export.litert import export_litert
 
         return export_litert(encoder, output, precision=precision, report=report)
-    number = _next_version(Path(output))
+    _next_version(Path(output))
     encoder = _as_exported(encoder, precision, report)
     signatures = encoder_signatures(
         encoder,
@@ -128,7 +135,7 @@ def export_encoder(
         tokens=tokens,
         max_length=max_length or encoder.config.max_length,
     )
-    return _write(signatures, output=Path(output), number=number, report=report)
+    return _write(signatures, output=Path(output), report=report)
 
 
 def _check(tokenizer, config, max_length):
@@ -149,16 +156,17 @@ def _as_exported(model, precision, report):
     return model
 
 
-def _write(signatures, *, output, number, report):
-    version = output / str(number)
+def _write(signatures, *, output, report):
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
     ]
-    clear_leftovers_in(output)  # of an export that was killed
-    with new_folder(version) as aside:  # hidden: servers look at numbered folders only
-        write_saved_model(aside, signatures)
-        write_warmup_requests(aside, requests, model_name=output.resolve().name)
-        write_batching(aside, signatures[_DEFAULT].inputs)
+    with owned(output):  # two exports at once must not have the same number
+        version = output / str(_next_version(output))
+        clear_leftovers_in(output)  # of an export that was killed
+        with new_folder(version) as aside:  # hidden: servers look at numbered folders only
+            write_saved_model(aside, signatures)
+            write_warmup_requests(aside, requests, model_name=output.resolve().name)
+            write_batching(aside, signatures[_DEFAULT].inputs)
     told = write_server_files(output.resolve().parent)
     if report is not None and told is not None:
         report(told)

@@ -65,22 +65,33 @@ def draw_attention(
 
 def attention_of(encoder, tokenizer, text):
     """-> the S pieces of [CLS] text [SEP], and float32 (L, N, S, S): layer, head, from, to."""
+    return attention_reader(encoder, tokenizer)(text)
+
+
+def attention_reader(encoder, tokenizer):
+    """`attention_of` as a function of the text alone, for who asks again and again.
+
+    Each view of an encoder stays in memory with it.
+    """
     vocabulary = tokenizer.vocabulary
-    ids = tokenizer.tokenize([text])
     most = min(_MOST_TOKENS, encoder.config.max_length)
-    length = int(ids.row_lengths()[0]) + 2
-    if length > most:
-        raise InputError(
-            f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
-            f"{most} at most. Give a shorter text."
-        )
-    inputs = frame([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
-    inputs = {name: x.numpy() for name, x in inputs.items()}
-    found = encoder.view(attention_probabilities=True)(inputs, training=False)
-    probabilities = np.stack(
-        [np.asarray(x, np.float32)[0] for x in found["attention_probabilities"]]
-    )
-    return [vocabulary.piece_name(int(id)) for id in inputs["input_ids"][0]], probabilities
+    view = encoder.view(attention_probabilities=True)
+
+    def read(text):
+        ids = tokenizer.tokenize([text])
+        length = int(ids.row_lengths()[0]) + 2
+        if length > most:
+            raise InputError(
+                f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
+                f"{most} at most. Give a shorter text."
+            )
+        inputs = frame([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
+        inputs = {name: x.numpy() for name, x in inputs.items()}
+        found = view(inputs, training=False)["attention_probabilities"]
+        probabilities = np.stack([np.asarray(x, np.float32)[0] for x in found])
+        return [vocabulary.piece_name(int(id)) for id in inputs["input_ids"][0]], probabilities
+
+    return read
 
 
 def _grid(figure, probabilities):

@@ -40,8 +40,7 @@ class BackgroundServer:
         self._server.started.wait()
         if self._failed is not None:
             raise self._failed
-        self.rest = f"http://{settings.host}:{self._server.rest_port}"
-        self.grpc = f"grpc://{settings.host}:{self._server.grpc_port}"
+        self.rest, self.grpc = self._server.rest, self._server.grpc
 
     def stop(self) -> None:
         """Ends the server when it has answered what was asked; a second call does nothing."""

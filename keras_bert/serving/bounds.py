@@ -12,8 +12,7 @@ class Bounds:
     * More than `max_requests` at a time: 503.
     * A body over `max_body` bytes: 413. The rest of it is read and thrown away, up to four times as
       much, so that whoever sends it gets to read the answer.
-    * A body that is not there within `timeout` seconds: 408. A part of an answer that nobody takes
-      within as many: the connection ends.
+    * A body that is not there within `timeout` seconds: 408.
     * The client leaves: what is done for it is cancelled.
     """
 
@@ -38,10 +37,6 @@ class Bounds:
             self._under_way -= 1
 
     async def _bounded(self, scope, receive, send):
-        async def send_in_time(message):
-            async with asyncio.timeout(self._timeout):
-                await send(message)
-
         try:
             async with asyncio.timeout(self._timeout):
                 body = await self._body(receive)
@@ -59,7 +54,7 @@ class Bounds:
         async def receive_whole():
             return messages.pop() if messages else await asyncio.shield(leaving)
 
-        answer = asyncio.create_task(self._app(scope, receive_whole, send_in_time))
+        answer = asyncio.create_task(self._app(scope, receive_whole, send))
         try:
             await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -92,15 +87,20 @@ class Bounds:
 
 
 class PromptProtocol(H11Protocol):
-    """Uvicorn's protocol, which by itself waits for the headers of a request for ever.
+    """Uvicorn's protocol, which by itself waits for ever for headers, and for who takes an answer.
 
-    Here they are waited for as long as a connection may be idle between two requests.
+    Here headers are waited for as long as a connection may be idle between two requests, and what
+    is written must be taken within `timeout` seconds; otherwise the connection ends.
     """
 
-    _headers_due = None
+    def __init__(self, *, timeout, **kwargs):
+        super().__init__(**kwargs)
+        self._timeout = timeout
+        self._headers_due = self._taken_due = None
 
     def connection_made(self, transport):
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # what is not taken at once makes writing pause
         self._expect_headers()
 
     def data_received(self, data):
@@ -108,21 +108,32 @@ class PromptProtocol(H11Protocol):
         if self.cycle is None or self.cycle.response_complete:
             self._expect_headers()
         else:
-            self._stop_expecting()
+            self._headers_due = _cancelled(self._headers_due)
 
     def connection_lost(self, exc):
-        self._stop_expecting()
+        self._headers_due = _cancelled(self._headers_due)
+        self._taken_due = _cancelled(self._taken_due)
         super().connection_lost(exc)
+
+    def pause_writing(self):
+        super().pause_writing()
+        # To close it would wait for the rest to be taken.
+        self._taken_due = self.loop.call_later(self._timeout, self.transport.abort)
+
+    def resume_writing(self):
+        self._taken_due = _cancelled(self._taken_due)
+        super().resume_writing()
 
     def _expect_headers(self):
         if self._headers_due is None:
             close = self.transport.close
             self._headers_due = self.loop.call_later(self.timeout_keep_alive, close)
 
-    def _stop_expecting(self):
-        if self._headers_due is not None:
-            self._headers_due.cancel()
-            self._headers_due = None
+
+def _cancelled(timer):
+    """None, in place of a timer that is there no more."""
+    if timer is not None:
+        timer.cancel()
 
 
 class _TooLarge(Exception):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import socket
 import threading
 
@@ -25,6 +26,7 @@ class DevelopmentServer:
 
     Attributes:
         rest_port, grpc_port: where it listens, once `started` is set.
+        rest, grpc: its addresses then, as `ask` takes them.
         started: a `threading.Event`.
     """
 
@@ -40,7 +42,7 @@ class DevelopmentServer:
             self._models, max_batch=settings.max_batch, timeout=settings.timeout
         )
         self._http = None
-        self.rest_port = self.grpc_port = None
+        self.rest_port = self.grpc_port = self.rest = self.grpc = None
         self.started = threading.Event()
 
     async def run(self):
@@ -52,6 +54,8 @@ class DevelopmentServer:
             )
             self.rest_port = listening.getsockname()[1]
             self.grpc_port = _add_port(grpc, settings.host, settings.grpc_port)
+            self.rest = f"http://{_with_port(settings.host, self.rest_port)}"
+            self.grpc = f"grpc://{_with_port(settings.host, self.grpc_port)}"
             self._http = uvicorn.Server(self._http_config())
             self._server.open()
             await grpc.start()
@@ -79,7 +83,7 @@ class DevelopmentServer:
         )
         return uvicorn.Config(
             application,
-            http=PromptProtocol,
+            http=functools.partial(PromptProtocol, timeout=settings.timeout),
             ws="none",
             lifespan="off",
             log_level="critical",
@@ -96,15 +100,14 @@ class DevelopmentServer:
             for model in self._models:
                 line = await asyncio.to_thread(model.refresh)
                 if line is not None:
-                    self._report(line)
+                    with contextlib.suppress(OSError):  # whoever read it may have gone
+                        self._report(line)
 
     def _tell_where(self):
-        host = self._settings.host
-        shown = f"[{host}]" if ":" in host else host
         self._report("This server is for development; production is TensorFlow Serving's.")
-        self._report(f"REST   http://{shown}:{self.rest_port}/v1/models/{self._models[0].name}")
-        self._report(f"gRPC   grpc://{shown}:{self.grpc_port}")
-        self._report(f"Page   http://{shown}:{self.rest_port}/")
+        self._report(f"REST   {self.rest}/v1/models/{self._models[0].name}")
+        self._report(f"gRPC   {self.grpc}")
+        self._report(f"Page   {self.rest}/")
 
 
 def _load(model, report):
@@ -120,12 +123,12 @@ def _listen(host, port):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(f"Nothing can listen on {host}, port {port}: {error}.") from None
 
 
 def _add_port(grpc, host, port):
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = _with_port(host, port)
     try:
         return grpc.add_insecure_port(address)
     except RuntimeError:
@@ -133,3 +136,7 @@ def _add_port(grpc, host, port):
             f"gRPC cannot listen on {address}, which is taken or not this machine's; give another "
             "`grpc_port`."
         ) from None
+
+
+def _with_port(host, port):
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

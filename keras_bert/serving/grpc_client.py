@@ -1,7 +1,5 @@
 """A client of TensorFlow Serving's gRPC interface."""
 
-import base64
-
 import grpc
 import tensorflow as tf
 from tensorflow_serving.apis import (
@@ -13,7 +11,7 @@ from tensorflow_serving.apis import (
 )
 
 from keras_bert.serving.client_errors import ServerError
-from keras_bert.serving.rest_json import json_values
+from keras_bert.serving.rest_json import bytes_of, json_values
 
 # Answers of many long texts are larger than gRPC's 4 MiB.
 _LARGEST_ANSWER = 256 << 20
@@ -137,5 +135,5 @@ def _sendable(value):
     if isinstance(value, list):
         return [_sendable(inner) for inner in value]
     if isinstance(value, dict) and list(value) == ["b64"]:
-        return base64.b64decode(value["b64"], validate=True)
+        return bytes_of(value["b64"])
     return value

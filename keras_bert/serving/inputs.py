@@ -80,7 +80,7 @@ def array_of_proto(name, proto, *, max_values):
         raise Refusal("INVALID_ARGUMENT", f"The input {name!r} says that it has {dims} values.")
     try:
         return tf.make_ndarray(proto)
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
         raise Refusal("INVALID_ARGUMENT", f"The input {name!r} is not a tensor: {error}") from None
 
 

@@ -1,6 +1,7 @@
 """The folders that exports write: of a model, and in it of its versions."""
 
 import contextlib
+import os
 from pathlib import Path
 
 from keras_bert.errors import InputError
@@ -21,7 +22,7 @@ def model_folders(folders):
                 "with numbered versions in it, or one that holds such folders."
             )
         for folder in inside:
-            name = folder.resolve().name
+            name = Path(os.path.abspath(folder)).name  # of a link, its own
             if name in found:
                 raise InputError(f"{found[name]} and {folder} would both be called {name}.")
             found[name] = folder

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 
 from keras_bert.embeddings.embed import open_model
 from keras_bert.errors import InputError
-from keras_bert.pictures.attention import attention_of
+from keras_bert.pictures.attention import attention_reader
 from keras_bert.serving import rest_json
 from keras_bert.serving.refusal import Refusal
 
@@ -31,11 +31,11 @@ def page_routes(server, attention):
     Raises:
         InputError: that folder is none.
     """
-    looked_into = None if attention is None else open_model(attention)
+    read_attention = None if attention is None else attention_reader(*open_model(attention))
     handlers = {
-        "/try/models": (functools.partial(_models, server, looked_into is not None), "GET"),
+        "/try/models": (functools.partial(_models, server, read_attention is not None), "GET"),
         "/try/vectors": (functools.partial(_vectors, server), "POST"),
-        "/try/attention": (functools.partial(_attention, looked_into), "POST"),
+        "/try/attention": (functools.partial(_attention, read_attention), "POST"),
     }
     routes = [Route(path, handler, methods=[verb]) for path, (handler, verb) in handlers.items()]
     return [*routes, Mount("/", StaticFiles(directory=_FILES, html=True))]
@@ -70,15 +70,15 @@ async def _vectors(server, request):
     return JSONResponse({"vectors": vectors.tolist()})
 
 
-async def _attention(looked_into, request):
+async def _attention(read, request):
     """{text} -> pieces (S), and attention (L, N, S, S): layer, head, from, to."""
-    if looked_into is None:
+    if read is None:
         raise Refusal("NOT_FOUND", "The server was given no model to look into.")
     text = rest_json.read_object(await request.body()).get("text")
     if not isinstance(text, str):
         raise Refusal("INVALID_ARGUMENT", "Give 'text', a string.")
     try:
-        pieces, shares = await asyncio.to_thread(attention_of, *looked_into, text)
+        pieces, shares = await asyncio.to_thread(read, text)
     except InputError as error:
         raise Refusal("INVALID_ARGUMENT", str(error)) from None
     return JSONResponse({"pieces": pieces, "attention": np.round(shares, 4).tolist()})

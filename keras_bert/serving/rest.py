@@ -1,9 +1,11 @@
 """The REST interface of TensorFlow Serving, over a `ModelServer`."""
 
+import asyncio
 import functools
 import json
 
 from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -11,7 +13,19 @@ from keras_bert.serving import model_protos, rest_json
 from keras_bert.serving.refusal import HTTP_STATUS, Refusal
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
-_MODELS = ("/v1/models/{name}/versions/{version:int}", "/v1/models/{name}")
+_MODELS = ("/v1/models/{name:model}/versions/{version:version}", "/v1/models/{name:model}")
+
+
+class _Model(StringConvertor):
+    regex = "[^/:]+"
+
+
+class _Version(IntegerConvertor):
+    regex = "[0-9]{1,19}"  # a longer one has no place in 64 bits
+
+
+register_url_convertor("model", _Model())
+register_url_convertor("version", _Version())
 
 
 def rest_application(server, more_routes=()):
@@ -49,7 +63,7 @@ async def _predict(server, request):
         signature = rest_json.read_signature(asked)
         number = request.path_params.get("version")
         _, outputs = await server.predict(name, number, signature, read_inputs)
-        body = rest_json.write_outputs(outputs, form)
+        body = await asyncio.to_thread(rest_json.write_outputs, outputs, form)
     return Response(body, media_type="application/json")
 
 
@@ -78,8 +92,10 @@ async def _refused(request, refusal):
 
 
 async def _malformed(request, error):
-    message = f"Malformed request: {request.method} {request.url.path}"
-    return JSONResponse({"error": message}, error.status_code)
+    path = request.url.path
+    message = f"Malformed request: {request.method} {path}"
+    # TensorFlow Serving's own status of all that it does not know under this path.
+    return JSONResponse({"error": message}, 400 if path.startswith("/v1/") else error.status_code)
 
 
 async def _broken(request, error):

@@ -20,6 +20,7 @@ from keras_bert.serving.refusal import Refusal
 ROWS, COLUMNS = "instances", "inputs"
 _ANSWERS = {ROWS: "predictions", COLUMNS: "outputs"}
 _KEYS = {ROWS, COLUMNS, "signature_name"}
+_MOST_AXES = 64  # of NumPy's arrays
 
 
 def read_object(body):
@@ -65,10 +66,16 @@ def read_inputs(request, infos):
 
 
 def write_outputs(outputs, form):
-    """The bytes of an answer, of arrays by name. Raises `Refusal` where they are no rows."""
-    columns = {name: json_values(name, array) for name, array in sorted(outputs.items())}
+    """The bytes of an answer, of arrays by name. Raises `Refusal` where they are no rows.
+
+    Row by row: an encoder gives millions of numbers, each of which takes a hundred bytes on its way
+    to text, and no other thread goes on while one piece is written.
+    """
+    outputs = dict(sorted(outputs.items()))
+    is_one = len(outputs) == 1
     if form == COLUMNS:
-        answer = columns if len(columns) > 1 else next(iter(columns.values()))
+        columns = [_column(name, array) for name, array in outputs.items()]
+        answer = columns[0] if is_one else _object(outputs, columns)
     else:
         counts = {len(array) if array.ndim else None for array in outputs.values()}
         if len(counts) != 1 or None in counts:
@@ -76,12 +83,32 @@ def write_outputs(outputs, form):
                 "INVALID_ARGUMENT",
                 "The outputs have not a row for each example; ask by columns, with 'inputs'.",
             )
-        answer = [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ]
-        if len(columns) == 1:
-            answer = next(iter(columns.values()))
-    return json.dumps({_ANSWERS[form]: answer}, ensure_ascii=False).encode("utf-8")
+        rows = zip(*(_rows(name, array) for name, array in outputs.items()), strict=True)
+        answer = _list(row[0] if is_one else _object(outputs, row) for row in rows)
+    return _object([_ANSWERS[form]], [answer]).encode("utf-8")
+
+
+def _column(name, array):
+    return _list(_rows(name, array)) if array.ndim else _dumped(json_values(name, array))
+
+
+def _rows(name, array):
+    """The JSON of each row."""
+    for row in range(len(array)):
+        yield _dumped(json_values(name, array[row : row + 1])[0])
+
+
+def _list(texts):
+    return f"[{', '.join(texts)}]"
+
+
+def _object(names, texts):
+    pairs = zip(map(_dumped, names), texts, strict=True)
+    return f"{{{', '.join(f'{name}: {text}' for name, text in pairs)}}}"
+
+
+def _dumped(value):
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _columns(value, infos):
@@ -121,6 +148,10 @@ def _array(name, value, info):
     """Nested lists as an array. Raises `Refusal` for uneven lists and other types."""
     shape, level = [], [value]
     while any(isinstance(one, list) for one in level):
+        if len(shape) == _MOST_AXES:
+            raise Refusal(
+                "INVALID_ARGUMENT", f"The lists of the input {name!r} are nested too deep."
+            )
         sizes = {len(one) if isinstance(one, list) else None for one in level}
         if len(sizes) != 1:
             raise Refusal(
@@ -160,8 +191,9 @@ def _fits(number, dtype):
     """Whether a type has room for a number; Python's integers have no end."""
     if type(number) is float and not math.isfinite(number):
         return True
-    bounds = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    return float(bounds.min) <= number <= float(bounds.max)
+    if dtype.kind == "f":
+        return abs(number) <= float(np.finfo(dtype).max)
+    return np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
 
 
 def _utf8(name, text):
@@ -176,9 +208,15 @@ def _utf8(name, text):
 
 def _bytes(name, text):
     try:
-        return base64.b64decode(text, validate=True)
+        return bytes_of(text)
     except (binascii.Error, ValueError):
         raise Refusal("INVALID_ARGUMENT", f"A 'b64' of the input {name!r} is not base64.") from None
+
+
+def bytes_of(text):
+    """The bytes of base64, which as in TensorFlow Serving may have white space and no padding."""
+    text = "".join(text.split())
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
 
 
 def _is_bytes(value):

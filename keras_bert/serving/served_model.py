@@ -1,6 +1,7 @@
 """A model that is served: the folder of its versions, the newest of which answers."""
 
 import contextlib
+import gc
 from typing import NamedTuple
 
 from keras_bert.serving.model_folders import version_folders
@@ -31,27 +32,28 @@ class ServedModel:
         self.states = {}
         self._folder = folder
         self._current = None
-        self._tried = {}
+        self._failed = {}
 
     def refresh(self):
         """Looks at the folder; loads what is new and lets it take over.
 
         Returns a sentence for the user where something has changed, else None. One call at a time.
 
-        A version that does not load is tried again once its files have changed.
+        A version that does not load is tried again once its files have changed. Where the folder of
+        the one that answers is gone, the newest of those that are left takes over.
         """
         for folder in reversed(version_folders(self._folder)):
             number = int(folder.name)
-            if self._current is not None and number <= self._current.number:
+            if self._current is not None and number == self._current.number:
                 return None
             files = _files(folder)
-            if self._tried.get(number) == files:
+            if self._failed.get(number) == files:
                 continue
-            self._tried[number] = files
             self.states[number] = State("LOADING")
             try:
                 version = ModelVersion(folder)
             except Exception as error:  # whatever is in the folder, the server goes on
+                self._failed[number] = files
                 message = " ".join(str(error).split())
                 self.states[number] = State("END", "INTERNAL", message)
                 return f"{self.name}: version {number} does not load: {message}"
@@ -59,6 +61,7 @@ class ServedModel:
                 self.states[self._current.number] = State("END")
             self._current = version
             self.states[number] = State("AVAILABLE")
+            gc.collect()  # a graph is in circles of its own, and holds its weights
             return f"{self.name}: version {number} answers."
         return None
 

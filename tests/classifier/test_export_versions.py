@@ -13,10 +13,12 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
+from keras_bert.export import saved_model
 from keras_bert.export.precision import as_exported, some_rows
 from keras_bert.export.precisions import PRECISIONS
 from keras_bert.export.saved_model import export, export_task
 from keras_bert.export.warmup import WARMUP_FILE, prediction_log
+from keras_bert.files import owned
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,22 @@ def test_versions_count_up_and_nothing_else_is_touched(task, version, tmp_path):
     text = tf.constant(["good film " * 30, "good film good film good film"])
     out = shorter(text=text)["probabilities"].numpy()
     np.testing.assert_allclose(out[0], out[1], atol=1e-5)
+
+
+def test_two_exports_at_once_are_two_versions(task, tmp_path, monkeypatch):
+    """Each took its number before it computed for seconds; the later one replaced the other's."""
+    output, as_exported = tmp_path / "models" / "spam", saved_model.as_exported
+
+    def meanwhile(*arguments):
+        monkeypatch.setattr(saved_model, "as_exported", as_exported)
+        assert export_task(task, output) == output / "1"
+        return as_exported(*arguments)
+
+    monkeypatch.setattr(saved_model, "as_exported", meanwhile)
+    assert export_task(task, output) == output / "2"
+    with owned(output), pytest.raises(InputError, match="is in use by process"):
+        export_task(task, output)
+    assert sorted(entry.name for entry in output.iterdir()) == ["1", "2"]
 
 
 def test_warmup_requests_are_typical_and_answered_by_the_model(version, signatures):
@@ -119,9 +137,11 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
         ({"tokens": "none"}, "`layers` and `tokens` are for embeddings; give `encoder=True`"),
         ({"encoder": True, "top": 3}, "embeddings have no candidates"),
         ({"encoder": True, "layers": "sum-last-4"}, "needs a model of at least 4 layers"),
+        ({"output": tmp_path / "x.tflite", "encoder": True, "layers": "first"}, "`layers` is for"),
+        ({"output": tmp_path / "x.tflite", "max_length": 8}, "`max_length` is for a SavedModel"),
     ):
         with pytest.raises(InputError, match=message):
-            export(model=model_folder, output=tmp_path / "wrong", **wrong)
+            export(**{"model": model_folder, "output": tmp_path / "wrong", **wrong})
     assert not (tmp_path / "wrong").exists()
 
 

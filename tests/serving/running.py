@@ -26,8 +26,6 @@ def running(**settings):
     thread = threading.Thread(target=serve)
     thread.start()
     assert server.started.wait(30) and not failed, failed
-    server.rest = f"http://127.0.0.1:{server.rest_port}"
-    server.grpc = f"grpc://127.0.0.1:{server.grpc_port}"
     server.lines = lines
     try:
         yield server

@@ -1,5 +1,6 @@
 """The server in a thread of a notebook's process."""
 
+import socket
 import sys
 
 import pytest
@@ -21,6 +22,18 @@ def test_it_answers_until_it_is_stopped(echo_folder):
     server.stop()
     with pytest.raises(kb.InputError, match="cannot be reached|no answer|nobody"):
         next(kb.ask(url=server.rest, model="echo", text=["one"]))
+
+
+def test_addresses_of_ipv6_can_be_asked(echo_folder):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("NOT TESTED: this machine has no IPv6")
+    ports = {"rest_port": 0, "grpc_port": 0}
+    with kb.BackgroundServer(models=echo_folder, host="::1", **ports) as server:
+        for url in (server.rest, server.grpc):
+            (answer,) = kb.ask(url=url, model="echo", text=["one"])
+            assert answer["label"] == "1:one"
 
 
 def test_what_cannot_be_served_is_told_at_once(tmp_path, monkeypatch):

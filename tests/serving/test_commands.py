@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from keras_bert.cli import main as cli
+from keras_bert.serving.model_folders import model_folders
 from keras_bert.serving.settings import given_names
 from tests.serving.running import running
 
@@ -94,6 +95,12 @@ def test_folders_without_models_are_told(tmp_path, capsys):
     ):
         assert cli.main(["serve", "--models", str(folder)]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_model_is_called_as_its_folder_is_and_not_as_what_that_links_to(echo_folder, tmp_path):
+    (tmp_path / "linked").symlink_to(echo_folder / "echo")
+    assert list(model_folders([tmp_path])) == ["linked"]
+    assert list(model_folders([tmp_path / "linked" / "1" / ".."])) == ["linked"]
 
 
 def test_two_models_of_one_name_are_told(echo_folder, capsys):

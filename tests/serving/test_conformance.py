@@ -178,6 +178,20 @@ def test_a_body_that_is_wrong_is_an_error_in_json(served, body, status):
     assert answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("GET", "/v1/models/echo:predict"),
+        ("POST", "/v1/models/echo"),
+        ("GET", "/v1/models/echo/nothing"),
+        ("GET", "/v1/models/echo/versions/one"),
+    ],
+)
+def test_a_path_that_is_none_is_an_error_in_json(served, method, path):
+    answer = requests.request(method, served.rest + path, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]
+
+
 def test_other_methods_want_other_signatures(served):
     body = {"examples": [{"text": "a"}]}
     for method in ("classify", "regress"):

@@ -3,8 +3,10 @@
 import shutil
 
 import pytest
+import requests
 
 from keras_bert.checkpoints import save_folder
+from keras_bert.encoder import BertEncoder
 from keras_bert.serving.ask import connect
 from tests.serving.page_models import write_page_models
 from tests.serving.running import running
@@ -110,6 +112,14 @@ def test_attention_of_each_head(page):
     assert answer.locator("td").first.get_attribute("title") != before
 
 
+def test_attention_needs_no_new_view_of_the_model(server, monkeypatch):
+    """Each view stays with its model: the page took megabytes more for every text."""
+    monkeypatch.setattr(BertEncoder, "view", None)
+    for text in ("bank", "river bank"):
+        answer = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
+        assert answer.json()["pieces"] == ["[CLS]", *text.split(), "[SEP]"]
+
+
 def test_the_nearest_sentences_of_a_file(page, tmp_path):
     lines = [f"zz yy {'x' * number}" for number in range(1, 40)]
     file = tmp_path / "sentences.txt"
@@ -140,6 +150,11 @@ def test_keys_alone_are_enough(page):
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#panel-classify h2")
     assert page.locator("#panel-classify h2").inner_text().startswith("1:typed")
+    page.keyboard.type(" more")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator("#panel-classify h2", has_text="1:typed more").wait_for()
+    assert page.evaluate("document.activeElement.className") == "ask", "the place is lost"
 
 
 def tab_places(page):

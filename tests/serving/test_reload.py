@@ -1,7 +1,9 @@
 """A new version answers as soon as its folder is there, and nobody notices but by the answer."""
 
+import gc
 import threading
 import time
+import weakref
 
 import requests
 
@@ -14,10 +16,10 @@ from tests.serving.toy_models import write_echo
 def test_no_request_is_lost_while_versions_change(tmp_path):
     folder = tmp_path / "echo"
     write_echo(folder, 1)
-    seen, failures, over = {}, [], threading.Event()
+    failures, over = [], threading.Event()
 
     def ask(url):
-        answers = seen.setdefault(url, [])
+        answers = seen[url]
         with connect(url, timeout=30) as client:
             while not over.is_set():
                 try:
@@ -32,9 +34,11 @@ def test_no_request_is_lost_while_versions_change(tmp_path):
             time.sleep(0.05)
 
     with running(models=[folder], poll=0.05) as server:
-        threads = [threading.Thread(target=ask, args=(url,)) for url in (server.rest, server.grpc)]
+        seen = {server.rest: [], server.grpc: []}
+        threads = [threading.Thread(target=ask, args=(url,)) for url in seen]
         for thread in threads:
             thread.start()
+        wait_for("1:x")
         for version in (2, 3):
             write_echo(folder, version)
             wait_for(f"{version}:x")
@@ -44,7 +48,6 @@ def test_no_request_is_lost_while_versions_change(tmp_path):
         states = requests.get(f"{server.rest}/v1/models/echo", timeout=10).json()
         gone = requests.get(f"{server.rest}/v1/models/echo/versions/1/metadata", timeout=10)
     assert failures == []
-    assert len(seen) == 2  # of two clients, whose answers may overtake one another's
     for answers in seen.values():
         assert sorted(answers) == answers and set(answers) == {"1:x", "2:x", "3:x"}
     states = [(state["version"], state["state"]) for state in states["model_version_status"]]
@@ -70,3 +73,50 @@ def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_
     for entry in folder.iterdir():
         entry.rename(tmp_path / entry.name)
     assert model.refresh() is None and model.version().number == 3
+
+
+def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path):
+    """As TensorFlow Serving has it: so a version that is no good is taken back."""
+    model = ServedModel("echo", tmp_path / "echo")
+    for version in (1, 2):
+        write_echo(tmp_path / "echo", version)
+        assert model.refresh() == f"echo: version {version} answers."
+    (tmp_path / "echo" / "2").rename(tmp_path / "2")
+    assert model.refresh() == "echo: version 1 answers."
+    states = {number: state.state for number, state in model.states.items()}
+    assert states == {1: "AVAILABLE", 2: "END"} and model.refresh() is None
+    (tmp_path / "2").rename(tmp_path / "echo" / "2")
+    assert model.refresh() == "echo: version 2 answers."
+
+
+def test_a_version_is_let_go_at_once(tmp_path):
+    model = ServedModel("echo", tmp_path / "echo")
+    write_echo(tmp_path / "echo", 1)
+    model.refresh()
+    before = weakref.ref(model.version()._model.signatures["serving_default"].graph)
+    write_echo(tmp_path / "echo", 2)
+    gc.disable()
+    try:
+        model.refresh()
+        assert before() is None, "its graph stays in memory, and with it the weights"
+    finally:
+        gc.enable()
+
+
+def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path):
+    """A terminal that was closed, or a pipe whose reader has gone."""
+
+    def gone(line):
+        raise BrokenPipeError
+
+    folder = tmp_path / "echo"
+    write_echo(folder, 1)
+    with running(models=[folder], poll=0.05) as server:
+        server._report = gone
+        with connect(server.rest, timeout=30) as client:
+            for version in (2, 3):
+                write_echo(folder, version)
+                until = time.monotonic() + 30
+                while client.predict("echo", [{"text": "x"}])[0]["label"] != f"{version}:x":
+                    assert time.monotonic() < until
+                    time.sleep(0.02)

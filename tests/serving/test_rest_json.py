@@ -1,6 +1,8 @@
 """Tensors as JSON and back, and whatever else may stand in a body."""
 
+import base64
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -69,11 +71,50 @@ def test_numbers_have_the_digits_that_they_need():
     assert rest_json.write_outputs(outputs, rest_json.ROWS) == b'{"predictions": [0.1, 0.33333334]}'
 
 
+@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+def test_writing_takes_no_more_memory_than_the_answer_and_a_row(form):
+    """On the way to text a number is one of 128 bytes; of an encoder there may be millions."""
+    vectors = np.random.default_rng(2).normal(size=(64, 512)).astype(np.float32)
+    tracemalloc.start()
+    try:
+        written = rest_json.write_outputs({"a": vectors, "b": vectors[:, 0]}, form)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5 * len(written)
+
+
 def test_bytes_that_are_no_text_are_still_json():
     outputs = {"answer": np.array([b"a\xff"], object)}
     assert json.loads(rest_json.write_outputs(outputs, rest_json.ROWS)) == {
         "predictions": ["a\ufffd"]
     }
+
+
+def test_base64_may_have_white_space_and_no_padding():
+    """Of lines as `base64` writes them, and without "=": TensorFlow Serving takes both."""
+    given = bytes(range(100))
+    lines = base64.encodebytes(given).decode()
+    for text in (lines, lines.replace("\n", ""), lines.replace("\n", "").rstrip("=")):
+        _, found = rest_json.read_inputs({"inputs": [{"b64": text}]}, {"text": INFOS["text"]})
+        assert found["text"].tolist() == [given]
+
+
+@pytest.mark.parametrize(
+    "dtype, value",
+    [(tf.int64, 2**63), (tf.int64, -(2**63) - 1), (tf.uint64, 2**64), (tf.float32, 10**400)],
+)
+def test_numbers_just_out_of_a_type_are_refused(dtype, value):
+    with pytest.raises(Refusal, match="is not (u?int64|float32)"):
+        rest_json.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
+
+
+def test_lists_that_no_array_has_room_for_are_refused():
+    deep = "a"
+    for _ in range(65):
+        deep = [deep]
+    with pytest.raises(Refusal, match="nested too deep"):
+        rest_json.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
 
 
 def test_whatever_a_body_holds_is_read_or_refused():

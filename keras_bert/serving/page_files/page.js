@@ -165,8 +165,9 @@ function fillPanel(panel, task, fitting) {
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (button.disabled) return;
-    button.disabled = true;
+    // A button that is disabled would lose the focus, and who uses keys their place.
+    if (button.ariaDisabled === "true") return;
+    button.ariaDisabled = "true";
     const given = Object.fromEntries(shown().map(({ name, area }) => [name, area.value]));
     try {
       const found = await task.show(model(), given, { file, tell: (text) => answer.replaceChildren(text) });
@@ -174,7 +175,7 @@ function fillPanel(panel, task, fitting) {
     } catch (error) {
       answer.replaceChildren(element("p", { className: "wrong", role: "alert" }, error.message));
     } finally {
-      button.disabled = false;
+      button.ariaDisabled = "false";
     }
   });
 }
