@@ -180,6 +180,7 @@ class Tagger(Task):
             scheme=scheme,
             broken_tags=broken_tags,
             unseen_tags=unseen_tags,
+            labelled=labelled,
         )
 
     @classmethod
