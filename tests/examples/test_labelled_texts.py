@@ -46,6 +46,12 @@ def test_a_header_is_found_by_known_names_and_by_content(write):
     assert "with a header line" in unknown.description and '"kind"' in unknown.description
 
 
+def test_a_rare_label_in_the_first_line_is_no_header(write):
+    assert pairs(LabelledTexts(write("a text\t2\n" + TSV)))[0] == ("a text", "2")
+    rare = write("a text\trare\n" + TSV)
+    assert pairs(LabelledTexts(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
+
+
 def test_a_label_comes_back_even_where_there_is_only_one(write):
     assert pairs(LabelledTexts(write("fine\tx\na long text\tx\n"))) == [
         ("fine", "x"),
