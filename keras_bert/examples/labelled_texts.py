@@ -7,7 +7,7 @@ from keras_bert.examples.columns import Wanted, choose_columns
 from keras_bert.examples.fields import parse_fields
 from keras_bert.examples.given_texts import GivenTexts
 from keras_bert.examples.glue import glue_columns, glue_task
-from keras_bert.examples.label_forms import is_text, one_label, score
+from keras_bert.examples.label_forms import is_text, missing_label, one_label, score
 from keras_bert.examples.labelled_text import LabelledText
 from keras_bert.examples.tables import Table
 from keras_bert.examples.tfds import PREFIX, TfdsTable
@@ -164,12 +164,13 @@ class LabelledTexts:
 
     def _label(self, line, row):
         column = self.columns.label
+        value = row[column] if self.width is not None else row.get(column)
         try:
-            label = self._form(row[column] if self.width is not None else row.get(column))
+            label = self._form(value)
         except ValueError as error:
             raise self.error(line, f"{error}.") from None
         if label is None and self._need_labels and self._form is not score:
-            raise self.error(line, f"no label in {self.columns.describe(column)}.")
+            raise self.error(line, f"{missing_label(value)} in {self.columns.describe(column)}.")
         return label
 
     def _describe(self):
