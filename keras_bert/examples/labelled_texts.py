@@ -76,6 +76,7 @@ class LabelledTexts:
         given, said_with = _given(texts, text_column, label_column, fields)
         task = glue_task(glue) if glue is not None else None
         if task is not None:
+            _check_form(task, texts, form)
             path = task.file(path, labelled=need_labels)
         self._table = table = _open(path, skip_odd=task is not None and need_labels)
         self._form = form
@@ -192,6 +193,22 @@ def _open(path, *, skip_odd):
     if str(path).startswith(PREFIX):
         return TfdsTable(str(path))
     return Table(path, skip_odd=skip_odd)
+
+
+def _check_form(task, texts, form):
+    """Raises InputError where a task of GLUE has other texts, or labels in place of scores."""
+    wanted, here = (
+        f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
+        for count, scores in (
+            (len(task.texts), not task.labels),
+            (len(texts), form is score),
+        )
+    )
+    if wanted != here:
+        raise InputError(
+            f"GLUE's {task.name} is of the kind {task.kind}, with {wanted} a row; here the task "
+            f"reads {here}."
+        )
 
 
 def _given(texts, text_column, label_column, fields):

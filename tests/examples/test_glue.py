@@ -153,6 +153,20 @@ def test_bad_input(folder, tmp_path):
         read(folder / "RTE/dev.tsv", glue_task("QQP"))
 
 
+@pytest.mark.parametrize(
+    "name, texts, form, said",
+    [
+        ("MRPC", TEXT, one_label, "pair-classifier, with two texts and a label .* one text and a"),
+        ("SST-2", PAIR, one_label, "classifier, with one text and a label .* reads two texts and"),
+        ("STS-B", PAIR, one_label, "regression, with two texts and a score .* texts and a label"),
+        ("RTE", PAIR, score, "pair-classifier, with two texts and a label .* texts and a score"),
+    ],
+)
+def test_a_task_of_another_kind_is_not_read_in_part(folder, name, texts, form, said):
+    with pytest.raises(InputError, match=f"^GLUE's {name} is of the kind {said}"):
+        LabelledTexts(folder, texts=texts, form=form, glue=name)
+
+
 # What the leaderboard says of each task: https://gluebenchmark.com/tasks and /leaderboard.
 LEADERBOARD = {
     "CoLA": ("01", ["Matthew's Corr"], "CoLA.tsv"),
