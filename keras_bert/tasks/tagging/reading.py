@@ -93,13 +93,16 @@ class CheckedSentences:
         return dataclasses.replace(sentence, tags=tags, source=self)
 
     def _look_for_unseen(self, sentence, tags):
-        if self._count_unseen and (self._scheme is None or name_chunks(tags)):
+        may_count = self._scheme is None or name_chunks(tags)
+        if self._count_unseen and may_count:
             return
+        advice = "those name chunks, and this is a file of other tags"
+        if may_count:
+            advice = f'`unseen_tags="{COUNT}"` would count it as a mistake'
         for word, tag in enumerate(tags):
             if tag not in self._labels:
                 raise sentence.error(
                     f'the tag "{tag}" is none of those that the model is trained with '
-                    f'({quoted(sorted(self._labels))}); `unseen_tags="{COUNT}"` would count it as '
-                    "a mistake.",
+                    f"({quoted(sorted(self._labels))}); {advice}.",
                     word=word,
                 )

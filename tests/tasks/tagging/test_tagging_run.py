@@ -146,7 +146,11 @@ def test_a_file_of_another_task_is_refused_in_a_sentence(run, tmp_path, capsys):
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert 'pos.conllu, line 1: the tag "NOUN" is none of those' in said
-    assert "--unseen-tags count" in said
+    assert said.endswith("; those name chunks, and this is a file of other tags.")
+    other.write_text("1\tanna" + "\tB-NEW" * 8 + "\n")
+    assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("; --unseen-tags count would count it as a mistake.")
 
 
 @pytest.fixture(scope="module", params=["crf", "bilstm"])
