@@ -115,8 +115,13 @@ def task_of(values, *, source):
         its_own = found.architecture(**settings)
         if name in (its_own, its_own.replace("Bert", "Roberta", 1)):
             return found
-    if name not in ARCHITECTURES or ARCHITECTURES[name].kind is None:
+    if name not in ARCHITECTURES:
         raise InputError(f"{source} holds a {name}, which is no task here; known are {known}.")
+    if ARCHITECTURES[name].kind is None:
+        raise InputError(
+            f"{source} holds a {name}, which is no task here but an encoder alone; fine-tune it "
+            "first."
+        )
     kind = ARCHITECTURES[name].kind
     if name.endswith("ForSequenceClassification") and _scores(values, source=source):
         kind = "regression"

@@ -31,14 +31,18 @@ def add_glue_data(parser):
 def settle_glue(arguments):
     """Puts what `--glue` and `--data` stand for among the parsed arguments; other flags win.
 
+    Without `--data` that is the kind of task and the figure; the files are given.
+
     Raises InputError where one is without the other, or GLUE has no such task or file.
     """
     folder = vars(arguments).pop("data", None)
     name = getattr(arguments, "glue", None)
-    if folder is None:
-        return
     if name is None:
+        if folder is None:
+            return
         raise InputError("--data is GLUE's folder and goes with --glue; give --train and --dev.")
-    for setting, value in glue_settings(name, folder).items():
+    task = glue_task(name)
+    known = {"task": task.kind, "figure": task.figure}
+    for setting, value in (known if folder is None else glue_settings(name, folder)).items():
         vars(arguments).setdefault(setting, value)
-    arguments.glue = glue_task(name).name
+    arguments.glue = task.name

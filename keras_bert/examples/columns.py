@@ -168,11 +168,14 @@ def _has_header(first, rest, wanted):
     lower = [cell.strip().casefold() for cell in first]
     if wanted.text_names(lower) or {*wanted.label_names} & {*lower}:
         return True
-    if wanted.scores and any(
-        cell.strip() and not _is_number(cell) and _are_numbers(values)
-        for cell, values in zip(first, below, strict=True)
-    ):
-        return True
+    # A name is no number and no label of the model's, which may be a rare one.
+    names = [
+        bool(cell) and not _is_number(cell) and cell not in (wanted.labels or ())
+        for cell in map(str.strip, first)
+    ]
+    below = [values for is_name, values in zip(names, below, strict=True) if is_name]
+    if wanted.scores:
+        return any(map(_are_numbers, below))
     # A label column: few values, each of them again and again, but never the first line's.
     return len(rest) >= _ROWS_TO_TELL_A_HEADER and any(
         2 <= len(values) <= len(rest) / 4 for values in below

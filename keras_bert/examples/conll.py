@@ -1,7 +1,8 @@
 """CoNLL: a word a line, its columns parted by tabs or spaces, sentences parted by empty lines.
 
-A line that holds nothing but white space is empty, too; `-DOCSTART-` begins a document, and a line
-that begins a sentence with a bare "#" and has not the file's columns is a comment.
+A line that holds nothing but white space is empty, too; `-DOCSTART-` in any column begins a
+document, and a line that begins a sentence with a bare "#" and has not the file's columns is a
+comment.
 """
 
 import re
@@ -78,7 +79,7 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
     tabs = any("\t" in line.strip() for _, line in sample)
     found = [(number, _cells(line, tabs=tabs)) for number, line in sample]
     found = [(number, cells) for number, cells in found if cells and not _is_comment(cells)]
-    found = [(number, cells) for number, cells in found if cells[0] != _DOCUMENT]
+    found = [(number, cells) for number, cells in found if not _begins_document(cells)]
     if not found:
         raise InputError(f"{source.name} holds no word; CoNLL has a word a line.")
     first, width = found[0][0], len(found[0][1])
@@ -110,20 +111,22 @@ def conll_sentences(lines, source, columns):
     Raises:
         InputError: a line has another number of columns, or an empty word or tag.
     """
-    documents, words, tags, places = -1, [], [], []
+    document, has_sentences = 0, False
+    words, tags, places = [], [], []
 
     def sentence():
         labels = None if columns.tag is None else tuple(tags)
-        return tuple(words), labels, tuple(places), max(documents, 0)
+        return tuple(words), labels, tuple(places), document
 
     for number, line in lines:
         cells = _cells(line, tabs=columns.tabs)
-        begins_document = bool(cells) and cells[0] == _DOCUMENT
+        begins_document = _begins_document(cells)
         if not cells or begins_document:
             if words:
                 yield sentence()
-                words, tags, places = [], [], []
-            documents += begins_document
+                words, tags, places, has_sentences = [], [], [], True
+            if begins_document and has_sentences:
+                document, has_sentences = document + 1, False
             continue
         if not words and _is_comment(cells) and len(cells) != columns.width:
             continue
@@ -152,6 +155,11 @@ def _cells(line, *, tabs):
     if tabs:
         return [cell.strip(" ") for cell in line.split("\t")]
     return _BLANKS.split(line.strip(" \t"))
+
+
+def _begins_document(cells):
+    # In whichever column words stand; some files name the document behind it.
+    return any(cell.partition(" ")[0] == _DOCUMENT for cell in cells)
 
 
 def _is_comment(cells):

@@ -32,26 +32,34 @@ def choose_conllu_column(column, *, default, source):
     )
 
 
-def conllu_sentences(lines, source, *, word, tag):
-    """Yields (words, tags, line of each word, number of the document) a sentence.
+def conllu_sentences(lines, source, *, word, tag, need_tags=True):
+    """Yields (words, tags or None, line of each word, number of the document) a sentence.
 
     Args:
         lines: an iterable of (line number, line).
         source: the `TextFile`, for messages.
         word, tag: places of columns from 0.
+        need_tags: False: a sentence that is yet to be tagged, with `_` at every word, has None.
 
     Raises:
         InputError: a line that is none of CoNLL-U.
     """
-    documents, words, tags, places = -1, [], [], []
+    document, has_sentences = 0, False
+    words, tags, places = [], [], []
+
+    def sentence():
+        labels = tuple(tags) if need_tags or set(tags) != {"_"} else None
+        return tuple(words), labels, tuple(places), document
+
     for number, line in lines:
         if not line.strip():
             if words:
-                yield tuple(words), tuple(tags), tuple(places), max(documents, 0)
-                words, tags, places = [], [], []
+                yield sentence()
+                words, tags, places, has_sentences = [], [], [], True
             continue
         if line.startswith("#") and not words:
-            documents += line[1:].split()[:1] == ["newdoc"]
+            if line[1:].split()[:1] == ["newdoc"] and has_sentences:
+                document, has_sentences = document + 1, False
             continue
         cells = line.split("\t")
         if len(cells) != len(COLUMNS):
@@ -74,4 +82,4 @@ def conllu_sentences(lines, source, *, word, tag):
         tags.append(cells[tag])
         places.append(number)
     if words:
-        yield tuple(words), tuple(tags), tuple(places), max(documents, 0)
+        yield sentence()

@@ -1,7 +1,7 @@
 """Texts that come from Python, or from a command line, instead of from a file."""
 
 from keras_bert.errors import InputError
-from keras_bert.examples.label_forms import one_label
+from keras_bert.examples.label_forms import missing_label, one_label
 from keras_bert.examples.labelled_text import LabelledText
 
 
@@ -53,17 +53,18 @@ class GivenTexts:
     def _example(self, place, item, names, form):
         parts = (item,) if isinstance(item, str) else tuple(item)
         texts, label = parts[: len(names)], (*parts[len(names) :], None)[0]
-        words = texts if form is not one_label or label is None else (*texts, label)
         if not (
             len(names) <= len(parts) <= len(names) + 1
-            and all(isinstance(word, str) for word in words)
+            and all(isinstance(text, str) for text in texts)
         ):
             what = "strings or pairs of a text and its label"
             if len(names) > 1:
                 what = "pairs of strings, or two strings and their label"
             raise ValueError(f"Texts must be {what}. Received: {item!r}")
         try:
-            value = label if form is one_label else form(label)
+            value = form(label)
         except ValueError as error:
             raise self.error(place, f"{error}.") from None
+        if form is one_label and value is None and not isinstance(label, str | None):
+            raise self.error(place, f"{missing_label(label)}.")
         return LabelledText(place, texts[0], value, *texts[1:], source=self)

@@ -311,7 +311,8 @@ def glue_average(figures, *, with_wnli):
 
     Args:
         figures: {task: its official figure, or a list of them}; those of MNLI are both accuracies,
-            matched and mismatched. AX is no part of the score.
+            matched and mismatched, of which the other may also stand under MNLI-mm. AX is no part
+            of the score.
         with_wnli: False leaves WNLI out, as the BERT paper does.
 
     Raises:
@@ -320,10 +321,13 @@ def glue_average(figures, *, with_wnli):
     counted = [name for name in GLUE if name not in ("AX", "MNLI-mm")]
     if not with_wnli:
         counted.remove("WNLI")
-    for name in figures:
-        glue_task(name)
-    missing = [name for name in counted if name not in figures]
+    each = {
+        glue_task(name).name: [value] if isinstance(value, int | float) else list(value)
+        for name, value in figures.items()
+    }
+    missing = [name for name in counted if name not in each]
     if missing:
         raise InputError(f"GLUE's average needs {listed(missing)}, too.")
-    each = (figures[name] for name in counted)
-    return fmean(value if isinstance(value, int | float) else fmean(value) for value in each)
+    if "MNLI-mm" in each:
+        each["MNLI"] = [each["MNLI"][0], *each["MNLI-mm"]]
+    return fmean(fmean(each[name]) for name in counted)

@@ -5,6 +5,7 @@ there is none; ValueError says what it cannot be.
 """
 
 import math
+import numbers
 import re
 
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
@@ -16,9 +17,16 @@ def one_label(value):
     """The string by which a model knows the label."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
+    if isinstance(value, numbers.Integral):  # of numpy, too
         return str(value)
     return value.strip() or None if isinstance(value, str) and is_text(value) else None
+
+
+def missing_label(value):
+    """What is wrong with a value of which `one_label` makes none, as a part of a message."""
+    if value is None or isinstance(value, str):
+        return "no label"
+    return f"the label {value!r} is no text and no whole number"
 
 
 def several_labels(value):

@@ -1,6 +1,7 @@
 """Contexts with choices, one of which is right: JSON Lines, SWAG's CSV or TSV, tfds."""
 
 import csv
+import numbers
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,4 +246,5 @@ def _example(source, line, context, choices, label, need_labels):
 def _number(label):
     if isinstance(label, str) and label.strip().isdecimal():
         return int(label)
-    return label if type(label) is int and label >= 0 else None
+    is_whole = isinstance(label, numbers.Integral) and not isinstance(label, bool)
+    return int(label) if is_whole and label >= 0 else None

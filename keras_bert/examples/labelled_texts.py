@@ -7,7 +7,7 @@ from keras_bert.examples.columns import Wanted, choose_columns
 from keras_bert.examples.fields import parse_fields
 from keras_bert.examples.given_texts import GivenTexts
 from keras_bert.examples.glue import glue_columns, glue_task
-from keras_bert.examples.label_forms import is_text, one_label, score
+from keras_bert.examples.label_forms import is_text, missing_label, one_label, score
 from keras_bert.examples.labelled_text import LabelledText
 from keras_bert.examples.tables import Table
 from keras_bert.examples.tfds import PREFIX, TfdsTable
@@ -76,6 +76,7 @@ class LabelledTexts:
         given, said_with = _given(texts, text_column, label_column, fields)
         task = glue_task(glue) if glue is not None else None
         if task is not None:
+            _check_form(task, texts, form)
             path = task.file(path, labelled=need_labels)
         self._table = table = _open(path, skip_odd=task is not None and need_labels)
         self._form = form
@@ -164,12 +165,13 @@ class LabelledTexts:
 
     def _label(self, line, row):
         column = self.columns.label
+        value = row[column] if self.width is not None else row.get(column)
         try:
-            label = self._form(row[column] if self.width is not None else row.get(column))
+            label = self._form(value)
         except ValueError as error:
             raise self.error(line, f"{error}.") from None
         if label is None and self._need_labels and self._form is not score:
-            raise self.error(line, f"no label in {self.columns.describe(column)}.")
+            raise self.error(line, f"{missing_label(value)} in {self.columns.describe(column)}.")
         return label
 
     def _describe(self):
@@ -191,6 +193,22 @@ def _open(path, *, skip_odd):
     if str(path).startswith(PREFIX):
         return TfdsTable(str(path))
     return Table(path, skip_odd=skip_odd)
+
+
+def _check_form(task, texts, form):
+    """Raises InputError where a task of GLUE has other texts, or labels in place of scores."""
+    wanted, here = (
+        f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
+        for count, scores in (
+            (len(task.texts), not task.labels),
+            (len(texts), form is score),
+        )
+    )
+    if wanted != here:
+        raise InputError(
+            f"GLUE's {task.name} is of the kind {task.kind}, with {wanted} a row; here the task "
+            f"reads {here}."
+        )
 
 
 def _given(texts, text_column, label_column, fields):

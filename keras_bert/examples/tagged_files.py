@@ -148,7 +148,9 @@ class TaggedFile(TextFile):
         tag = choose_conllu_column(tag, default="UPOS", source=self)
         self.labelled = True
         self.description = f"{self.name}: CoNLL-U, word in {COLUMNS[word]}, tag in {COLUMNS[tag]}"
-        return self._of_table(conllu_sentences(self._rest, self, word=word, tag=tag))
+        return self._of_table(
+            conllu_sentences(self._rest, self, word=word, tag=tag, need_tags=self._need_tags)
+        )
 
     def _of_table(self, sentences):
         for words, tags, lines, document in sentences:

@@ -11,6 +11,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _PIXELS_PER_INCH = 110
 _STYLE = {
     "font.size": 9,
+    "text.parse_math": False,  # labels and words may hold a dollar sign, or two
     "text.color": INK,
     "axes.labelcolor": GREY,
     "axes.edgecolor": "#d1d5db",

@@ -76,6 +76,7 @@ class Finetuning:
 
         What the settings say of the starting point, the task and the files is as at the opening.
         """
+        plan = self._plan(settings)
         with run_of(settings, command="finetune", inputs=self.inputs) as run:
             if run.finished:
                 report(f"The run in {settings.output} is finished already; these are its results.")
@@ -86,13 +87,6 @@ class Finetuning:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
                 computed = partial(self._computed, features, model, settings, folder)
-            plan = plan_epochs(
-                settings.epochs,
-                examples=len(self.train_rows),
-                batch_size=settings.batch_size,
-                checkpoint_every=settings.checkpoint_every,
-                steps_per_execution=settings.steps_per_execution,
-            )
             rows_of_a_batch = len(self.train_rows) // plan.evaluate_every
             Devices().check_rows(min(rows_of_a_batch, len(self.dev_rows)))
             _compile(model, task, settings, plan)
@@ -106,6 +100,22 @@ class Finetuning:
                 computed=computed,
             )
             return _trained(run, feed, report)
+
+    def _plan(self, settings):
+        plan = plan_epochs(
+            settings.epochs,
+            examples=len(self.train_rows),
+            batch_size=settings.batch_size,
+            checkpoint_every=settings.checkpoint_every,
+            steps_per_execution=settings.steps_per_execution,
+        )
+        if plan.evaluate_every > len(self.train_rows):
+            raise InputError(
+                f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
+                f"`steps_per_execution`, and {counted(len(self.train_rows), 'row')} for them; give "
+                "a smaller `steps_per_execution`."
+            )
+        return plan
 
     def _new_task(self, settings, report):
         """A task as the seed draws it; that of the opening, where it is the same."""

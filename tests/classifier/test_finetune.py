@@ -142,6 +142,10 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
         ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
         ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),
         ({"learning_rate": -1.0}, "`learning_rate` is -1.0; it must be above 0"),
+        (
+            {"steps_per_execution": 100, "checkpoint_every": 100},
+            "would have 100 steps, a multiple of `steps_per_execution`, and 96 rows for them; give",
+        ),
     ],
 )
 def test_bad_arguments(arguments, tmp_path, changes, message):

@@ -63,9 +63,18 @@ def test_conll_with_its_documents_and_the_line_of_every_word(read):
 @pytest.mark.parametrize("tabs", [True, False])
 @pytest.mark.parametrize("order", [(0, 3), (3, 0), (3, 1, 0), (1, 0, 2, 3)])
 def test_columns_are_told_by_content_whatever_their_order(order, tabs, read):
-    text = columns(*order, tabs=tabs).replace("-X-", "-DOCSTART-", 1)  # it begins the line
-    text = "\n".join("-DOCSTART-" if "-DOCSTART-" in line else line for line in text.splitlines())
-    assert pairs(read(text)) == SENTENCES
+    examples = list(read(columns(*order, tabs=tabs)))
+    assert [(e.words, e.tags) for e in examples] == SENTENCES
+    assert [e.document for e in examples] == [0, 0, 1]
+
+
+def test_documents_may_be_named_and_what_stands_before_the_first_mark_is_one(read):
+    text = "a\tO\n\n-DOCSTART- (1 EU)\n\n-DOCSTART- (2)\nb\tB-X\nc\tO\n\nd\tO\n"
+    examples = list(read(text))
+    assert [(e.words, e.document) for e in examples] == [(("a",), 0), (("b", "c"), 1), (("d",), 1)]
+    row = "1" + "\tx" * 9 + "\n\n"
+    examples = list(read(f"{row}# newdoc\n{row}# newdoc\n# newdoc id = 3\n{row}"))
+    assert [e.document for e in examples] == [0, 1, 2]
 
 
 def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
@@ -145,6 +154,9 @@ def test_conllu_gives_the_syntactic_words_and_any_column(read):
     examples = list(read(CONLLU, tag_column="xpos", word_column="3"))
     assert (examples[0].words, examples[0].tags) == (("I", "do", "not"), ("PRP", "VBP", "RB"))
     assert [e.document for e in examples] == [0, 1] and examples[0].lines == (3, 5, 6)
+    blank = CONLLU.replace("PRON", "_").replace("AUX", "_").replace("PART", "_")
+    untagged = pairs(read(blank, need_tags=False))
+    assert [tags for _, tags in untagged] == [None, ("PROPN",)]
     with pytest.raises(InputError, match='no column "pos"; .* ID, FORM, LEMMA'):
         read(CONLLU, tag_column="pos")
     for bad, said in (

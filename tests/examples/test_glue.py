@@ -153,6 +153,20 @@ def test_bad_input(folder, tmp_path):
         read(folder / "RTE/dev.tsv", glue_task("QQP"))
 
 
+@pytest.mark.parametrize(
+    "name, texts, form, said",
+    [
+        ("MRPC", TEXT, one_label, "pair-classifier, with two texts and a label .* one text and a"),
+        ("SST-2", PAIR, one_label, "classifier, with one text and a label .* reads two texts and"),
+        ("STS-B", PAIR, one_label, "regression, with two texts and a score .* texts and a label"),
+        ("RTE", PAIR, score, "pair-classifier, with two texts and a label .* texts and a score"),
+    ],
+)
+def test_a_task_of_another_kind_is_not_read_in_part(folder, name, texts, form, said):
+    with pytest.raises(InputError, match=f"^GLUE's {name} is of the kind {said}"):
+        LabelledTexts(folder, texts=texts, form=form, glue=name)
+
+
 # What the leaderboard says of each task: https://gluebenchmark.com/tasks and /leaderboard.
 LEADERBOARD = {
     "CoLA": ("01", ["Matthew's Corr"], "CoLA.tsv"),
@@ -231,5 +245,8 @@ def test_the_average_is_that_of_the_leaderboard():
     assert round(glue_average(bert_large, with_wnli=True), 1) == 80.5
     # (60.5 + 94.9 + 87.35 + 87.05 + 80.7 + 86.3 + 92.7 + 70.1) / 8
     assert glue_average(bert_large, with_wnli=False) == pytest.approx(82.45)
+    apart = {**bert_large, "MNLI": 86.7, "MNLI-mm": 85.9}  # as `evaluate --glue` says them
+    for named in (apart, {name.lower(): value for name, value in apart.items()}):
+        assert glue_average(named, with_wnli=False) == pytest.approx(82.45)
     with pytest.raises(InputError, match="needs RTE, too"):
         glue_average({k: v for k, v in bert_large.items() if k != "RTE"}, with_wnli=True)

@@ -1,9 +1,10 @@
 """Contexts with choices: JSON Lines, SWAG's CSV, tables; what is wrong is told by its line."""
 
+import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
-from keras_bert.examples.labelled_choices import ChoicesFile
+from keras_bert.examples.labelled_choices import ChoicesFile, GivenChoices
 
 SWAG = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
@@ -29,6 +30,13 @@ def test_swag(tmp_path):
     table = SWAG.splitlines()[0].replace(",", "\t")
     (row,) = read(tmp_path, table + "\n0\tv\t1\ts\tA.\tIt\tgen\ta\tb\t\t\t1\n")
     assert row.choices == ("It a", "It b")  # the other columns are of examples with more
+
+
+def test_given_numbers_may_be_of_numpy():
+    (example,) = GivenChoices([("a", ["b", "c"], np.int64(1))])
+    assert example.label == 1
+    with pytest.raises(InputError, match="the label True; it should be the number of"):
+        GivenChoices([("a", ["b", "c"], True)])
 
 
 def test_json_lines_and_fields(tmp_path):

@@ -4,6 +4,7 @@ import io
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
@@ -44,6 +45,12 @@ def test_a_header_is_found_by_known_names_and_by_content(write):
     unknown = LabelledTexts(write("wording\tkind\n" + TSV))
     assert pairs(unknown) == ROWS
     assert "with a header line" in unknown.description and '"kind"' in unknown.description
+
+
+def test_a_rare_label_in_the_first_line_is_no_header(write):
+    assert pairs(LabelledTexts(write("a text\t2\n" + TSV)))[0] == ("a text", "2")
+    rare = write("a text\trare\n" + TSV)
+    assert pairs(LabelledTexts(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
 
 
 def test_a_label_comes_back_even_where_there_is_only_one(write):
@@ -169,6 +176,13 @@ def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
     assert oddities(list(given)) == ["the given texts, line 1: 1 text without a word."]
 
 
+def test_given_labels_are_words_or_whole_numbers():
+    given = GivenTexts([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x ")])
+    assert [example.label for example in given] == ["1", "0", "true", "x"]
+    with pytest.raises(InputError, match="Text 1 .*: the label 0.5 is no text and no whole number"):
+        GivenTexts([("a", 0.5)])
+
+
 def test_a_pipe_is_read_once_like_a_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -204,6 +218,10 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b'{"text": "a\\u0000", "label": "x"}\n', "line 1: a NUL or half a surrogate pair"),
         (b'{"text": "\\ud83d", "label": "x"}\n', "line 1: a NUL or half a surrogate pair"),
         (b'{"text": "a", "label": "\\udc00"}\n', 'line 1: no label in "label"'),
+        (
+            b'{"text": "a", "label": 1.0}\n',
+            'line 1: the label 1.0 is no text and no whole number in "label"',
+        ),
         (b'{"text": "a", "y": "x"}\n', 'line 1: no "label" among the keys (text, y)'),
         (b'{"txt": "a", "label": "x"}\n', 'line 1: no "text" among the keys (txt, label)'),
         (b'{"text": "a"\n', "line 1: not JSON"),

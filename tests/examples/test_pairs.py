@@ -91,6 +91,15 @@ def test_rows_without_a_score_are_left_out_and_counted(write):
         list(LabelledTexts(named, texts=PAIR, form=score))
 
 
+@pytest.mark.parametrize("first", ["3.00", ""])
+def test_a_first_score_that_never_comes_again_is_no_header(first, write):
+    rows = [f"{number % 3}\ttext {number}\ttwin" for number in range(30)]
+    table = "\n".join([f"{first}\tthe first\ttwin", *rows]) + "\n"
+    source = LabelledTexts(write(table), texts=PAIR, form=score, need_labels=False)
+    assert next(iter(source)).label == (float(first) if first else None)
+    assert source.columns.names is None
+
+
 @pytest.mark.parametrize("value", ["high", "nan", "inf", "1e999"])
 def test_what_is_no_score_is_told_by_its_line(write, value):
     table = "score\ttext_a\ttext_b\n1.5\ta\tb\n" + f"{value}\tc\td\n"

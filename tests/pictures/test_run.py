@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from keras_bert.cli import finetune, pretrain
 from keras_bert.errors import InputError
 from keras_bert.pictures import confusion, pretraining_run, run
+from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_kinds, task_class
 
@@ -165,6 +166,12 @@ def test_the_pictures_of_each_kind(kind, draw):
     measure = task_class(kind.split()[0]).measure
     figures = draw({**METRICS, "dev": measure(SimpleNamespace(**task), answers, examples)})
     assert tuple(figures) == ("learning_curve", *pictures)
+
+
+@pytest.mark.parametrize("name", ["$5 \\x $6", "a$_$"])
+def test_dollars_are_no_formulas(name, tmp_path):
+    path = save_picture(lambda figure: figure.suptitle(name), tmp_path / "a.png", size=(1, 1))
+    assert path.exists()
 
 
 def test_every_kind_has_its_pictures():

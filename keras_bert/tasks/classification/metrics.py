@@ -20,7 +20,7 @@ def classification_metrics(expected, probabilities, *, labels):
     `examples`; `confusion`, whose row is the expected and whose column the predicted label, in the
     order of `labels`; and `calibration` (see there). A ratio without cases is 0.
     """
-    probabilities = np.asarray(probabilities, np.float32)
+    probabilities = np.asarray(probabilities, np.float64)  # rounded, they might be the same
     predicted = probabilities.argmax(axis=-1)
     numbers = np.arange(len(labels))
     precision, recall, f1, support = metrics.precision_recall_fscore_support(

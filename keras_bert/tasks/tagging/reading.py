@@ -20,15 +20,17 @@ from keras_bert.wording import quoted
 class CheckedSentences:
     """The sentences of a source, their tags in the scheme that the model has.
 
-    A training file (no `labels`) is read to its end before the first sentence is given: its scheme
-    is told by all of its tags. Tags that break their scheme become those of the chunks that
-    conlleval reads.
+    A file whose tags are needed is read to its end before the first sentence is given: its scheme,
+    which need not be the model's, is told by all of its tags. Tags that break their scheme become
+    those of the chunks that conlleval reads.
 
     Args:
         source: what `open_tagged_words` gave.
         labels: those of the model, or None.
         scheme: that of the tags to give, or None for that of the model or the file.
         broken_tags, unseen_tags: see `TaggerSettings`.
+        labelled: whether tags are needed; where they are not, nothing is compared with them, and
+            the model need not have them.
 
     Attributes: those of the source.
 
@@ -36,14 +38,17 @@ class CheckedSentences:
         InputError: a tag is refused, or there is another scheme than `scheme`.
     """
 
-    def __init__(self, source, *, labels, scheme, broken_tags, unseen_tags):
+    def __init__(self, source, *, labels, scheme, broken_tags, unseen_tags, labelled):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.columns, self.description = source.columns, source.description
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
         self._broken = BrokenTags(refuse=broken_tags == REFUSE)
+        refuses = source.labelled and broken_tags == REFUSE
+        self._reads_all = labels is None or labelled or refuses
         self._count_unseen = unseen_tags == COUNT
+        self._looks_for_unseen = labelled and labels is not None
         if labels is None:
             self._wanted = scheme
         elif scheme is not None and scheme != self._scheme:
@@ -54,9 +59,12 @@ class CheckedSentences:
 
     def __iter__(self):
         sentences = self._source
-        if self._labels is None:
+        if self._reads_all:
             sentences = list(sentences)
-            self._scheme = scheme_of(sentence.tags or () for sentence in sentences)
+            told = scheme_of(sentence.tags or () for sentence in sentences)
+            if self._labels is None or self._scheme is not None:
+                self._scheme = told or self._scheme
+        if self._labels is None:
             if self._scheme is None and self._wanted is not None:
                 raise InputError(
                     f"{self.name}: the tags name no chunks, as B-PER and O do, so that they have "
@@ -80,18 +88,21 @@ class CheckedSentences:
         if self._scheme is not None and name_chunks(tags):
             self._broken.look_at(sentence, self._scheme, tags=tags)
             tags = tuple(converted(tags, self._wanted))
-        if self._labels is not None:
+        if self._looks_for_unseen:
             self._look_for_unseen(sentence, tags)
         return dataclasses.replace(sentence, tags=tags, source=self)
 
     def _look_for_unseen(self, sentence, tags):
-        if self._count_unseen and (self._scheme is None or name_chunks(tags)):
+        may_count = self._scheme is None or name_chunks(tags)
+        if self._count_unseen and may_count:
             return
+        advice = "those name chunks, and this is a file of other tags"
+        if may_count:
+            advice = f'`unseen_tags="{COUNT}"` would count it as a mistake'
         for word, tag in enumerate(tags):
             if tag not in self._labels:
                 raise sentence.error(
                     f'the tag "{tag}" is none of those that the model is trained with '
-                    f'({quoted(sorted(self._labels))}); `unseen_tags="{COUNT}"` would count it as '
-                    "a mistake.",
+                    f"({quoted(sorted(self._labels))}); {advice}.",
                     word=word,
                 )

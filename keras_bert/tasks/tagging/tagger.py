@@ -146,9 +146,11 @@ class Tagger(Task):
     def default_metrics(self):
         """`accuracy`, the share of tokens that count whose label has the highest logit.
 
-        With `crf` there is none: it is sequences that are chosen.
+        None where that is not the share of words, which `measure` tells: with `crf` it is sequences
+        that are chosen, and else words may be told by all of their pieces, or all pieces counted.
         """
-        if self.crf_layer is not None:
+        by_first_pieces = (self.label_pieces, self.combine_pieces) == (FIRST, FIRST)
+        if self.crf_layer is not None or not by_first_pieces:
             return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
@@ -180,6 +182,7 @@ class Tagger(Task):
             scheme=scheme,
             broken_tags=broken_tags,
             unseen_tags=unseen_tags,
+            labelled=labelled,
         )
 
     @classmethod

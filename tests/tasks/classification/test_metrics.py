@@ -33,6 +33,7 @@ def labelled(count, classes):
         (np.array([1, 1, 1]), np.eye(2)[[1, 1, 1]]),
         (np.array([0, 1, 0, 1]), np.eye(2)[[1, 0, 1, 0]]),  # all wrong
         (np.array([0, 1]), np.full((2, 2), 0.5)),  # ties
+        (np.array([1, 0]), np.array([[0.5 - 1e-9, 0.5 + 1e-9]] * 2)),  # nearly
     ],
 )
 def test_one_label(expected, probabilities):

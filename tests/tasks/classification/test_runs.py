@@ -8,7 +8,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
 from keras_bert.checkpoints import load_task
-from keras_bert.cli.main import main
+from keras_bert.cli.glue import settle_glue
+from keras_bert.cli.main import main, parse
 from keras_bert.errors import InputError
 from keras_bert.train.series import kept_figure
 from tests.small_model import make_encoder, make_tokenizer
@@ -73,6 +74,19 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
     assert official["F1"] == measures["f1"] and official["Accuracy"] == measures["accuracy"]
     assert official["score"] == pytest.approx(measures["accuracy_and_f1"])
     assert measures["confusion"] == metrics["dev"]["confusion"]
+
+
+def test_files_of_glue_are_of_its_kind_without_its_folder():
+    arguments = parse(["finetune", "--glue", "sts-b", "--train", "a.tsv", "--dev", "b.tsv"])
+    settle_glue(arguments)
+    settled = vars(arguments)
+    assert {name: settled[name] for name in ("task", "glue", "figure", "train", "dev")} == {
+        "task": "regression",
+        "glue": "STS-B",
+        "figure": "pearson_and_spearman",
+        "train": "a.tsv",
+        "dev": "b.tsv",
+    }
 
 
 def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
@@ -147,6 +161,10 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
     command = ["finetune", "--glue", "AX", "--data", str(folder), "--model", str(run)]
     assert main([*command, "--output", str(tmp_path / "run")]) == 2
     assert "GLUE's AX has nothing to train on" in capsys.readouterr().err
+    files = [f"--{part}={folder}/MRPC/{part}.tsv" for part in ("train", "dev")]
+    command = ["finetune", "--glue", "mrpc", *files, "--output", str(tmp_path / "run")]
+    assert main([*command, "--task", "classifier", "--model", str(run)]) == 2
+    assert "MRPC is of the kind pair-classifier, with two" in capsys.readouterr().err
     with pytest.raises(InputError, match="line 1: too few columns; a file of pairs"):
         (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
         evaluate(model=run, data=tmp_path / "texts.tsv")

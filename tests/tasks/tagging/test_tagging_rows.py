@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.examples.schemes import labels_of, transitions
+from keras_bert.examples.schemes import converted, labels_of, transitions
 from keras_bert.examples.tagged_words import TaggedWords
 from keras_bert.input_pipeline.windows import windows
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
@@ -211,6 +211,21 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
     ]
     with pytest.raises(InputError, match="has one tag only"):
         Tagger.made_from(list(Tagger.read(given(("a b", "VERB VERB")))))
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+@pytest.mark.parametrize("tags", ["B-X I-X O B-X", "B-X E-X O S-X", "I-X I-X O I-X"])
+def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
+    made = {"labels": labels_of(["X"], scheme)}
+    source = Tagger.read(given(("a b c d", tags)), made_with=made, broken_tags="refuse")
+    assert list(source)[0].tags == tuple(converted(["B-X", "I-X", "O", "B-X"], scheme))
+    assert source.notes() == []
+
+
+def test_tags_that_are_not_needed_may_be_any():
+    made = {"labels": LABELS}
+    data = given(("a b", "NOUN VERB"))
+    assert list(Tagger.read(data, made_with=made, labelled=False))[0].tags == ("NOUN", "VERB")
 
 
 def test_a_tag_that_was_never_seen_is_refused_or_counted():

@@ -13,6 +13,8 @@ from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.serving import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.train.finetune import finetune
+from keras_bert.train.series import kept_figure
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -88,6 +90,24 @@ def test_a_run_keeps_the_best_f1_and_learns(run):
     assert config["keras_bert"]["crf"] is True and config["keras_bert"]["max_length"] == 24
 
 
+@pytest.mark.parametrize("pieces", [{"label_pieces": "all"}, {"combine_pieces": "mean"}])
+def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_path):
+    path = tmp_path / "pos.conll"  # words of one to five pieces, the longer the more often a noun
+    path.write_text("\n".join(f"{'xq' * n}y\t{'VN'[n > 0]}" for n in (0, 1, 2, 0, 2)) + "\n")
+    metrics = finetune(
+        task="tagger",
+        model=files["encoder"],
+        train=path,
+        dev=path,
+        output=tmp_path / "run",
+        epochs=1,
+        learning_rate=1e-9,
+        **pieces,
+    )
+    assert metrics["kept_by"] == "accuracy"
+    assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
+
+
 def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path, capsys):
     assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
     measures = json.loads(capsys.readouterr().out)
@@ -126,7 +146,11 @@ def test_a_file_of_another_task_is_refused_in_a_sentence(run, tmp_path, capsys):
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert 'pos.conllu, line 1: the tag "NOUN" is none of those' in said
-    assert "--unseen-tags count" in said
+    assert said.endswith("; those name chunks, and this is a file of other tags.")
+    other.write_text("1\tanna" + "\tB-NEW" * 8 + "\n")
+    assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("; --unseen-tags count would count it as a mistake.")
 
 
 @pytest.fixture(scope="module", params=["crf", "bilstm"])
