@@ -11,6 +11,9 @@ from keras_bert.serving.extra import needs_extra
 from keras_bert.serving.settings import ask_settings, given_names
 from keras_bert.settings import takes
 
+# Seconds; many more have no place in the numbers of sockets and of gRPC.
+_LONGEST = 1_000_000
+
 
 @takes(ask_settings())
 def ask(**settings) -> Iterator[dict[str, Any]]:
@@ -49,6 +52,7 @@ def ask(**settings) -> Iterator[dict[str, Any]]:
 
 def connect(url, *, timeout):
     """The `RestClient` or `GrpcClient` of an address."""
+    timeout = min(timeout, _LONGEST)
     try:
         parts = urlsplit(url)
     except ValueError:  # such as an address of IPv6 without its end

@@ -78,6 +78,15 @@ class AskSettings(Settings):
     metadata: bool = setting(False, help="print what the model takes and gives in place of answers")
 
 
+def _is_text(value):
+    """Whether a string is text; other bytes of a command line stay in it as surrogates."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @functools.cache
 def given_names():
     """What examples of any kind of task consist of where they are written down: text, text_a, …"""
@@ -90,6 +99,9 @@ def ask_settings():
     """The class of all settings of `ask`: with a list for each of `given_names`."""
 
     def check(self):
+        for name in ("model", "signature"):
+            if not _is_text(getattr(self, name)):
+                raise InputError(f"`{name}` holds bytes that are not UTF-8.")
         given = {name: getattr(self, name) for name in given_names()}
         given = {name: values for name, values in given.items() if values is not None}
         ways = bool(given) + (self.data is not None) + self.metadata

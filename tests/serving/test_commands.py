@@ -39,6 +39,13 @@ def test_texts_and_files_are_asked_in_order(server, door, tmp_path, capsys):
     assert set(more[0]) == {"label", "score", "probabilities"}
 
 
+@pytest.mark.parametrize("door", ["rest", "grpc"])
+def test_a_time_out_may_be_as_long_as_one_likes(server, door, capsys):
+    url = getattr(server, door)
+    (found,) = ask(capsys, url, "--model", "echo", "--text", "one", "--timeout", "1e12")
+    assert found["label"] == "1:one"
+
+
 def test_metadata_says_what_a_model_takes(server, capsys):
     (found,) = ask(capsys, server.rest, "--model", "echo", "--metadata", "--signature", "two")
     assert found["versions"] == {"1": "AVAILABLE"}
@@ -63,6 +70,8 @@ def test_metadata_says_what_a_model_takes(server, capsys):
         (["REST"], "Give either --data"),
         (["REST", "--question", "a", "--question", "b", "--context", "c"], "equally often"),
         (["REST", "--data", "FILE"], "line 2: not JSON"),
+        (["REST", "--text", "a", "--signature", "\udcff"], "--signature holds bytes that are not"),
+        (["GRPC", "--text", "a", "--signature", "\udcff"], "--signature holds bytes that are not"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(server, arguments, message, tmp_path, capsys):
