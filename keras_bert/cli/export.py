@@ -25,7 +25,7 @@ def run(arguments):
     if written.is_file():
         loads = f"i = LiteRT(model_path='{written}'); print(i.get_signature_list())"
         print(
-            'Next: python -c "from ai_edge_litert.interpreter import Interpreter as LiteRT; '
+            'Next: pip install ai-edge-litert; python -c "from ai_edge_litert.interpreter import Interpreter as LiteRT; '
             f'{loads}"'
         )
         return

@@ -73,6 +73,9 @@ class ModelServer:
         except Refusal as refusal:
             status = refusal.code
             raise
+        except Exception:  # a failure of ours, which is nobody's leaving
+            status = "INTERNAL"
+            raise
         finally:
             if name in self.models:  # the asker's words must not fill the memory
                 seconds = time.perf_counter() - start

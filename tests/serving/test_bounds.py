@@ -325,6 +325,18 @@ def test_who_leaves_while_it_is_computed_is_let_go(server, held, let_go, door):
     held.may.set()
 
 
+def test_a_failure_of_the_server_is_counted_as_one(server, monkeypatch):
+    counted = []
+    monkeypatch.setattr(
+        server._server.metrics, "count_request", lambda *_, status, **__: counted.append(status)
+    )
+    monkeypatch.setattr(rest_json, "write_outputs", lambda *_: 1 / 0)
+    answer = requests.post(server.rest + PATH, json={"instances": ["a"]}, timeout=10)
+    monkeypatch.undo()
+    assert answer.status_code == 500 and "ZeroDivisionError" in answer.json()["error"]
+    assert counted == ["INTERNAL"]
+
+
 def test_what_takes_too_long_is_told_so(server, held, patience):
     patience(0.1)
     for url in (server.rest, server.grpc):

@@ -139,7 +139,7 @@ function fillPanel(panel, task, fitting) {
   const model = () => fitting[chosen ? chosen.select.selectedIndex : 0];
   const areas = task.fields.map((field) => {
     const id = `${task.id}-${field.name}`;
-    const area = element("textarea", { id, rows: field.rows ?? 3, value: field.value });
+    const area = element("textarea", { id, rows: field.rows ?? 3, value: field.value, dir: "auto" });
     const label = element("label", { htmlFor: id }, field.label);
     form.append(label, area);
     return { name: field.name, label, area };

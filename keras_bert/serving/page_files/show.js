@@ -29,7 +29,7 @@ export function marked(text, spans) {
   const characters = Array.from(text);
   const cut = (start, end) => characters.slice(start, end).join("");
   const labels = [...new Set(spans.map((span) => span.label))];
-  const shown = element("p", { className: "marked" });
+  const shown = element("p", { className: "marked", dir: "auto" });
   let place = 0;
   for (const { start, end, label } of spans) {
     const mark = element("mark", {}, cut(start, end));
