@@ -30,6 +30,10 @@ def local_folder(given):
         InputError: see `hub.download`, `kaggle.download` and `archives.unpack`; also where what is
             found is no model that can be read.
     """
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(
+            f"A model is given by its folder, name or archive, and not as a {type(given).__name__}."
+        )
     text = os.fspath(given)
     if text.startswith(hub.SCHEME):
         return _in_our_form(hub.download(text), name=text)

@@ -16,17 +16,28 @@ _PUNCTUATION = r"\p{P}$+<=>^`|~"
 _WORD_END = rf"(?<=\S)(?=\s|\z)|(?<=[{_PUNCTUATION}])(?=\S)|(?<=\S)(?=[{_PUNCTUATION}])"
 
 
-def case_of(config, tokenizer, *, source):
+# Classes that make their steps of BERT's settings, whatever `tokenizer.json` says of them.
+_BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
+
+
+def case_of(config, tokenizer, added=(), *, source):
     """Whether a folder's model is uncased; None where nothing says.
 
     Args:
         config, tokenizer: what its `tokenizer_config.json` and `tokenizer.json` hold; {} where
             there is no such file.
+        added: the tokens that its `added_tokens.json` names.
         source: what errors call the folder.
 
     Raises `InputError` where they ask for ids which this library does not give.
     """
-    bert = _bert_normalizer(tokenizer)
+    parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
+    bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
+    _check_steps(config, tokenizer, parts, source=source)
+    _check_added(_added_by(config, tokenizer, source=source).union(added), source=source)
+    for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
+        if not isinstance(config.get(key), bool | None):
+            raise InputError(f"{source}: {key} is {config[key]!r}; it should be true or false.")
     says = {**{key: bert[key] for key in ("strip_accents",) if key in bert}, **config}
     said = config.get("do_lower_case", bert.get("lowercase"))
     lowercase = said is not False
@@ -47,7 +58,7 @@ def case_of(config, tokenizer, *, source):
 
 def wordpiece_of(tokenizer, *, source):
     """The vocabulary of a `tokenizer.json` that stands alone, as transformers 5 saves BERT's."""
-    model = tokenizer.get("model") or {}
+    model = _held(tokenizer, "model", dict, source=source)
     if "ByteLevel" in json.dumps([tokenizer.get("pre_tokenizer"), tokenizer.get("decoder")]):
         raise InputError(
             f"{source} holds a tokenizer of byte-level BPE, as GPT-2 and RoBERTa have; this "
@@ -59,9 +70,14 @@ def wordpiece_of(tokenizer, *, source):
             f"{source} holds a tokenizer of type {model.get('type')}, continuing words with "
             f"{prefix!r}; WordPiece with {CONTINUATION_PREFIX!r} was expected."
         )
-    ids = {**model["vocab"], **{t["content"]: t["id"] for t in tokenizer.get("added_tokens", ())}}
-    pieces = sorted(ids, key=ids.get)
-    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+    added = _added_tokens(tokenizer, source=source)
+    ids = {
+        **_held(model, "vocab", dict, source=source),
+        **{token["content"]: token.get("id") for token in added},
+    }
+    numbered = all(type(id) is int for id in ids.values())
+    pieces = sorted(ids, key=ids.get) if numbered else []
+    if [ids[piece] for piece in pieces] != list(range(len(ids))):
         raise InputError(f"{source} must give every piece an id, from 0 on and none twice.")
     index_pieces(pieces, name=source, unit="id")
     return WordPieceVocabulary(pieces)
@@ -156,8 +172,71 @@ def _replace(pattern, content):
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
-def _bert_normalizer(tokenizer):
-    """What a `tokenizer.json` asks of BERT's normalizer; {} where it has none."""
-    normalizer = tokenizer.get("normalizer") or {}
-    parts = normalizer.get("normalizers", [normalizer])
-    return next((part for part in parts if part.get("type") == "BertNormalizer"), {})
+def _normalizers(tokenizer, *, source):
+    """The steps by which a `tokenizer.json` normalizes, a list of objects."""
+    normalizer = _held(tokenizer, "normalizer", dict, source=source)
+    parts = [normalizer] if normalizer else []
+    if "normalizers" in normalizer:
+        parts = _held(normalizer, "normalizers", list, source=source)
+    if not all(isinstance(part, dict) for part in parts):
+        raise InputError(f"{source}: normalizers should be a list of objects.")
+    return parts
+
+
+def _check_steps(config, tokenizer, normalizers, *, source):
+    """Refuses WordPiece over words that are not BERT's, as other programs learn it."""
+    source_file = f"{source}/tokenizer.json"
+    model = _held(tokenizer, "model", dict, source=source_file)
+    if model.get("type") != "WordPiece" or config.get("tokenizer_class") in _BERT_CLASSES:
+        return
+    splitter = _held(tokenizer, "pre_tokenizer", dict, source=source_file).get("type")
+    steps = [*(part.get("type") for part in normalizers), splitter]
+    if steps != ["BertNormalizer", "BertPreTokenizer"]:
+        raise InputError(
+            f"{source_file} makes words by {', '.join(map(str, steps))}; this library makes them "
+            "as BERT does, by BertNormalizer, BertPreTokenizer."
+        )
+
+
+def _added_by(config, tokenizer, *, source):
+    """The tokens that a folder's files add to its vocabulary's, [CLS] and its like among them."""
+    decoder = _held(config, "added_tokens_decoder", dict, source=f"{source}/tokenizer_config.json")
+    said = [
+        *decoder.values(),
+        *(config.get("additional_special_tokens") or ()),
+        *(config.get("extra_special_tokens") or ()),
+    ]
+    held = _added_tokens(tokenizer, source=f"{source}/tokenizer.json")
+    # Each is an object with its `content`, or a text by itself.
+    tokens = (token.get("content") if isinstance(token, dict) else token for token in said + held)
+    return {str(token) for token in tokens}
+
+
+def _check_added(tokens, *, source):
+    own = sorted(tokens - set(SPECIAL_PIECES))
+    if own:
+        shown = ", ".join(map(repr, own[:3])) + (" …" if own[3:] else "")
+        raise InputError(
+            f"{source} adds {shown} to BERT's tokens, to be cut out of a text before it is parted "
+            "into words; this tokenizer cuts out none."
+        )
+
+
+def _added_tokens(tokenizer, *, source):
+    """The `added_tokens` of a `tokenizer.json`: objects, each with its `content`."""
+    tokens = _held(tokenizer, "added_tokens", list, source=source)
+    for token in tokens:
+        if not (isinstance(token, dict) and isinstance(token.get("content"), str)):
+            raise InputError(f"{source}: added_tokens should be objects, each with its content.")
+    return tokens
+
+
+def _held(values, key, kind, *, source):
+    """The object or list under a key, empty where there is none."""
+    found = values.get(key)
+    if found is None:
+        return kind()
+    if not isinstance(found, kind):
+        what = {dict: "an object", list: "a list"}[kind]
+        raise InputError(f"{source}: {key} should be {what}.")
+    return found

@@ -13,6 +13,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from keras_bert.text.vocabulary import MAX_PIECE_BYTES
+
 _EDGE = -1  # between two words
 _INSIDE = -2  # not the first place of a symbol
 
@@ -73,8 +75,10 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
             continue
 
         left, right = pair >> 32, pair & 0xFFFFFFFF
-        merges.append((left, right))
         joined = join(symbols[left], symbols[right])
+        if len(joined.encode("utf-8")) > MAX_PIECE_BYTES:
+            continue  # no tokenizer could look for it
+        merges.append((left, right))
         made = index.setdefault(joined, len(symbols))
         if made == len(symbols):
             symbols.append(joined)

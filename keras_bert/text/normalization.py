@@ -13,6 +13,9 @@ from tensorflow_text.core.pybinds import (
     pywrap_fast_wordpiece_tokenizer_model_builder as wordpiece_model_builder,
 )
 
+from keras_bert.errors import InputError
+from keras_bert.text.vocabulary import MAX_PIECE_BYTES
+
 # Every code point but the surrogates: what RE2 compiles this to is valid UTF-8 and nothing else.
 _VALID = r"[\x00-\x{d7ff}\x{e000}-\x{10ffff}]*"
 # What the original drops: NUL, U+FFFD, and the categories Cc (but tab and line ends) and Cf.
@@ -97,10 +100,24 @@ def characters(texts):
 
 def fast_wordpiece(pieces, *, max_bytes):
     """TensorFlow Text's linear-time WordPiece (Song et al. 2021), its own splitting included."""
-    model = wordpiece_model_builder.build_fast_wordpiece_model(
-        list(pieces), max_bytes, "##", "[UNK]", False, False
-    )
+    try:
+        model = wordpiece_model_builder.build_fast_wordpiece_model(
+            list(pieces), max_bytes, "##", "[UNK]", False, False
+        )
+    except RuntimeError as error:
+        raise InputError(f"The vocabulary ({len(pieces)} pieces) {_fault(pieces)}.") from error
     # As a tensor made from an array: its constructor would go over millions of Python integers.
     with tf.init_scope():
         buffer = tf.constant(np.frombuffer(model, dtype=np.uint8))
     return tf_text.FastWordpieceTokenizer(token_out_type=tf.int32, model_buffer=buffer)
+
+
+def _fault(pieces):
+    """Why TensorFlow Text refuses pieces that are a vocabulary otherwise."""
+    for id, piece in enumerate(pieces):
+        if "\x00" in piece:
+            return f"has a NUL in the piece with the id {id}, which stands in no text"
+        size = len(piece.removeprefix("##").encode("utf-8"))
+        if size > MAX_PIECE_BYTES:
+            return f"has a piece of {size} bytes, with the id {id}; {MAX_PIECE_BYTES} are possible"
+    return "has no piece that stands for text; give one that was learned from text"

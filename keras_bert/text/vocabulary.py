@@ -14,6 +14,7 @@ from keras_bert.errors import InputError
 PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
 MAX_WORD_LENGTH = 200
+MAX_PIECE_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 

@@ -18,6 +18,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
+ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
 # The files of a vocabulary of either kind, and with them all that `write_folder` may write.
 VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
 NAMES = frozenset({*VOCABULARY_FILES, TOKENIZER_FILE, CONFIG_FILE})
@@ -204,7 +205,8 @@ def _read_folder(folder):
             f"{folder} has no {wordpiece_vocabulary.FILE} and no other vocabulary that this "
             f"library reads ({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
-    return vocabulary, hugging_face.case_of(config, tokenizer, source=str(folder))
+    added = _read_json(folder / ADDED_FILE)
+    return vocabulary, hugging_face.case_of(config, tokenizer, added, source=str(folder))
 
 
 def _write_into(folder, texts):

@@ -356,3 +356,11 @@ def test_json_that_is_nested_too_deep_is_a_sentence(folder, file):
     (folder / file).write_text('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}")
     with pytest.raises(InputError, match=f"{file}.*nested too deep"):
         load(folder)
+
+
+@pytest.mark.parametrize("given", [None, 3, ["folder"]])
+def test_what_is_no_path_is_one_sentence(given):
+    """An encoder without its tokenizer, say, given to `embed`."""
+    for opened in (load, load_task):
+        with pytest.raises(InputError, match="by its folder, name or archive, and not as a"):
+            opened(given)

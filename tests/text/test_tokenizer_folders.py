@@ -1,0 +1,115 @@
+"""Tokenizer folders of other programs: read as transformers reads them, or refused with why."""
+
+import json
+
+import pytest
+
+from keras_bert.errors import InputError
+from keras_bert.text import Tokenizer
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+
+PIECES = [*SPECIAL_PIECES, "the", "bank", "b", "##s", "<", ">"]
+BERT = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+USER = {"id": len(PIECES), "content": "<b>", "special": False}
+
+
+def tokenizer_json(**changes):
+    """What transformers 5 saves of a BERT tokenizer, as far as it matters."""
+    return {
+        "added_tokens": [{"id": i, "content": piece} for i, piece in enumerate(SPECIAL_PIECES)],
+        "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {
+            "type": "WordPiece",
+            "continuing_subword_prefix": "##",
+            "vocab": {piece: i for i, piece in enumerate(PIECES)},
+        },
+        **changes,
+    }
+
+
+def write(folder, *, vocab=True, **contents):
+    if vocab:
+        (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
+    for name, content in contents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_a_tokenizer_json_alone_is_read(tmp_path):
+    tokenizer = Tokenizer.from_folder(write(tmp_path, vocab=False, tokenizer=tokenizer_json()))
+    assert tokenizer.tokenize(["The banks"]).to_list() == [[5, 6, 8]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer", tokenizer_json(added_tokens=[*tokenizer_json()["added_tokens"], USER])),
+        ("tokenizer_config", {**BERT, "added_tokens_decoder": {str(len(PIECES)): USER}}),
+        ("tokenizer_config", {**BERT, "additional_special_tokens": ["[CLS]", "<b>"]}),
+        ("tokenizer_config", {**BERT, "extra_special_tokens": [USER]}),
+        ("added_tokens", {"<b>": len(PIECES)}),
+    ],
+)
+def test_tokens_that_are_cut_out_of_a_text_are_refused(tmp_path, name, content):
+    """They were read as ordinary text, or as a piece that no text comes to."""
+    with pytest.raises(InputError, match="adds '<b>' to BERT's tokens"):
+        Tokenizer.from_folder(write(tmp_path, **{name: content}))
+
+
+def test_the_special_pieces_may_be_told_again(tmp_path):
+    decoder = {str(i): {"content": piece} for i, piece in enumerate(SPECIAL_PIECES)}
+    config = {**BERT, "added_tokens_decoder": decoder, "additional_special_tokens": None}
+    folder = write(tmp_path, tokenizer_config=config, added_tokens={"[MASK]": 4})
+    assert Tokenizer.from_folder(folder).lowercase
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # As the tutorial of Hugging Face's tokenizers makes a BERT.
+        {
+            "normalizer": {
+                "type": "Sequence",
+                "normalizers": [{"type": "NFD"}, {"type": "Lowercase"}, {"type": "StripAccents"}],
+            }
+        },
+        {"normalizer": None},
+        {"pre_tokenizer": {"type": "Whitespace"}},
+    ],
+)
+@pytest.mark.parametrize("vocab", [True, False])
+def test_words_that_are_not_berts_are_refused(tmp_path, vocab, changes):
+    content = tokenizer_json(**changes)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    folder = write(tmp_path, vocab=vocab, tokenizer=content, tokenizer_config=config)
+    with pytest.raises(InputError, match="as BERT does, by BertNormalizer, BertPreTokenizer"):
+        Tokenizer.from_folder(folder)
+    # A class of BERT's makes its steps itself, in transformers as here.
+    write(folder, vocab=vocab, tokenizer_config=BERT)
+    assert Tokenizer.from_folder(folder).tokenize(["The banks"]).to_list() == [[5, 6, 8]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": "WordPiece"}, "model should be an object"),
+        ({"model": {**tokenizer_json()["model"], "vocab": PIECES}}, "vocab should be an object"),
+        ({"model": {**tokenizer_json()["model"], "vocab": {"a": "1"}}}, "every piece an id"),
+        ({"added_tokens": ["[CLS]"]}, "added_tokens should be objects"),
+        ({"added_tokens": [{"content": "[CLS]"}]}, "every piece an id"),
+        ({"normalizer": []}, "normalizer should be an object"),
+        ({"normalizer": {"normalizers": ["NFD"]}}, "normalizers should be a list of objects"),
+        ({"pre_tokenizer": "Bert"}, "pre_tokenizer should be an object"),
+    ],
+)
+def test_a_broken_tokenizer_json_is_one_sentence(tmp_path, changes, sentence):
+    folder = write(tmp_path, vocab=False, tokenizer=tokenizer_json(**changes))
+    with pytest.raises(InputError, match=sentence):
+        Tokenizer.from_folder(folder)
+
+
+def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):
+    """The text "false" was taken for true."""
+    with pytest.raises(InputError, match="do_lower_case is 'false'; it should be true or false"):
+        Tokenizer.from_folder(write(tmp_path, tokenizer_config={"do_lower_case": "false"}))
