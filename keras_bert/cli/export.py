@@ -25,8 +25,8 @@ def run(arguments):
     if written.is_file():
         loads = f"i = LiteRT(model_path='{written}'); print(i.get_signature_list())"
         print(
-            'Next: pip install ai-edge-litert; python -c "from ai_edge_litert.interpreter import Interpreter as LiteRT; '
-            f'{loads}"'
+            'Next: pip install ai-edge-litert; python -c "from ai_edge_litert.interpreter import '
+            f'Interpreter as LiteRT; {loads}"'
         )
         return
     print(

@@ -56,15 +56,15 @@ class Inference:
         Lines of a pipe are answered a batch at a time; of anything else, more are read together, so
         that batches of about one length can be made of them.
         """
-        together = self.batch_size
+        together, beside = self.batch_size, 0
         if not (examples.kind == "lines" and examples.name == "standard input"):
             together = max(_EXAMPLES_TOGETHER, together)
-        iterator = iter(examples)
-        while chunk := list(islice(iterator, together)):
+            beside = self.task.examples_beside(max_length=self.max_length)
+        for chunk, own in _chunks(examples, together, beside=beside):
             rows = self.task.features(chunk, max_length=self.max_length)
             unknown, tokens = rows.unknown
             self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
-            yield chunk, self.of_rows(rows)
+            yield chunk[own], self.of_rows(rows)[own]
 
     def _answer(self, rows, taken):
         if self._outputs is None:
@@ -78,6 +78,23 @@ class Inference:
         found = {name: values.numpy() for name, values in self._outputs(*taken).items()}
         check_numbers(found)
         return found
+
+
+def _chunks(examples, count, *, beside):
+    """Yields (a list, the slice of it that is new), the new ones `count` at a time.
+
+    Up to so many examples `beside` them, before and after, are in the list again, so that what is
+    read in the context of others has it at the edges of a chunk, too.
+    """
+    iterator, held, first = iter(examples), [], 0
+    while True:
+        held += islice(iterator, first + count + beside - len(held))
+        last = min(first + count, len(held))
+        if first == last:
+            return
+        yield held, slice(first, last)
+        begin = max(0, last - beside)
+        held, first = held[begin:], last - begin
 
 
 def room_for(outputs, count):

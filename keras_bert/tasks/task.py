@@ -351,6 +351,13 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
+    def examples_beside(self, *, max_length=None):
+        """How many examples on either side the rows of one may hold tokens of.
+
+        `max_length` is as in `features`.
+        """
+        return 0
+
     def decode(self, outputs, rows):
         """The answers: one JSON-like dictionary an example of `rows.examples`.
 

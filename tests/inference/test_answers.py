@@ -6,7 +6,9 @@ import pytest
 from keras_bert import Tagger
 from keras_bert.errors import InputError
 from keras_bert.examples.settings import TextFileSettings
+from keras_bert.inference import answers
 from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import predict
 from keras_bert.inference.settings import predict_settings
 from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
 from keras_bert.tasks.settings import TaskSettings
@@ -26,6 +28,34 @@ def test_an_output_for_every_token_comes_a_row_at_a_time():
         length = rows.lengths[number]
         assert found.shape[1:] == (3,) and found.dtype == np.float32
         np.testing.assert_allclose(found[:length], alone[:length], atol=1e-5)
+
+
+@pytest.mark.parametrize("together", [1, 3, 7, 30])
+def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
+    together, tmp_path, monkeypatch
+):
+    """The answers are those of all sentences together."""
+    tokenizer = make_tokenizer()
+    tagger = Tagger(
+        make_encoder(tokenizer),
+        tokenizer,
+        labels=["x", "y", "z"],
+        max_length=10,
+        document_context=True,
+    )
+    path = tmp_path / "words.conll"
+    rng = np.random.default_rng(0)
+    sentences = [rng.choice(["a", "b", "c"], rng.integers(1, 12)) for _ in range(30)]
+    marked = ["\n".join(words) for words in sentences]
+    marked[12] = f"-DOCSTART-\n\n{marked[12]}"
+    path.write_text("\n\n".join(marked) + "\n")
+    expected = list(predict(model=tagger, data=path))
+    monkeypatch.setattr(answers, "_EXAMPLES_TOGETHER", together)
+    found = list(predict(model=tagger, data=path, batch_size=1))
+    assert [answer["words"] for answer in found] == [list(words) for words in sentences]
+    for one, other in zip(found, expected, strict=True):
+        assert one["tags"] == other["tags"]
+        np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-5)
 
 
 class PairSettings(TextFileSettings, TaskSettings):

@@ -234,6 +234,10 @@ class Tagger(Task):
             transitions=transitions(self.labels, self.scheme) if self.crf else None,
         )
 
+    def examples_beside(self, *, max_length=None):
+        # Each has a token at the least.
+        return (max_length or self.max_length) if self.document_context else 0
+
     def decode(self, outputs, rows):
         """See `tagger_answers`."""
         return tagger_answers(
