@@ -99,7 +99,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
         return export_litert(task, output, precision=precision, report=report)
     task.signatures(max_length=max_length, **options)  # what cannot be is told before any work
-    _next_version(Path(output))
+    _next_version(Path(output))  # so is a folder of other things
     task = _as_exported(task, precision, report)
     signatures = task.signatures(max_length=max_length, **options)
     return _write(signatures, output=Path(output), report=report)
@@ -126,7 +126,7 @@ def export_encoder(
         from keras_bert.export.litert import export_litert
 
         return export_litert(encoder, output, precision=precision, report=report)
-    _next_version(Path(output))
+    _next_version(Path(output))  # a folder of other things is refused before any work
     encoder = _as_exported(encoder, precision, report)
     signatures = encoder_signatures(
         encoder,

@@ -191,6 +191,11 @@ class PretrainSettings(RunSettings):
             )
         if (self.steps is None) == (self.minutes is None):
             raise InputError("Give either `steps`, how many to train for, or `minutes`, how long.")
+        if self.batch_tokens is not None and self.batch_size != type(self).batch_size:
+            raise InputError(
+                "Give either `batch_size`, the rows in a step, or `batch_tokens`, the positions in "
+                "one."
+            )
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)

@@ -510,8 +510,15 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
             "`batch_size` is 8, .* a multiple of `gradient_accumulation",
         ),
         ({"optimizer": "lamb", "layer_decay": 0.9}, "`layer_decay` is for adamw"),
-        ({"batch_tokens": 15}, "`batch_tokens` leaves 15 positions .* up to 16; give more"),
-        ({"causal_share": 0.5, "batch_tokens": 64}, "in batches of as many rows each; give `batch"),
+        (
+            {"batch_tokens": 15, "batch_size": 32},
+            "`batch_tokens` leaves 15 positions .* up to 16; give more",
+        ),
+        ({"batch_tokens": 64}, "Give either `batch_size`, .* or `batch_tokens`"),
+        (
+            {"causal_share": 0.5, "batch_tokens": 64, "batch_size": 32},
+            "in batches of as many rows each; give `batch",
+        ),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
         ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
         ({"architecture": "huge"}, "There is no architecture 'huge'"),

@@ -235,7 +235,7 @@ class Tagger(Task):
         )
 
     def examples_beside(self, *, max_length=None):
-        # Each has a token at the least.
+        # As many as fill a row of a token each.
         return (max_length or self.max_length) if self.document_context else 0
 
     def decode(self, outputs, rows):
