@@ -28,6 +28,7 @@ from keras_bert.files import write_json
 from keras_bert.train.pretrain_settings import INITIALIZATIONS
 
 PIECES = 8000
+OBJECTIVES = ("mlm", "mlm-nsp", "mlm-sop")
 
 
 def main():
@@ -37,6 +38,7 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--minutes", type=float, default=60.0, help="of pre-training")
+    parser.add_argument("--objective", choices=OBJECTIVES, default="mlm", help="of pre-training")
     parser.add_argument("--architecture", default="tiny")
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=128, help="of pre-training")
@@ -118,7 +120,7 @@ def pretrain(arguments, vocab, config):
             input=str(arguments.data / "books" / "*.txt"),
             vocab=vocab,
             output=data,
-            objective="mlm",
+            objective=arguments.objective,
             masking="dynamic",
             max_length=64,
         )
