@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation
-from keras_bert.heads.span_words import WordMeans
+from keras_bert.heads.word_means import WordMeans
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(8)

@@ -112,7 +112,7 @@ class Classifier(PooledTask):
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
-    def told_by(cls, values):
+    def settings_in_config(cls, values):
         return {"multi_label": values.get("problem_type") == "multi_label_classification"}
 
     def config_entries(self):
