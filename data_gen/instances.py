@@ -10,17 +10,17 @@ from keras_bert.masking import row_keys
 from keras_bert.records.padding import pad
 
 
-def columns(rows, segment_lengths, *, random, masker, seed, copies):
+def columns(rows, segment_lengths, *, labels, masker, seed, copies):
     """The columns of compact rows, for `FeatureSpec.encode`.
 
-    `rows` and `segment_lengths` are from `frame_rows`. `random` (R,) are next-sentence labels, or
-    None; `masker` a `keras_bert.masking.Masker`, or None for rows without masks; `copies` (R,)
-    tells for each row which copy of the text it belongs to.
+    `rows` and `segment_lengths` are from `frame_rows`. `labels` (R,) tell what the second segment
+    is to the first, or are None; `masker` is a `keras_bert.masking.Masker`, or None for rows
+    without masks; `copies` (R,) tells for each row which copy of the text it belongs to.
     """
     lengths = rows.row_lengths().numpy()
     result = {"segment_lengths": segment_lengths.numpy()}
-    if random is not None:
-        result["next_sentence_labels"] = random[:, None]
+    if labels is not None:
+        result["next_sentence_labels"] = labels[:, None]
     if masker is None:
         result["input_ids"] = (rows.values.numpy(), lengths)
         return result

@@ -127,7 +127,7 @@ class RowBuilder:
             part = slice(start, start + ROWS_AT_ONCE)
             columns = instances.columns(
                 *frame_rows(tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen]),
-                random=None if labels is None else labels[part],
+                labels=None if labels is None else labels[part],
                 masker=self.masker,
                 seed=settings.seed,
                 copies=numbers[part],

@@ -131,7 +131,7 @@ class OpenedFolder:
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
         source = self.folder / CONFIG
-        held = task.told_by(self.values) | stored(self.values, source=str(source))
+        held = task.settings_in_config(self.values) | stored(self.values, source=str(source))
         settings = {name: held[name] for name in task.stored_settings() if name in held}
         for name, value in settings.items():
             try:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.fast.rows import at_positions
+from keras_bert.layers.fast.rows import at_positions, look_up
 
 MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
 
@@ -87,7 +87,7 @@ class SpanRepresentation(keras.layers.Layer):
         reached = ops.minimum(firsts[..., None] + width, ops.shape(words)[1] - 1)  # (B, N, L)
         first = _at(self.first(words), firsts)[:, :, None]  # (B, N, 1, R)
         last = _at(self.last(words), reached)  # (B, N, L, R)
-        widths = ops.take(self.width, ops.minimum(width, self.num_widths - 1), axis=0)  # (L, R)
+        widths = look_up(self.width, ops.minimum(width, self.num_widths - 1))  # (L, R)
         last = last + ops.cast(widths, last.dtype)
         if self.representation == BIAFFINE:
             first, last = ops.relu(first), ops.relu(last)

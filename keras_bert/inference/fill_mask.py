@@ -11,6 +11,7 @@ from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.settings import takes
+from keras_bert.tasks.classification.decode import softmax
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
@@ -103,9 +104,7 @@ def _ids(text, tokenizer):
 
 def likeliest(logits, vocabulary, top):
     """Logits (V,) of a place -> its `top` candidates, the likeliest first."""
+    probabilities = softmax(logits)
     # An embedding may have more rows than the vocabulary has pieces.
-    logits = logits.astype(np.float64)
-    probabilities = np.exp(logits - logits.max())
-    probabilities /= probabilities.sum()
     order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top]
     return [Candidate(vocabulary.piece_name(int(id)), float(probabilities[id])) for id in order]

@@ -18,7 +18,7 @@ from keras_bert.errors import InputError
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
 from keras_bert.tasks.global_mean import means_over_replicas
-from keras_bert.tasks.no_batches import refuse_examples
+from keras_bert.tasks.refuse_examples import refuse_examples
 from keras_bert.wording import listed
 
 
@@ -162,7 +162,7 @@ class Task(keras.Model):
         return cls.ARCHITECTURE
 
     @classmethod
-    def told_by(cls, values):
+    def settings_in_config(cls, values):
         """Stored settings that the keys of `transformers` in a `config.json` tell, by name."""
         return {}
 

@@ -118,10 +118,10 @@ class Devices:
             found = checkpoint.restore(report)
         if self._workers is None:
             return found
-        found = self._workers.told_by_chief(found)
+        found = self._workers.broadcast(found)
         if found is not None:
             for variable in named_variables(model).values():
-                variable.assign(self._workers.array_of_chief(np.array(variable)))
+                variable.assign(self._workers.broadcast_array(np.array(variable)))
         return found
 
     def any(self, wish):

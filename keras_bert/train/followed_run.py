@@ -31,8 +31,8 @@ class FollowedRun:
 
     def finish(self):
         """Waits until the chief has written the results, and returns them."""
-        results = self._workers.told_by_chief()
-        self._workers.heard_by_all()
+        results = self._workers.broadcast()
+        self._workers.barrier()
         return results
 
     @staticmethod
@@ -72,26 +72,26 @@ def _led(workers, settings, command, inputs):
         try:
             run = stack.enter_context(RunFolder.of(settings, command=command, inputs=inputs))
         except InputError as error:
-            workers.told_by_chief({"refused": str(error)})
-            workers.heard_by_all()
+            workers.broadcast({"refused": str(error)})
+            workers.barrier()
             raise
         before = run.read_metrics() if run.finished else None
         given = _given(settings, inputs)
-        workers.told_by_chief({"given": given, "metrics": before})
+        workers.broadcast({"given": given, "metrics": before})
         if before is not None:
-            workers.heard_by_all()
+            workers.barrier()
         yield run
         if before is None:
             with contextlib.suppress(*LOST):  # the run is finished, whoever has ended
-                workers.told_by_chief(run.read_metrics())
-            workers.heard_by_all()
+                workers.broadcast(run.read_metrics())
+            workers.barrier()
 
 
 @contextlib.contextmanager
 def _followed(workers, settings, command, inputs):
-    said = workers.told_by_chief()
+    said = workers.broadcast()
     if "refused" in said or said["metrics"] is not None:
-        workers.heard_by_all()
+        workers.barrier()
     if "refused" in said:
         raise InputError(said["refused"])
     mine = _given(settings, inputs)

@@ -24,7 +24,7 @@ def ended_with_another(how_far):
 class Workers(tf.distribute.MultiWorkerMirroredStrategy):
     """The strategy of the cluster that TF_CONFIG describes.
 
-    What the methods `any` to `heard_by_all` ask must be asked by all workers, in one order.
+    The methods are collective operations: all workers must call them, in one order.
 
     Attributes:
         count: how many workers there are.
@@ -41,36 +41,36 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
 
     def any(self, wish):
         """Whether any worker has a wish."""
-        return bool(self._added_up(np.array([wish], np.float32))[0])
+        return bool(self._all_reduce(np.array([wish], np.float32))[0])
 
-    def told_by_chief(self, value=None):
+    def broadcast(self, value=None):
         """The chief's value, as JSON can hold it, on every worker."""
         text = json.dumps(value).encode() if self.is_chief else b""
-        size = int.from_bytes(self._bytes_of_chief(len(text).to_bytes(8, "little")), "little")
-        return json.loads(self._bytes_of_chief(text.ljust(size)))
+        size = int.from_bytes(self._broadcast_bytes(len(text).to_bytes(8, "little")), "little")
+        return json.loads(self._broadcast_bytes(text.ljust(size)))
 
-    def array_of_chief(self, array):
+    def broadcast_array(self, array):
         """The chief's array on every worker, bit by bit; each gives one of its shape and type."""
-        content = self._bytes_of_chief(np.ascontiguousarray(array).tobytes())
+        content = self._broadcast_bytes(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(content, array.dtype).reshape(array.shape)
 
-    def heard_by_all(self):
-        """Returns when all workers have heard what the chief told, so that it may end.
+    def barrier(self):
+        """Returns when all workers have come here, so that the chief may end.
 
         Who returns first may have ended before another one hears of that: nothing more is to come.
         """
         with contextlib.suppress(*LOST):
             self.any(False)
 
-    def _bytes_of_chief(self, content):
+    def _broadcast_bytes(self, content):
         """The chief's bytes on every worker; each gives as many."""
         even = content.ljust(len(content) + len(content) % 2)
         numbers = np.frombuffer(even, _BITS).astype(np.float32) * self.is_chief
         parts = range(0, len(numbers), _BITS_AT_ONCE)
-        found = [self._added_up(numbers[start : start + _BITS_AT_ONCE]) for start in parts]
+        found = [self._all_reduce(numbers[start : start + _BITS_AT_ONCE]) for start in parts]
         return b"".join(part.astype(_BITS).tobytes() for part in found)[: len(content)]
 
-    def _added_up(self, numbers):
+    def _all_reduce(self, numbers):
         """float32 (N,) -> the sum over all workers."""
         return self.experimental_local_results(self._sums(numbers))[0].numpy()
 

@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation
-from keras_bert.heads.span_words import WordMeans
+from keras_bert.heads.word_means import WordMeans
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(8)
@@ -92,6 +93,16 @@ def test_builds_saves_and_trains(representation, tmp_path):
         output_shape=(B, W, L, UNITS * (3 if representation == "biaffine" else 1)),
         tmp_path=tmp_path,
     )
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_no_gradient_is_a_list_of_rows(representation):
+    """Wide spans share a row of the widths: optimizers would square its parts one by one."""
+    layer = make(representation)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(WORDS, np.array([[0], [1]]), np.array([[5], [5]])))
+    gradients = tape.gradient(loss, layer.trainable_variables)
+    assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
 
 
 def test_refuses_another_representation():

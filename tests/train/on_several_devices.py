@@ -239,14 +239,14 @@ def work(address, number, command, arguments, dies_after=None, hears=None, await
     if dies_after is not None:
         die_after(dies_after)
     if hears is not None:
-        heard_by_all = Workers.heard_by_all
+        barrier = Workers.barrier
 
         def hear(self):
             time.sleep(1)
             hears.touch()
-            heard_by_all(self)
+            barrier(self)
 
-        Workers.heard_by_all = hear
+        Workers.barrier = hear
     flags = [f"--{name.replace('_', '-')}={v}" for name, v in arguments.items() if v is not True]
     switches = [f"--{name.replace('_', '-')}" for name, v in arguments.items() if v is True]
     status = main([command, *flags, *switches])

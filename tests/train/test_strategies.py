@@ -100,10 +100,10 @@ class Told:
     def __init__(self, *said):
         self.said = list(said)
 
-    def told_by_chief(self):
+    def broadcast(self):
         return self.said.pop(0)
 
-    def heard_by_all(self):
+    def barrier(self):
         """The chief has ended."""
 
 

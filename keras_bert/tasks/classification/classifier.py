@@ -11,7 +11,7 @@ from keras_bert.examples.labelled_texts import TEXT, open_labelled_texts
 from keras_bert.examples.oddities import oddities
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.classification.decision_loss import DecisionCrossentropy
-from keras_bert.tasks.classification.decode import classifier_answers, several_labels_answers
+from keras_bert.tasks.classification.decode import classifier_answers, multi_label_answers
 from keras_bert.tasks.classification.labels import (
     decision_weights,
     label_matrix,
@@ -20,7 +20,7 @@ from keras_bert.tasks.classification.labels import (
     row_weights,
     sorted_labels,
 )
-from keras_bert.tasks.classification.mistakes import label_mistakes, several_labels_mistakes
+from keras_bert.tasks.classification.mistakes import label_mistakes, multi_label_mistakes
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import NO_WEIGHTS, ClassifierSettings
 from keras_bert.tasks.settings import MAX_LENGTH
@@ -112,7 +112,7 @@ class Classifier(PooledTask):
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
-    def told_by(cls, values):
+    def settings_in_config(cls, values):
         return {"multi_label": values.get("problem_type") == "multi_label_classification"}
 
     def config_entries(self):
@@ -219,22 +219,22 @@ class Classifier(PooledTask):
         `expected` is there where it is known. With `multi_label` there are `labels`, a list.
         """
         if self.multi_label:
-            return several_labels_answers(
+            return multi_label_answers(
                 outputs["logits"], rows.examples, labels=self.labels, threshold=self.threshold
             )
         return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
 
     def measure(self, answers, examples):
-        """See `classification_metrics` and `several_labels_metrics`."""
+        """See `classification_metrics` and `multi_label_metrics`."""
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,
-            several_labels_metrics,
+            multi_label_metrics,
         )
 
         probabilities = [list(answer["probabilities"].values()) for answer in answers]
         if self.multi_label:
             said = [[label in answer["labels"] for label in self.labels] for answer in answers]
-            return several_labels_metrics(
+            return multi_label_metrics(
                 label_matrix(examples, self.labels) > 0,
                 np.array(said, bool),
                 probabilities,
@@ -245,7 +245,7 @@ class Classifier(PooledTask):
 
     def mistakes(self, answers, examples):
         """How sure the wrong answers were, with their lines."""
-        find = several_labels_mistakes if self.multi_label else label_mistakes
+        find = multi_label_mistakes if self.multi_label else label_mistakes
         return find(answers, examples)
 
     @staticmethod

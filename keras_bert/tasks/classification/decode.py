@@ -36,7 +36,7 @@ def classifier_answers(logits, examples, *, labels):
     return answers
 
 
-def several_labels_answers(logits, examples, *, labels, threshold):
+def multi_label_answers(logits, examples, *, labels, threshold):
     """logits (N, C) -> N dictionaries, with every label that is likelier than the threshold."""
     answers = []
     for example, row in zip(examples, sigmoid(logits), strict=True):

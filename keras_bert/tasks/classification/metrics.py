@@ -47,7 +47,7 @@ def classification_metrics(expected, probabilities, *, labels):
     }
 
 
-def several_labels_metrics(expected, predicted, probabilities, *, labels):
+def multi_label_metrics(expected, predicted, probabilities, *, labels):
     """The official measures where a text may have any number of labels, as JSON can hold them.
 
     Shapes: expected and predicted bool (N, C), probabilities float (N, C), `labels` the C names.
@@ -58,20 +58,18 @@ def several_labels_metrics(expected, predicted, probabilities, *, labels):
     whose rows are those without and with it as expected and whose columns as predicted; and
     `calibration` over all decisions (see there). A ratio without cases is 0.
     """
-    both = (expected & predicted).sum(axis=0)  # (C,)
-    said, true = predicted.sum(axis=0), expected.sum(axis=0)
-    f1 = _ratio(2 * both, said + true)
+    precision, recall, f1, support = metrics.precision_recall_fscore_support(
+        expected, predicted, zero_division=0
+    )
     probabilities = np.asarray(probabilities, np.float64)
     confidence = np.where(predicted, probabilities, 1 - probabilities)
-    neither = len(expected) - said - true + both
-    tables = np.stack([neither, said - both, true - both, both], axis=-1)  # (C, 4)
     return {
-        "subset_accuracy": float((expected == predicted).all(axis=1).mean()),
-        "micro_f1": float(_ratio(2 * both.sum(), said.sum() + true.sum())),
+        "subset_accuracy": float(metrics.accuracy_score(expected, predicted)),
+        "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
         "macro_f1": float(f1.mean()),
         "examples": len(expected),
-        "labels": _by_label(labels, _ratio(both, said), _ratio(both, true), f1, true),
-        "confusion": tables.reshape(-1, 2, 2).tolist(),
+        "labels": _by_label(labels, precision, recall, f1, support),
+        "confusion": metrics.multilabel_confusion_matrix(expected, predicted).tolist(),
         "calibration": calibration(confidence.ravel(), (expected == predicted).ravel()),
     }
 

@@ -18,7 +18,7 @@ def label_mistakes(answers, examples):
     ]
 
 
-def several_labels_mistakes(answers, examples):
+def multi_label_mistakes(answers, examples):
     """[(how sure the surest wrong decision was, its text)] of answers with any number of labels."""
     found = []
     for answer, example in zip(answers, examples, strict=True):
@@ -53,9 +53,10 @@ def where(example):
 
 def shown(example):
     """The texts of an example in one line, each cut where it is long."""
-    return " / ".join(_cut(text) for text in example.texts)
+    return " / ".join(map(in_one_line, example.texts))
 
 
-def _cut(text):
+def in_one_line(text):
+    """A text without line breaks, cut where it is long."""
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -21,8 +21,8 @@ POOLINGS = {
     "both": ("pooled_output", "sequence_output", "input_mask"),
 }
 # The figures that a run may keep the best epoch by.
-ONE_LABEL_FIGURES = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
-SEVERAL_LABELS_FIGURES = ("micro_f1", "macro_f1", "subset_accuracy")
+SINGLE_LABEL_FIGURES = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
+MULTI_LABEL_FIGURES = ("micro_f1", "macro_f1", "subset_accuracy")
 SCORE_FIGURES = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
 
@@ -78,13 +78,13 @@ class LabelSettings(PoolingSettings):
         help="the figure on the dev data that the best epoch is kept by; f1 is that of the last of "
         "two labels",
         default_help="accuracy, or micro_f1 of several labels a text",
-        choices=tuple(dict.fromkeys((*ONE_LABEL_FIGURES, *SEVERAL_LABELS_FIGURES))),
+        choices=tuple(dict.fromkeys((*SINGLE_LABEL_FIGURES, *MULTI_LABEL_FIGURES))),
     )
 
     def check(self):
         super().check()
         several = self.multi_label
-        figures = SEVERAL_LABELS_FIGURES if several else ONE_LABEL_FIGURES
+        figures = MULTI_LABEL_FIGURES if several else SINGLE_LABEL_FIGURES
         if self.figure is not None and self.figure not in figures:
             raise InputError(
                 f"`figure` is {self.figure}; with {'several labels' if several else 'one label'} a "

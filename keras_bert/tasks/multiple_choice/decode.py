@@ -3,9 +3,8 @@
 import numpy as np
 
 from keras_bert.tasks.classification.decode import softmax
+from keras_bert.tasks.classification.mistakes import in_one_line
 from keras_bert.wording import percent
-
-_SHOWN = 200  # characters of a text
 
 
 def choice_answers(logits, examples):
@@ -30,17 +29,16 @@ def choice_answers(logits, examples):
 def choice_mistakes(answers, examples):
     """[(how sure the wrong answer was, its text)]."""
     return [
-        (
-            answer["score"],
-            f"line {example.line}: {_cut(example.context)} … "
-            f'"{_cut(example.choices[example.label])}", and not "{_cut(answer["choice"])}" '
-            f"({percent(answer['score'])})",
-        )
+        (answer["score"], _mistake(answer, example))
         for answer, example in zip(answers, examples, strict=True)
         if answer["label"] != example.label
     ]
 
 
-def _cut(text):
-    text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+def _mistake(answer, example):
+    texts = (example.context, example.choices[example.label], answer["choice"])
+    context, right, wrong = map(in_one_line, texts)
+    return (
+        f'line {example.line}: {context} … "{right}", and not "{wrong}" '
+        f"({percent(answer['score'])})"
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.errors import InputError
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation
-from keras_bert.heads.span_words import WordMeans
+from keras_bert.heads.word_means import WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode

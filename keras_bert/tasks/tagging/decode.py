@@ -4,6 +4,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.examples.schemes import spans_of
+from keras_bert.tasks.classification.decode import softmax
 from keras_bert.tasks.tagging.crf_decoding import likeliest
 from keras_bert.tasks.tagging.settings import FIRST, MEAN
 
@@ -69,14 +70,14 @@ def word_distributions(logits, sizes, *, combine_pieces):
     """
     starts = np.cumsum(sizes) - sizes
     if combine_pieces == FIRST:
-        return _softmax(logits[starts])
+        return softmax(logits[starts])
     if not len(sizes):
         return logits
     if combine_pieces == MEAN:
-        return np.add.reduceat(_softmax(logits), starts, axis=0) / sizes[:, None]
+        return np.add.reduceat(softmax(logits), starts, axis=0) / sizes[:, None]
     shifted = logits - logits.max(axis=-1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return _softmax(np.add.reduceat(logarithms, starts, axis=0))
+    return softmax(np.add.reduceat(logarithms, starts, axis=0))
 
 
 def _by_transitions(emissions, counts, crf):
@@ -112,8 +113,3 @@ def _entities(answer):
             }
         )
     return found
-
-
-def _softmax(logits):
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -12,8 +12,8 @@ from keras_bert.tasks.classification.labels import row_weights
 from keras_bert.tasks.classification.metrics import (
     calibration,
     classification_metrics,
+    multi_label_metrics,
     score_metrics,
-    several_labels_metrics,
 )
 
 RNG = np.random.default_rng(11)
@@ -62,7 +62,7 @@ def test_several_labels(share):
     expected = RNG.random((200, 4)) < 0.3
     probabilities = RNG.random((200, 4))
     predicted = probabilities < share
-    found = several_labels_metrics(expected, predicted, probabilities, labels=list("abcd"))
+    found = multi_label_metrics(expected, predicted, probabilities, labels=list("abcd"))
     for average in ("macro", "micro"):
         reference = metrics.f1_score(expected, predicted, average=average, zero_division=0)
         assert found[f"{average}_f1"] == pytest.approx(reference, abs=1e-15)
