@@ -108,14 +108,13 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
         ((0, 1, "ORG"),),
         ((1, 2, "LOC"), (2, 3, "PER")),
     ]
-    scheme, count = ("bioes", "1 tag") if kind == "bilou" else ("bio", "2 tags")
+    scheme, count = ("bilou", "1 tag") if kind == "bilou" else ("bio", "2 tags")
     (note,) = source.notes()
     assert note == (
         f"{path}: {count} that the scheme {scheme} does not have there, the first one in line "
         f'{line} (I-LOC at "Rome"); the chunks are read as conlleval reads them.'
     )
-    if kind != "bilou":  # whose letters the tagger does not know
-        assert Tagger.notes(list(Tagger.read(path))) == [note]
+    assert Tagger.notes(list(Tagger.read(path))) == [note]
     for need_spans in (True, False):
         refusing = open_spanned_words(path, broken_tags="refuse", need_spans=need_spans)
         with pytest.raises(InputError, match=f'line {line}: the tag I-LOC of "Rome" cannot stand'):
