@@ -8,6 +8,8 @@ import numpy as np
 
 import keras_bert
 from data_gen.new_file import new_file
+from data_gen.reading import dropped_documents
+from data_gen.text_files import skipped_lines
 from keras_bert.errors import InputError
 from keras_bert.records.dataset_card import (
     SPLITS,
@@ -17,6 +19,7 @@ from keras_bert.records.dataset_card import (
     DatasetCard,
 )
 from keras_bert.records.folder import CARD
+from keras_bert.wording import counted
 
 
 class WriteCard(beam.DoFn):
@@ -31,12 +34,27 @@ class WriteCard(beam.DoFn):
         card = make_card(statistics, settings=self._settings, input=self._input)
         if not card.splits["train"].instances:
             raise InputError(
-                f"there is no text in {' '.join(self._input)} to make a row of: nothing but white "
-                "space, or sentences too short to have a second part"
+                f"there is no text in {' '.join(self._input)} to make a row of: "
+                f"{_why_nothing_is_left(card.counters)}"
             )
         with new_file(f"{self._settings.output}/{CARD}") as file:
             file.write_text(card.to_json(), encoding="utf-8")
         yield card
+
+
+def _why_nothing_is_left(counters):
+    """What became of a text of which there are no rows."""
+    left_out = [
+        f"{counted(number, what)} ({reason})"
+        for what, found in (
+            ("line", skipped_lines(counters)),
+            ("document", dropped_documents(counters)),
+        )
+        for reason, number in found.items()
+    ]
+    if left_out:
+        return f"left out were {', '.join(left_out)}"
+    return "nothing but white space, or sentences too short to have a second part"
 
 
 def make_card(statistics, *, settings, input):

@@ -67,6 +67,15 @@ class Reading(Settings):
         return None
 
 
+def dropped_documents(counters):
+    """Of a job's counters those of documents that were left out: reason in words -> number."""
+    return {
+        name.removeprefix("dropped_").replace("_", " "): number
+        for name, number in counters.items()
+        if name.startswith("dropped_")
+    }
+
+
 def share_of_letters(text):
     """The share of letters, of whatever script, among the characters that are not white space."""
     characters = sum(map(len, text.split()))

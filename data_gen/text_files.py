@@ -1,5 +1,7 @@
 """Text files as a source of documents: books, sentence lines and JSON Lines, plain and gzip."""
 
+import codecs
+
 from data_gen import files, forms
 from data_gen.blocks import Block
 from keras_bert.errors import InputError
@@ -175,6 +177,8 @@ def _is_bad(line, error):
 
 
 def _sentence(error, block, number):
+    if files.head(block.path, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return InputError(f"{block.path} is UTF-16: save it as UTF-8")
     what = str(error)
     if isinstance(error, UnicodeDecodeError):
         byte = _bad_byte(error)

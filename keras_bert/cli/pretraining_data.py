@@ -51,6 +51,7 @@ def _following(settings):
 
 def _summary(card):
     """What the job read and wrote, from its card."""
+    from data_gen.reading import dropped_documents
     from data_gen.text_files import skipped_lines
 
     counters, train = card.counters, card.splits["train"]
@@ -66,10 +67,8 @@ def _summary(card):
     )
     for reason, count in skipped_lines(counters).items():
         yield f"Skipped {counted(count, 'line')}: {reason}."
-    for name, count in counters.items():
-        if name.startswith("dropped_"):
-            reason = name.removeprefix("dropped_").replace("_", " ")
-            yield f"Left out {counted(count, 'document')}: {reason}."
+    for reason, count in dropped_documents(counters).items():
+        yield f"Left out {counted(count, 'document')}: {reason}."
     if counters.get("empty_rows"):
         yield f"Skipped {counted(counters['empty_rows'], 'row')} without text."
     if counters.get("long_documents_cut"):

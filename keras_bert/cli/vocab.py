@@ -9,7 +9,7 @@ import shlex
 
 from keras_bert.cli import beam_options, flags
 from keras_bert.cli.report import report
-from keras_bert.wording import counted
+from keras_bert.wording import counted, percent
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
@@ -39,6 +39,11 @@ def run(arguments):
         f"({learned.distinct_words:,} different ones): "
         f"{counts.sum() / learned.words:.3f} pieces a word."
     )
+    if unknown := counts[learned.vocabulary.unk_id]:
+        console.print(
+            f"{percent(unknown / counts.sum(), decimals=2)} of them are [UNK], for characters that "
+            "have no piece: a higher --alphabet-limit gives pieces to more of them."
+        )
     if len(learned.vocabulary) < settings["size"]:
         console.print(
             f"The text gives no more than these: {settings['size']:,} were asked for. "

@@ -15,12 +15,12 @@ class BrokenTags:
         self._refuse = refuse
         self._count, self._first, self._scheme = 0, None, None
 
-    def look_at(self, sentence, scheme, *, tags):
-        """Counts those of a `TaggedWords`, whose `tags` are given in the letters of the scheme.
+    def look_at(self, sentence, scheme):
+        """Counts those of a `TaggedWords`.
 
         Raises InputError, with the place, where they are refused.
         """
-        places = broken_places(tags, scheme)
+        places = broken_places(sentence.tags or (), scheme)
         if places and self._refuse:
             word = places[0]
             raise sentence.error(

@@ -14,7 +14,7 @@ from keras_bert.wording import counted
 _DOCUMENT = "-DOCSTART-"
 _BLANKS = re.compile(r"[ \t]+")  # not what Unicode calls white space: a word may hold it
 # B-PER, I-NP, S-LOC, … or O: what tags of chunks look like, in any of their schemes.
-_CHUNK_TAG = re.compile(r"O|[BIOESLUM]-.+|[BIES]")
+_CHUNK_TAG = re.compile(r"O|[BIOESLUMW]-.+|[BIES]")
 
 
 @dataclass(frozen=True, kw_only=True)

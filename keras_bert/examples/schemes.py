@@ -1,9 +1,9 @@
 """How tags name chunks: BIO (IOB2), BIOES, and the older IOB1; pure functions over one sentence.
 
 A tag is O, outside of every chunk, or a letter and the kind of the chunk: B-PER begins one, I-PER
-goes on. BIOES has E- for a chunk's last word and S- for one of a single word. IOB1 has B- only
-where a chunk follows another of its kind, and I- everywhere else. (Tjong Kim Sang and Veenstra
-1999; Ramshaw and Marcus 1995.)
+goes on. BIOES has E- for a chunk's last word and S- for one of a single word; BILOU, BMES and BMEWO
+are BIOES in other letters. IOB1 has B- only where a chunk follows another of its kind, and I-
+everywhere else. (Tjong Kim Sang and Veenstra 1999; Ramshaw and Marcus 1995; Ratinov and Roth 2009.)
 
 Spans are read leniently, as conlleval does: what cannot follow begins a new chunk, so that any
 sequence of tags has a reading. `strict_spans` reads whole chunks alone.
@@ -15,8 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 BIO, BIOES, IOB1 = "bio", "bioes", "iob1"
+# The letters of a chunk's first word, of those between, of its last word, and of a single word.
+_LETTERS = {BIO: "BIIB", BIOES: "BIES", "bilou": "BILU", "bmes": "BMES", "bmewo": "BMEW"}
+SCHEMES = tuple(_LETTERS)  # that a model's tags may have
 OUTSIDE = "O"
-_TAG = re.compile(r"O|[BIES](-.+)?", re.DOTALL)
+# A letter alone is a tag of chunks in the commonest schemes only: U and L may be upper and lower.
+_FORMS = tuple(re.compile(rf"O|{tag}", re.DOTALL) for tag in ("[BIES](-.+)?", "[BIESLUMW]-.+"))
+# What the letters of other schemes are in BIOES.
+_ROLES = {"L": "E", "U": "S", "M": "I", "W": "S"}
 
 
 class Span(NamedTuple):
@@ -40,7 +46,7 @@ def join_tag(letter, kind):
 
 def name_chunks(tags):
     """Whether all tags are such as name chunks."""
-    return all(map(_TAG.fullmatch, tags))
+    return any(all(map(form.fullmatch, tags)) for form in _FORMS)
 
 
 def scheme_of(sequences):
@@ -62,23 +68,22 @@ def scheme_of(sequences):
             letters.add(letter)
             first_b |= letter == "B" and (before[0] == OUTSIDE or before[1] != kind)
             before = (letter, kind)
-    if letters & {"E", "S"}:
-        return BIOES
-    if first_b:
-        return BIO
-    return IOB1 if "I" in letters else None
+    letters.discard(OUTSIDE)
+    if letters <= {"B", "I"} and not first_b:
+        return IOB1 if letters else None
+    return _scheme_with(letters)
 
 
 def scheme_of_labels(labels):
     """The scheme that a model's labels are of, None where they name no chunks."""
     if OUTSIDE not in labels or len(labels) < 2 or not name_chunks(labels):
         return None
-    return BIOES if {split_tag(label)[0] for label in labels} & {"E", "S"} else BIO
+    return _scheme_with({split_tag(label)[0] for label in labels} - {OUTSIDE})
 
 
 def labels_of(kinds, scheme):
     """All tags of a scheme for some kinds of chunks: O, then by the kind."""
-    letters = {BIO: "BI", BIOES: "BIES"}[scheme]
+    letters = dict.fromkeys(_LETTERS[scheme])
     return [OUTSIDE, *(join_tag(letter, kind) for kind in sorted(kinds) for letter in letters)]
 
 
@@ -87,7 +92,7 @@ def spans_of(tags):
     spans, start = [], None
     before = (OUTSIDE, "")
     for place, tag in enumerate([*tags, OUTSIDE]):
-        letter, kind = split_tag(tag)
+        letter, kind = _role(tag)
         begins = letter != OUTSIDE and (
             letter in "BS" or before[0] in (OUTSIDE, "E", "S") or before[1] != kind
         )
@@ -101,10 +106,10 @@ def spans_of(tags):
 
 
 def strict_spans(tags, scheme):
-    """The `Span`s that are written out as BIO or BIOES asks for; anything else is none."""
+    """The `Span`s that are written out as the scheme asks for; anything else is none."""
     spans, start, kind = [], None, None
     for place, tag in enumerate([*tags, OUTSIDE]):
-        letter, its_kind = split_tag(tag)
+        letter, its_kind = _role(tag)
         goes_on = start is not None and letter in ("I", "E") and its_kind == kind
         if start is not None and not goes_on:
             if scheme == BIO:
@@ -122,15 +127,14 @@ def strict_spans(tags, scheme):
 
 def tags_of(spans, length, scheme):
     """The tags of a sentence of `length` words for spans in order that do not overlap."""
+    first, inside, last, single = "IIII" if scheme == IOB1 else _LETTERS[scheme]
     tags = [OUTSIDE] * length
     before = None
     for span in spans:
-        letters = ["I"] * (span.end - span.start)
-        next_to_its_kind = before is not None and before[1:] == (span.start, span.kind)
-        if scheme != IOB1 or next_to_its_kind:
+        between = span.end - span.start - 2
+        letters = [single] if between < 0 else [first, *inside * between, last]
+        if scheme == IOB1 and before is not None and before[1:] == (span.start, span.kind):
             letters[0] = "B"
-        if scheme == BIOES:
-            letters[-1] = "E" if len(letters) > 1 else "S"
         tags[span.start : span.end] = [join_tag(letter, span.kind) for letter in letters]
         before = span
     return tags
@@ -166,15 +170,26 @@ def transitions(labels, scheme):
     def may_follow(before, after):
         (last, kind), (next_, next_kind) = before, after
         inside = next_ in ("I", "E")
-        must_go_on = scheme == BIOES and last in ("B", "I")
+        must_go_on = scheme != BIO and last in ("B", "I")
         if inside:
             return last in ("B", "I") and kind == next_kind
         return not must_go_on
 
     outside = (OUTSIDE, "")
-    tags = [split_tag(label) for label in labels]
+    tags = [_role(label) for label in labels]
     return Transitions(
         between=np.array([[may_follow(before, after) for after in tags] for before in tags]),
         start=np.array([may_follow(outside, tag) for tag in tags]),
         end=np.array([may_follow(tag, outside) for tag in tags]),
     )
+
+
+def _scheme_with(letters):
+    """The first of `SCHEMES` that has all of some letters; None where there is none."""
+    return next((scheme for scheme in SCHEMES if letters <= set(_LETTERS[scheme])), None)
+
+
+def _role(tag):
+    """As `split_tag`, the letter that of BIOES."""
+    letter, kind = split_tag(tag)
+    return _ROLES.get(letter, letter), kind

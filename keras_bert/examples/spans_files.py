@@ -82,11 +82,7 @@ class SpanFile(TaggedFile):
         self.labelled = "spans" in row
         if not self.labelled and (tag or TAG_KEYS[0]) in row:
             return super()._json_lines(first, word=word, tag=tag)
-        for name, column in (("word_column", word), ("tag_column", tag)):
-            if column is not None:
-                raise InputError(
-                    f'`{name}` is for files with tags; spans have "words" or "text", and "spans".'
-                )
+        _refuse_columns(word, tag)
         self._has_tags = False
         words = "words" if "words" in row else "text, split by the tokenizer"
         spans = "spans" if self.labelled else "no spans"
@@ -101,20 +97,56 @@ class SpanFile(TaggedFile):
 
 
 class SpanTfds(TaggedTfds):
-    """The `SpannedWords` of `tfds:NAME/CONFIG:SPLIT`, whose words have tags; see `TaggedTfds`."""
+    """The `SpannedWords` of `tfds:NAME/CONFIG:SPLIT`.
+
+    Its features are those of JSON Lines: "words" or "text", and "spans", a sequence of "start",
+    "end" and "label"; or words have tags, as in `TaggedTfds`.
+    """
 
     def __init__(self, name, *, need_spans=True, broken_tags=REPAIR, **columns):
         self._broken = BrokenTags(refuse=broken_tags == REFUSE)
         self._looks = need_spans or broken_tags == REFUSE
+        self._has_tags = True
         super().__init__(name, need_tags=need_spans, **columns)
 
     def __iter__(self):
         """The examples; may be called once."""
-        return of_tagged(super().__iter__(), self, broken=self._broken, look=self._looks)
+        examples = super().__iter__()
+        if not self._has_tags:
+            return examples
+        return of_tagged(examples, self, broken=self._broken, look=self._looks)
+
+    def _open(self, rows, *, word, tag, need_tags, **options):
+        if not {"spans/start", "spans/end"} <= self.sample[0][1].keys():
+            return super()._open(rows, word=word, tag=tag, need_tags=need_tags, **options)
+        _refuse_columns(word, tag)
+        self._has_tags = False
+        return _SpanRows(rows, self)
 
     def notes(self):
         """Lines for the user on the tags that broke their scheme."""
         return self._broken.notes()
+
+
+class _SpanRows:
+    """The `SpannedWords` of the rows of a `SpanTfds` that has spans."""
+
+    labelled = True
+    description = "spans"
+
+    def __init__(self, rows, source):
+        self._rows, self._source = rows, source
+
+    def __iter__(self):
+        for number, row in self._rows:
+            starts, ends = row["spans/start"], row["spans/end"]
+            labels = row.get("spans/label", [None] * len(starts))
+            if not len(starts) == len(ends) == len(labels):
+                raise self._source.error(number, "its spans have not as many starts as ends.")
+            spans = [list(span) for span in zip(starts, ends, labels, strict=True)]
+            yield spanned_words(
+                {**row, "spans": spans}, number, source=self._source, need_spans=True
+            )
 
 
 class GivenSpans:
@@ -151,6 +183,14 @@ class GivenSpans:
     def error(self, line, message):
         """The InputError that says which text is meant."""
         return InputError(f"Text {line} of those given: {message}")
+
+
+def _refuse_columns(word, tag):
+    for name, column in (("word_column", word), ("tag_column", tag)):
+        if column is not None:
+            raise InputError(
+                f'`{name}` is for files with tags; spans have "words" or "text", and "spans".'
+            )
 
 
 def _as_object(text):

@@ -22,10 +22,8 @@ class TaggedTfds(TfdsTable):
         self, name, *, word_column=None, tag_column=None, need_tags=True, pretokenized=False
     ):
         super().__init__(name)
-        self._objects = TaggedObjects(
+        self._objects = self._open(
             super().__iter__(),
-            self.sample[0],
-            self,
             word=word_column,
             tag=tag_column,
             need_tags=need_tags,
@@ -37,3 +35,6 @@ class TaggedTfds(TfdsTable):
     def __iter__(self):
         """Yields the sentences; may be called once."""
         return iter(self._objects)
+
+    def _open(self, rows, **options):
+        return TaggedObjects(rows, self.sample[0], self, **options)

@@ -4,6 +4,7 @@ A line ends at a line feed (with or without a carriage return before it) and now
 and the like stay in the text.
 """
 
+import codecs
 import contextlib
 import sys
 from pathlib import Path
@@ -77,7 +78,9 @@ class TextFile:
                     number, f"more than {_LONGEST_LINE >> 20} MiB without a line end are too many."
                 )
             if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
+                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    raise self.error(number, "this is UTF-16; convert the file to UTF-8.")
+                line = line.removeprefix(codecs.BOM_UTF8)
             if b"\0" in line:
                 raise self.error(number, "holds a NUL byte; this is not a text file.")
             try:

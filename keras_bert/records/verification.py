@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.masking import SPAN_WORDS
+from keras_bert.records.damage import find_damage
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.rows import read_rows
 from keras_bert.wording import percent
@@ -40,6 +41,10 @@ def _verify_split(folder, split, vocabulary):
                 counts[paired] += int(rows.next_sentence_labels.sum())
             _count_fates(counts, rows, vocabulary)
     said = folder.card.splits[split]
+    if counts["rows"] != said.instances:
+        error = find_damage(folder, split)  # which of all the shards it is
+        if error is not None:
+            raise error
     for name, number in (
         ("rows", said.instances),
         ("tokens", said.tokens),

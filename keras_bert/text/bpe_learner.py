@@ -4,11 +4,10 @@ from collections import Counter
 
 import numpy as np
 
-from keras_bert.errors import InputError
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.merges import learn_merges
 from keras_bert.text.vocabulary import SPECIAL_PIECES
-from keras_bert.text.word_counts import checked_counts, limit_alphabet
+from keras_bert.text.word_counts import checked_counts, limit_alphabet, too_small
 
 _LAST = b"\xff"  # sorts after every character in UTF-8, whose order is that of the code points
 
@@ -36,11 +35,7 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     symbols = [*alphabet, END_OF_WORD]
     room = size - len(SPECIAL_PIECES) - unused - len(symbols)
     if room < 0:
-        raise InputError(
-            f"A vocabulary of {size} pieces is too small: the text has {len(alphabet)} different "
-            f"characters, which take {size - room} pieces with the special ones; ask for more "
-            "pieces or set a lower alphabet limit."
-        )
+        raise too_small(size, alphabet=len(alphabet), needed=size - room)
     index = {character: i for i, character in enumerate(alphabet)}
     end = len(alphabet)
     learned = learn_merges(

@@ -4,6 +4,7 @@ from collections import Counter
 
 from keras_bert.errors import InputError
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH
+from keras_bert.wording import counted
 
 
 def checked_counts(counts):
@@ -48,3 +49,13 @@ def limit_alphabet(counts, limit):
     kept = frozenset(alphabet)
     left = [(word, count) for word, count in counts if kept.issuperset(word)]
     return alphabet, left, sum(c for _, c in counts) - sum(c for _, c in left)
+
+
+def too_small(size, *, alphabet, needed):
+    """The InputError for a vocabulary of a size that leaves no room for the alphabet."""
+    characters = counted(alphabet, "different character")
+    return InputError(
+        f"A vocabulary of {counted(size, 'piece')} is too small: {characters} of the text take "
+        f"{needed:,} pieces with the special ones; ask for more pieces or set a lower "
+        "`alphabet_limit`."
+    )

@@ -4,10 +4,9 @@ from collections import Counter
 
 import numpy as np
 
-from keras_bert.errors import InputError
 from keras_bert.text.merges import learn_merges
 from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK
-from keras_bert.text.word_counts import checked_counts, limit_alphabet
+from keras_bert.text.word_counts import checked_counts, limit_alphabet, too_small
 from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
 # Merges leave pieces behind that were only steps on the way to longer ones: of 8,000 pieces learned
@@ -43,11 +42,7 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     symbols = [*alphabet, *(CONTINUATION_PREFIX + character for character in inner)]
     room = size - len(SPECIAL_PIECES) - unused - len(symbols)
     if room < 0:
-        raise InputError(
-            f"A vocabulary of {size} pieces is too small: the text has {len(alphabet)} different "
-            f"characters, which take {size - room} pieces with the special ones; ask for more "
-            "pieces or set a lower alphabet limit."
-        )
+        raise too_small(size, alphabet=len(alphabet), needed=size - room)
     start = {character: i for i, character in enumerate(alphabet)}
     within = {character: i for i, character in enumerate(inner, len(alphabet))}
     learned = learn_merges(

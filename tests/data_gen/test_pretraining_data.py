@@ -340,6 +340,7 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
         ("word", "there is no text in"),
         (b"Fine.\nOne.\n\nCaf\xe9.\nx.\n", "a.txt, line 4 is not UTF-8"),
         (b"Fine.\nOne.\n\nA\0b.\nx.\n", "a.txt, line 4 holds a NUL"),
+        ("Fine.\n".encode("utf-16"), "a.txt is UTF-16: save it as UTF-8"),
     ],
 )
 def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, message):
@@ -349,6 +350,16 @@ def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, mes
         make(corpus, str(path), tmp_path / "data")
     assert "\n" not in str(raised.value) and "while running" not in str(raised.value)
     assert not (tmp_path / "data").exists()
+
+
+def test_what_was_left_out_is_told_where_nothing_is_left(corpus, tmp_path):
+    """It was said to be white space, or sentences too short."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": 1}\n{"text": "A fine text."}\n')
+    settings = {"form": None, "bad_lines": "skip", "min_characters": 100}
+    message = r"left out were 1 line \(without a text field\), 1 document \(too short\)$"
+    with pytest.raises(InputError, match=message):
+        make(corpus, str(path), tmp_path / "data", **settings)
 
 
 def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, monkeypatch):

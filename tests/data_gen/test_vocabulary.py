@@ -276,6 +276,8 @@ def test_the_command(files, capsys):
     assert "exists already" in capsys.readouterr().err
     assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
     assert "9,000 were asked for" in capsys.readouterr().out
+    assert main([*arguments, "--size", "80", "--force", "--alphabet-limit", "20"]) == 0
+    assert "% of them are [UNK], for characters that have no piece" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("last", ["a text " * 40_000, "x" * 300_000])

@@ -208,6 +208,7 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b"one\tx\ntwo\t \n", "file.tsv, line 2: no label in column 2"),
         (b"one\tx\ntw\xffo\ty\n", "file.tsv, line 2: byte 3 is not UTF-8"),
         (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: holds a NUL byte"),
+        ("one\tx\n".encode("utf-16"), "file.tsv, line 1: this is UTF-16; convert the file"),
         (b"text alone\nand another\n", "file.tsv, line 1: no TAB"),
         (b"text\tlabel\n", "holds a header line and nothing else"),
         (b"label\tlabel\nx\ty\n", "line 1: two columns of the header have the same name"),

@@ -6,9 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from seqeval.scheme import IOB2, IOBES, Entities
+from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 
 from keras_bert.examples.schemes import (
+    SCHEMES,
     Span,
     broken_places,
     converted,
@@ -53,14 +54,14 @@ def test_spans_become_tags_and_spans_again_in_every_scheme():
     rng = random.Random(1)
     for _ in range(500):
         spans, length = random_spans(rng)
-        for scheme in ("bio", "bioes", "iob1"):
+        for scheme in (*SCHEMES, "iob1"):
             tags = tags_of(spans, length, scheme)
             assert spans_of(tags) == spans and len(tags) == length
             assert broken_places(tags, scheme) == []
-            for other in ("bio", "bioes", "iob1"):
+            for other in (*SCHEMES, "iob1"):
                 assert converted(converted(tags, other), scheme) == tags
-        assert strict_spans(tags_of(spans, length, "bio"), "bio") == spans
-        assert strict_spans(tags_of(spans, length, "bioes"), "bioes") == spans
+        for scheme in SCHEMES:
+            assert strict_spans(tags_of(spans, length, scheme), scheme) == spans
 
 
 def test_the_schemes_by_hand():
@@ -68,6 +69,10 @@ def test_the_schemes_by_hand():
     assert tags_of(spans, 6, "bio") == ["B-A", "I-A", "B-A", "O", "B", "O"]
     assert tags_of(spans, 6, "bioes") == ["B-A", "E-A", "S-A", "O", "S", "O"]
     assert tags_of(spans, 6, "iob1") == ["I-A", "I-A", "B-A", "O", "I", "O"]
+    long = [Span(0, 3, "A"), Span(3, 4, "B")]
+    assert tags_of(long, 4, "bilou") == ["B-A", "I-A", "L-A", "U-B"]
+    assert tags_of(long, 4, "bmes") == ["B-A", "M-A", "E-A", "S-B"]
+    assert tags_of(long, 4, "bmewo") == ["B-A", "M-A", "E-A", "W-B"]
     assert [join_tag(*split_tag(tag)) for tag in [*EVERY, "B", "I"]] == [*EVERY, "B", "I"]
 
 
@@ -79,10 +84,15 @@ def test_spans_are_seqevals_and_so_conllevals():
         assert [(span.kind, span.start, span.end) for span in spans_of(tags)] == found, tags
 
 
-@pytest.mark.parametrize(("scheme", "reference"), [("bio", IOB2), ("bioes", IOBES)])
+@pytest.mark.parametrize(
+    ("scheme", "reference"), [("bio", IOB2), ("bioes", IOBES), ("bilou", BILOU)]
+)
 def test_strict_spans_are_seqevals(scheme, reference):
-    letters = {"bio": "OBI", "bioes": "OBIES"}[scheme]
+    letters = {"bio": "OBI", "bioes": "OBIES", "bilou": "OBIES"}[scheme]
     some = [tags for tags in sequences(6000) if all(tag[0] in letters for tag in tags)]
+    if scheme == "bilou":
+        other = str.maketrans("ES", "LU")
+        some = [[tag[0].translate(other) + tag[1:] for tag in tags] for tags in some]
     assert len(some) > 100
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -106,16 +116,23 @@ def test_the_scheme_is_told_by_content():
     assert scheme_of([["B-X", "B-X"], ["I-X"]]) == "bio"
     assert scheme_of([["I-X", "B-X", "I-X"], ["O", "I-Y"]]) == "iob1"
     assert scheme_of([["O", "S-X"]]) == "bioes"
+    assert scheme_of([["O", "U-X"], ["B-X", "L-X"]]) == "bilou"
+    assert scheme_of([["B-X", "M-X", "E-X"], ["S-X"]]) == "bmes"
+    assert scheme_of([["B-X", "E-X", "O", "W-X"]]) == "bmewo"
+    assert scheme_of([["B-X", "L-X"], ["S-X"]]) is None  # letters of two schemes
+    assert scheme_of([["O", "U", "L"]]) is None  # words in upper and in lower case
     assert scheme_of([["B", "I", "O"]]) == "bio"
     assert scheme_of([["O", "NOUN"], ["B-X"]]) is None
     assert scheme_of([["O"], []]) is None
     assert scheme_of_labels(["O", "B-X", "I-X"]) == "bio"
     assert scheme_of_labels(["O", "S-X", "B-X"]) == "bioes"
-    for labels in (["NOUN", "O"], ["B-X", "I-X"], ["LABEL_0", "LABEL_1"]):
+    for scheme in SCHEMES:
+        assert scheme_of_labels(labels_of(["X"], scheme)) == scheme
+    for labels in (["NOUN", "O"], ["B-X", "I-X"], ["LABEL_0", "LABEL_1"], ["O", "U", "L"]):
         assert scheme_of_labels(labels) is None
 
 
-@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_what_may_follow_what_is_exactly_what_a_scheme_writes(scheme):
     labels = labels_of(["X", "Y"], scheme)
     assert labels[0] == "O" and scheme_of_labels(labels) == scheme

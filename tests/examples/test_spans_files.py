@@ -9,7 +9,7 @@ from keras_bert import Tagger
 from keras_bert.errors import InputError
 from keras_bert.examples.spans_files import open_spanned_words
 from keras_bert.examples.spans_tags import spans_of_tags
-from tests.examples.test_tfds import LABEL, TEXT, prepare, several
+from tests.examples.test_tfds import LABEL, NUMBER, TEXT, prepare, several
 
 CONLL = "EU B-ORG\nand O\nNew B-LOC\nYork I-LOC\n\nRome B-LOC\n"
 
@@ -87,6 +87,35 @@ def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
         list(open_spanned_words("tfds:broken:train", like=None, broken_tags="refuse"))
 
 
+def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
+    """They were refused, for want of a feature with tags."""
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    span = {"featuresDict": {"features": {"start": NUMBER, "end": NUMBER, "label": LABEL}}}
+    features = {"words": several(TEXT), "spans": several(span)}
+    row = {
+        "words": ["the", "Bank", "of", "Riga"],
+        "spans/start": [0, 3],
+        "spans/end": [4, 4],
+        "spans/label": [1, 0],
+    }
+    none = {"words": ["to"], "spans/start": [], "spans/end": [], "spans/label": []}
+    prepare(tmp_path, "nested", features, [row, none], {"spans-label": ["LOC", "ORG"]})
+    source = open_spanned_words("tfds:nested:train")
+    assert source.description == "tfds:nested:train: a prepared dataset, spans"
+    assert source.labelled and source.notes() == []
+    assert [example.spans for example in source] == [((0, 4, "ORG"), (3, 4, "LOC")), ()]
+    with pytest.raises(InputError, match="`tag_column` is for files with tags"):
+        open_spanned_words("tfds:nested:train", tag_column="x")
+    places = {"featuresDict": {"features": {"start": NUMBER, "end": NUMBER}}}
+    features = {"text": TEXT, "spans": several(places)}
+    row = {"text": "in Riga", "spans/start": [3], "spans/end": [7]}
+    prepare(tmp_path, "places", features, [row, {**row, "spans/end": [8]}])
+    source = iter(open_spanned_words("tfds:places:train"))
+    assert next(source).spans == ((3, 7, None),)
+    with pytest.raises(InputError, match="row 2: the span .* goes beyond the text"):
+        next(source)
+
+
 BROKEN = {
     "conll": ("EU B-ORG\nand O\n\nto O\nRome I-LOC\nand I-PER\n", 5),
     "bilou": ("EU U-ORG\nand O\n\nto O\nRome I-LOC\nand U-PER\n", 5),
@@ -108,14 +137,13 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
         ((0, 1, "ORG"),),
         ((1, 2, "LOC"), (2, 3, "PER")),
     ]
-    scheme, count = ("bioes", "1 tag") if kind == "bilou" else ("bio", "2 tags")
+    scheme, count = ("bilou", "1 tag") if kind == "bilou" else ("bio", "2 tags")
     (note,) = source.notes()
     assert note == (
         f"{path}: {count} that the scheme {scheme} does not have there, the first one in line "
         f'{line} (I-LOC at "Rome"); the chunks are read as conlleval reads them.'
     )
-    if kind != "bilou":  # whose letters the tagger does not know
-        assert Tagger.notes(list(Tagger.read(path))) == [note]
+    assert Tagger.notes(list(Tagger.read(path))) == [note]
     for need_spans in (True, False):
         refusing = open_spanned_words(path, broken_tags="refuse", need_spans=need_spans)
         with pytest.raises(InputError, match=f'line {line}: the tag I-LOC of "Rome" cannot stand'):

@@ -229,6 +229,13 @@ def test_bad_folders_are_refused(tmp_path, vocab, merges, sentence):
     assert str(tmp_path) in str(refusal.value)
 
 
+def test_letters_of_byte_level_bpe_may_be_those_of_the_text(tmp_path):
+    """Maltese has Ġ, which stands for a space in GPT-2's vocabularies: ours could not be opened."""
+    learned = learn_bpe({"Ġgantija": 2, "Ħal": 1}, size=30)
+    Tokenizer(learned, lowercase=False).save(tmp_path)
+    assert Tokenizer.from_folder(tmp_path).vocabulary == learned
+
+
 def test_a_roberta_folder_as_transformers_5_saves_it_is_refused(tmp_path):
     content = {"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))

@@ -16,7 +16,7 @@ function ofTags(tags, starts, ends) {
   const spans = [];
   let open = null;
   tags.forEach((tag, i) => {
-    const [, prefix, label] = /^([BIESLUM])-(.+)$/.exec(tag) ?? [null, "", tag];
+    const [, prefix, label] = /^([BIESLUMW])-(.+)$/.exec(tag) ?? [null, "", tag];
     const goesOn = open !== null && open.label === label && "IELM".includes(prefix) && prefix !== "";
     if (goesOn) {
       open.end = ends[i];
@@ -24,7 +24,7 @@ function ofTags(tags, starts, ends) {
       open = tag === "O" ? null : { start: starts[i], end: ends[i], label };
       if (open) spans.push(open);
     }
-    if (open && (prefix === "" || "ESLU".includes(prefix))) open = null;
+    if (open && (prefix === "" || "ESLUW".includes(prefix))) open = null;
   });
   return spans;
 }

@@ -15,7 +15,7 @@ def chunk_metrics(expected, found, scores, *, scheme):
     Args:
         expected, found: a list of the tags of a sentence each.
         scores: the same of the probabilities of those found.
-        scheme: that of the tags, "bio" or "bioes", for the strict figures.
+        scheme: that of the tags, one of `SCHEMES`, for the strict figures.
 
     Returns:
         `f1`, `precision` and `recall` of whole chunks by the rules of conlleval (Tjong Kim Sang and

@@ -86,7 +86,7 @@ class CheckedSentences:
             return dataclasses.replace(sentence, source=self)
         tags = sentence.tags
         if self._scheme is not None and name_chunks(tags):
-            self._broken.look_at(sentence, self._scheme, tags=tags)
+            self._broken.look_at(sentence, self._scheme)
             tags = tuple(converted(tags, self._wanted))
         if self._looks_for_unseen:
             self._look_for_unseen(sentence, tags)

@@ -24,7 +24,7 @@ class TaggerSettings(TaskSettings):
     scheme: str | None = setting(
         None,
         help="train on tags of this scheme, whichever the file's is",
-        choices=("bio", "bioes"),
+        choices=("bio", "bioes", "bilou", "bmes", "bmewo"),
         default_help="the file's; bio for IOB1",
         reads=True,
     )

@@ -36,9 +36,9 @@ class Tagger(Task):
     that count and 0 at padding and at pieces without a label. A pooler is not used; a model folder
     keeps it for us alone, because that class has none.
 
-    Labels such as O, B-PER and I-PER name chunks; then `scheme` is "bio" or "bioes", answers have
-    entities, and the figure is F1 by conlleval's rules. Otherwise it is None, and the figure is the
-    accuracy of words.
+    Labels such as O, B-PER and I-PER name chunks; then `scheme` is "bio", "bioes", "bilou", "bmes"
+    or "bmewo", answers have entities, and the figure is F1 by conlleval's rules. Otherwise it is
+    None, and the figure is the accuracy of words.
 
     Args:
         encoder: a `BertEncoder`.

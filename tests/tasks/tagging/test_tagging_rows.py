@@ -5,12 +5,14 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.examples.schemes import converted, labels_of, transitions
+from keras_bert.examples.schemes import SCHEMES, converted, labels_of, transitions
 from keras_bert.examples.tagged_words import TaggedWords
 from keras_bert.input_pipeline.windows import windows
+from keras_bert.settings import about
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
 from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences
+from keras_bert.tasks.tagging.settings import TaggerSettings
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_tokenizer
 
@@ -213,8 +215,25 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
         Tagger.made_from(list(Tagger.read(given(("a b", "VERB VERB")))))
 
 
-@pytest.mark.parametrize("scheme", ["bio", "bioes"])
-@pytest.mark.parametrize("tags", ["B-X I-X O B-X", "B-X E-X O S-X", "I-X I-X O I-X"])
+def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
+    """They were taken for tags that name none: accuracy alone, no entities, no field's rules."""
+    for tags, scheme in (("B-X I-X L-X O U-X", "bilou"), ("B-X M-X E-X O S-X", "bmes")):
+        read = list(Tagger.read(given(("a b c d e", tags)), broken_tags="refuse"))
+        assert read[0].tags == tuple(tags.split())
+        labels = Tagger.made_from(read)["labels"]
+        assert labels == labels_of(["X"], scheme)
+        assert Tagger.summary(read, read, {"labels": labels}).endswith(
+            f"chunks of the scheme {scheme} (X: 2)."
+        )
+    asked = next(iter(Tagger.read(given(("a b", "B-X L-X")), scheme="bio")))
+    assert asked.tags == ("B-X", "I-X")
+    assert about(TaggerSettings.__dataclass_fields__["scheme"]).choices == SCHEMES
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    "tags", ["B-X I-X O B-X", "B-X E-X O S-X", "I-X I-X O I-X", "B-X L-X O U-X"]
+)
 def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
     made = {"labels": labels_of(["X"], scheme)}
     source = Tagger.read(given(("a b c d", tags)), made_with=made, broken_tags="refuse")
