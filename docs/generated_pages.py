@@ -155,7 +155,11 @@ def _names():
         "# Python names",
         "",
         "`import keras_bert as kb`, then any of these. The package imports nothing heavy until a "
-        "name is used. Whatever a command does, one of these calls does, too.",
+        "name is used. These are the calls of most commands, too; `vocab` is "
+        "`data_gen.vocabulary.learn_vocabulary`, `pretraining-data` "
+        "`data_gen.pretraining_data.make_pretraining_data`, `convert` "
+        "`keras_bert.checkpoints.convert.convert`, and `export` "
+        "`keras_bert.export.saved_model.export`, or a task's own `export`.",
         "",
     ]
     for name in sorted(keras_bert.__all__, key=lambda name: (name[0].islower(), name.lower())):

@@ -86,3 +86,13 @@ def links(page):
         if not inside:
             for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
                 yield number, target
+
+
+def named_flags(page):
+    """(line, flag) of every --flag that a page names within its text; keras-bert's have hyphens."""
+    inside = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        inside ^= line.startswith("```")
+        if not inside and not line.startswith("    "):
+            for code in re.findall(r"`(--[^`]*)`", line):
+                yield from ((number, flag) for flag in re.findall(r"--[a-z][a-z-]*(?![\w])", code))

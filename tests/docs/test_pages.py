@@ -2,9 +2,11 @@
 
 import ast
 import contextlib
+import dataclasses
 import importlib.util
 import itertools
 import json
+import re
 import shutil
 from unittest import mock
 
@@ -14,10 +16,10 @@ import tensorflow as tf
 
 import keras_bert as kb
 from keras_bert.cli import flags, kinds
-from keras_bert.cli.main import parse
+from keras_bert.cli.main import make_parser, parse
 from keras_bert.errors import InputError
-from keras_bert.tasks import finetuned_kinds
-from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links
+from keras_bert.tasks import finetuned_kinds, settings_class
+from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
 from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -63,6 +65,30 @@ def test_every_command_on_a_page_is_one(page, as_on_the_page):
                 pytest.fail(f"{block}: keras-bert {' '.join(argv)}")
             except InputError as error:
                 pytest.fail(f"{block}: keras-bert {' '.join(argv)}: {error}")
+
+
+def test_every_flag_in_the_text_is_one():
+    _, parsers = make_parser([])
+    known = {flag for parser in parsers.values() for flag in parser._option_string_actions}
+    for kind in finetuned_kinds():
+        fields = dataclasses.fields(settings_class(kind))
+        known |= {"--" + field.name.replace("_", "-") for field in fields}
+    known |= {"--batches"}  # of `evaluate --data ROWS`
+    wrong = [
+        f"{page.name}:{line}: {flag}"
+        for page in PAGES
+        if page.name not in ("CHANGELOG.md", *PAGES_OF_BENCHMARKS)
+        for line, flag in named_flags(page)
+        if flag not in known and (page.name, flag) not in FLAGS_OF_OTHERS
+    ]
+    assert wrong == []
+
+
+PAGES_OF_BENCHMARKS = ("performance.md", "results.md")  # which have flags of their own
+FLAGS_OF_OTHERS = {
+    ("moving_from_spanbert.md", "--span-upper"),
+    ("moving_from_spanbert.md", "--geometric-p"),
+}
 
 
 def test_every_python_block_is_python():
@@ -216,6 +242,13 @@ def test_every_page_and_kind_of_task_is_in_the_site():
     assert len([name for name in pages if name in named]) >= len(pages) - 3
     text = "".join(page.read_text() for page in PAGES)
     assert all(f"`{kind}`" in text or f"--task {kind}" in text for kind in finetuned_kinds())
+
+
+def test_every_public_name_is_on_a_page():
+    text = "".join(page.read_text() for page in PAGES if page.name != "CHANGELOG.md")
+    assert [
+        name for name in kb.__all__ if not re.search(rf"(\bkb\.|\bkeras_bert\.|`){name}\b", text)
+    ] == []
 
 
 def test_blocks_are_found():
