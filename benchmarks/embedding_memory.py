@@ -46,7 +46,7 @@ def main():
             for ending in ("parquet", "npz"):
                 output = folder / f"vectors.{ending}"
                 _, seconds, _, memory = measured([
-                    sys.executable, "-m", "keras_bert.cli.main", "embed", "--model",
+                    sys.executable, "-m", "keras_bert", "embed", "--model",
                     folder / "model", "--data", texts, "--output", output,
                 ])  # fmt: skip
                 output.unlink()

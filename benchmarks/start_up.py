@@ -87,7 +87,7 @@ def data_jobs(folder):
 
 
 def ours(*arguments):
-    return [sys.executable, "-m", "keras_bert.cli.main", *arguments]
+    return [sys.executable, "-m", "keras_bert", *arguments]
 
 
 def run(program):

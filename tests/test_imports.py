@@ -35,7 +35,7 @@ RANKS = [
     ("export", "export.*"),
     ("pictures", "pictures.*", "samples", "samples.*"),
     ("serving", "serving.*"),
-    ("cli", "cli.*", "diagnosis"),
+    ("cli", "cli.*", "diagnosis", "__main__"),
 ]
 TASKS_RANK = RANKS.index(("encoder", "initialization", "mixed_encoder")) + 1
 RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from keras_bert import __version__
 from keras_bert.cli import way
-from keras_bert.cli.console import STOPPED, run
+from keras_bert.cli.console import STOPPED
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries
 from keras_bert.errors import InputError
@@ -111,7 +111,3 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
-
-
-if __name__ == "__main__":
-    run()

@@ -10,7 +10,7 @@ from keras_bert.cli import main as cli
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "keras_bert.cli.main", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "keras_bert", *arguments], capture_output=True, text=True
     )
 
 

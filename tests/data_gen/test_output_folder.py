@@ -242,7 +242,7 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     """The real command, killed when the first of its shards is there; its workers are not."""
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     output = tmp_path / "data"
-    command = [sys.executable, "-m", "keras_bert.cli.main", "pretraining-data"]
+    command = [sys.executable, "-m", "keras_bert", "pretraining-data"]
     command += ["--input", corpus_files, "--vocab", tmp_path / "vocab.txt", "--output", output]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
     command += ["--direct_num_workers=2"]

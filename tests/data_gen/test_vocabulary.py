@@ -77,7 +77,7 @@ def test_names_and_order_of_files_and_workers_change_nothing(tmp_path):
         (tmp_path / "two" / f"{99 - i:02}.text").write_text(paragraph)
     learned = learn_vocabulary(input=f"{tmp_path}/one/*", output=tmp_path / "1", size=150, unused=4)
     assert len(learned.vocabulary) == 150
-    command = [sys.executable, "-m", "keras_bert.cli.main", "vocab", "--size=150", "--unused=4"]
+    command = [sys.executable, "-m", "keras_bert", "vocab", "--size=150", "--unused=4"]
     command += [f"--input={tmp_path}/two/*", f"--output={tmp_path}/2", "--direct_num_workers=2"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
