@@ -55,7 +55,7 @@ _ONLY_VALUE = {
     "position_embedding_type": ("absolute", None),
     "pruned_heads": ({}, None),
     "quantization_config": (None,),
-    "tie_word_embeddings": (True, None),
+    "tie_word_embeddings": (True, False, None),  # of a head: see `OpenedFolder.settle_decoder`
 }
 
 _LARGEST_SIZE = 2**63 - 1

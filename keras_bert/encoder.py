@@ -47,8 +47,9 @@ class BertEncoder(keras.Model):
             setting.
 
     Raises:
-        ValueError: (on a call) the dictionary lacks an input or has one too many, or the row is
-            longer than the model has positions.
+        ValueError: the config is none; or (on a call) the dictionary lacks an input or has one too
+            many, `reads` names something else than outputs, or the row is longer than the model has
+            positions.
     """
 
     def __init__(
@@ -61,6 +62,11 @@ class BertEncoder(keras.Model):
         name="bert_encoder",
         **kwargs,
     ):
+        if not isinstance(config, BertConfig):
+            raise ValueError(
+                "`config` must be a `BertConfig` (`BertConfig.from_dict` makes one of a "
+                f"dictionary). Received: a {type(config).__name__}"
+            )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         common = {"initializer_range": config.initializer_range, "dtype": policy}
         self.embeddings = Embeddings(
@@ -198,11 +204,13 @@ class BertEncoder(keras.Model):
 
     def call(self, inputs, training=None, mask=None, reads=None):
         inputs = check_names(inputs, self.input)
+        check_reads(reads, self.output)
         if self._first_is_enough(reads):
             return self._pooled_alone(inputs)
         return super().call(inputs, training=training, mask=mask)
 
     def compute_output_spec(self, inputs, training=None, mask=None, reads=None):
+        check_reads(reads, self.output)
         if self._first_is_enough(reads):
             return self._pooled_alone.compute_output_spec(inputs)
         return super().compute_output_spec(inputs, training=training, mask=mask)
@@ -248,3 +256,13 @@ def check_names(inputs, expected):
             f"The inputs must be a dictionary of {', '.join(expected)}. Received: {received}"
         )
     return inputs
+
+
+def check_reads(reads, outputs):
+    """Raises ValueError unless `reads` is None or a collection of names of `outputs`."""
+    if reads is None:
+        return
+    if not isinstance(reads, list | tuple | set) or not reads or not set(reads) <= set(outputs):
+        raise ValueError(
+            f"`reads` must be a list of names of outputs: {', '.join(outputs)}. Received: {reads!r}"
+        )

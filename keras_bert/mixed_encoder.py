@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.encoder import check_names
+from keras_bert.encoder import BertEncoder, check_names, check_reads
 from keras_bert.layers.scalar_mix import ScalarMix
 
 
@@ -22,11 +22,18 @@ class MixedEncoder(keras.Model):
         encoder: a `BertEncoder` (not one for packed rows).
         layer_norm_eps, l2: see `ScalarMix`.
 
+    Raises:
+        ValueError: the encoder is none, or `l2` is negative.
+
     Attributes: `encoder`, `scalar_mix` (whose `shares` tell what was learned), `config` (the
     encoder's), `token_embedding`.
     """
 
     def __init__(self, encoder, *, layer_norm_eps=None, l2=0.0, name="mixed_encoder"):
+        if not isinstance(encoder, BertEncoder):
+            raise ValueError(
+                f"`encoder` must be a `BertEncoder`. Received: a {type(encoder).__name__}"
+            )
         scalar_mix = ScalarMix(
             num_layers=encoder.config.num_hidden_layers + 1,
             layer_norm_eps=layer_norm_eps,
@@ -44,10 +51,12 @@ class MixedEncoder(keras.Model):
         self.scalar_mix = scalar_mix
 
     def call(self, inputs, training=None, mask=None, reads=None):
-        """All outputs, whatever the caller `reads`: a mix is made of every token."""
+        """All outputs, whichever the caller `reads`: a mix is made of every token."""
+        check_reads(reads, self.output)
         return super().call(check_names(inputs, self.input), training=training, mask=mask)
 
     def compute_output_spec(self, inputs, training=None, mask=None, reads=None):
+        check_reads(reads, self.output)
         return super().compute_output_spec(inputs, training=training, mask=mask)
 
     @property

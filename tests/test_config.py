@@ -107,7 +107,7 @@ def test_a_preset_takes_changes_and_refuses_other_names():
         ({"max_position_embeddings": 2, "model_type": "roberta"}, "above the position offset"),
         ({"model_type": "gpt2"}, "'gpt2'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type = 'relative_key'"),
-        ({"tie_word_embeddings": False}, "tie_word_embeddings = False"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings = 'no'"),
         ({"rope_theta": 1e4}, "'rope_theta', which this encoder does not know"),
     ],
 )

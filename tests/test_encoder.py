@@ -7,6 +7,7 @@ import pytest
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.heads.masked_lm import MaskedLMHead
+from keras_bert.mixed_encoder import MixedEncoder
 
 SIZES = {
     "vocab_size": 40,
@@ -78,11 +79,29 @@ def test_who_reads_the_pooled_output_alone_gets_the_same(name):
     batch = adapt(rows(*LENGTHS))
     for training in (False, True):
         both = encoder(batch, training=training)
-        alone = encoder(batch, training=training, reads=("pooled_output", "input_mask"))
+        alone = encoder(batch, training=training, reads=("pooled_output",))
         assert set(alone) == {"pooled_output"}
         pooled = [np.asarray(outputs["pooled_output"]) for outputs in (both, alone)]
         np.testing.assert_allclose(*pooled, atol=1e-5)
     assert set(encoder(batch, reads=("pooled_output", "sequence_output"))) == set(both)
+
+
+@pytest.mark.parametrize(
+    "reads", [["nothing"], ("pooled_output", "input_mask"), "pooled_output", [], 3]
+)
+def test_names_of_outputs_that_are_none_are_refused(reads):
+    encoder, _ = variant("bert")
+    for asked in (encoder, MixedEncoder(encoder)):
+        with pytest.raises(ValueError, match="`reads` must be a list of names of outputs: sequ"):
+            asked(rows(*LENGTHS), reads=reads)
+
+
+@pytest.mark.parametrize("config", [{"hidden_size": 8}, "tiny", None])
+def test_what_is_no_config_and_what_is_no_encoder(config):
+    with pytest.raises(ValueError, match="`config` must be a `BertConfig`"):
+        BertEncoder(config)
+    with pytest.raises(ValueError, match="`encoder` must be a `BertEncoder`. Received: a "):
+        MixedEncoder(config)
 
 
 def test_the_last_block_has_a_row_a_text_where_the_first_token_is_read(monkeypatch):

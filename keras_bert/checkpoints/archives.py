@@ -18,6 +18,8 @@ from keras_bert.files import system_errors
 
 ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar", ".tar.xz")
 
+_ENCRYPTED = 1  # a bit of a zip member's flags
+
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError)
 
 
@@ -41,6 +43,8 @@ def unpack(archive, folder):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with open_member() as source, place.open("wb") as file:
                     shutil.copyfileobj(source, file, 1 << 20)
+    except NotImplementedError as error:  # a compression that Python's zipfile does not know
+        raise InputError(f"{archive} cannot be unpacked: {error}; pack it anew.") from error
     except _BROKEN as error:
         raise InputError(f"{archive} is not a whole archive: {error}.") from error
 
@@ -50,6 +54,10 @@ def _opened(archive):
     """[(name, size, a function that opens it)] of the files in an archive."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as file:
+            if any(member.flag_bits & _ENCRYPTED for member in file.infolist()):
+                raise InputError(
+                    f"{archive} is locked with a password; unpack it, or pack it anew."
+                )
             yield [
                 (member.filename, member.file_size, lambda member=member: file.open(member))
                 for member in file.infolist()
@@ -70,7 +78,7 @@ def _opened(archive):
 def _parts(name, archive):
     """The parts of a member's path; InputError where it leads elsewhere."""
     path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+    if not path.parts or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
         raise InputError(f"{archive} names a file outside its folder: {name}.")
     return path.parts
 

@@ -14,7 +14,7 @@ from keras_bert.checkpoints.folder import (
 )
 from keras_bert.checkpoints.google import is_google, load_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of
+from keras_bert.checkpoints.kinds import ARCHITECTURES, class_of, name_of, stored
 from keras_bert.checkpoints.opened_folder import OpenedFolder
 from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.config import read_json
@@ -87,9 +87,8 @@ def read_model(source):
         return "keras-nlp", encoder, tokenizer, []
     if (source / CONFIG).exists():
         values = read_json(source / CONFIG)
-        names = values.get("architectures") or []
-        known = ARCHITECTURES.get(str(names[0])) if names else None
-        if known is not None and (known.kind or "task" in values.get(MARK, {})):
+        known = ARCHITECTURES.get(class_of(values))
+        if known is not None and (known.kind or "task" in stored(values, source=source / CONFIG)):
             task = load_task(source)
             return "folder", task, task.tokenizer, _other_heads(source, task)
         encoder, tokenizer = load(source)

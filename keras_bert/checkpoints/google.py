@@ -22,7 +22,7 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import check_output_folder, held_names, new_folder
 from keras_bert.tasks import task_class
-from keras_bert.wording import listed
+from keras_bert.wording import counted, listed
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
@@ -153,6 +153,11 @@ def load_google(path):
     table = _table(config, heads)
     sizes = rename.sizes_of(config, labels=len(labels or ()))
     rename.check_shapes(shapes, table, sizes=sizes, source=str(prefix))
+    if labels is not None and len(labels) < 2:
+        raise InputError(
+            f"{prefix} has a classifier (output_weights) of {counted(len(labels), 'label')}; a "
+            "classifier has two or more."
+        )
     tokenizer = _tokenizer(folder, config)
     encoder = BertEncoder(config)
     model = _model(encoder, tokenizer, heads, labels=labels)
@@ -306,10 +311,11 @@ def _guarded(prefix, read):
 
 
 def _labels(values, shapes, *, source):
-    count = shapes.get("output_weights", (0,))[0]
+    """Of a classifier: those that the config names, or as many as there are rows of weights."""
     if "id2label" in values:
         return labels_format.from_config(values, source=source)
-    return [f"LABEL_{i}" for i in range(count)]
+    rows = (*shapes.get("output_weights", ()), 0)[0]
+    return [f"LABEL_{i}" for i in range(rows)]
 
 
 def _table(config, heads):

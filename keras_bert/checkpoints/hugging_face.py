@@ -5,6 +5,7 @@ import re
 
 from keras_bert.checkpoints import rename
 from keras_bert.checkpoints.rename import Rename, transposed
+from keras_bert.errors import InputError
 
 
 def _dense(ours, theirs, shape):
@@ -104,7 +105,7 @@ TOKEN_EMBEDDING = "embeddings.word_embeddings.weight"
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def plain_names(names, model_type, *, pooler="encoder"):
+def plain_names(names, model_type, *, pooler="encoder", source):
     """Maps names without the quirks of their writers to the names in the file.
 
     Taken away: the `bert.` or `roberta.` that a model with a head puts before its encoder's
@@ -117,9 +118,13 @@ def plain_names(names, model_type, *, pooler="encoder"):
         names: the names in the file.
         model_type: the config's.
         pooler: where the architecture has its pooler (see `POOLERS`).
+        source: the folder, for messages.
 
     Returns:
         a dictionary from the plain name to the file's.
+
+    Raises:
+        InputError: two names in the file are one without the quirks.
     """
     plain = {}
     for name in names:
@@ -132,8 +137,14 @@ def plain_names(names, model_type, *, pooler="encoder"):
             short = short.removeprefix(KEPT)
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", short)
         short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
-        if short not in _BUFFERS:
-            plain[short] = name
+        if short in _BUFFERS:
+            continue
+        if short in plain:
+            raise InputError(
+                f"{source} holds {plain[short]} and {name}, two tensors for one weight; it should "
+                "hold one of them."
+            )
+        plain[short] = name
     return plain
 
 

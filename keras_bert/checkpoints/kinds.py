@@ -61,6 +61,12 @@ def name_of(model):
     return name.replace("Bert", "Roberta", 1) if model.config.model_type == "roberta" else name
 
 
+def class_of(values):
+    """The class that a `config.json` names first, whatever it is; None where it names none."""
+    names = values.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else None
+
+
 def stored(values, *, source):
     """What our own key in a `config.json` holds."""
     found = values.get(MARK, {})
@@ -75,9 +81,8 @@ def architecture_of(values, *, model_type, source):
     Raises:
         InputError: the architecture is one of another model type.
     """
-    names = values.get("architectures") or []
-    name = names[0] if isinstance(names, list) and names else None
-    if not isinstance(name, str) or name not in ARCHITECTURES:
+    name = class_of(values)
+    if name not in ARCHITECTURES:
         return ARCHITECTURES["BertModel"]
     its_type = "roberta" if name.startswith("Roberta") else "bert"
     if its_type != model_type:
@@ -97,13 +102,13 @@ def task_of(values, *, source):
     Raises:
         InputError: it names no class, or one that is no task here.
     """
-    names = values.get("architectures") or []
+    name = class_of(values)
     known = ", ".join(name for name, of in ARCHITECTURES.items() if of.kind)
-    if not isinstance(names, list) or not names:
+    if name is None:
         raise InputError(
-            f"{source} does not say what it is: `architectures` should be one of {known}."
+            f"{source} does not say what it is: `architectures` should be a list with one of "
+            f"{known}."
         )
-    name = str(names[0])
     kind = stored(values, source=source).get("task")
     if kind is not None:
         try:

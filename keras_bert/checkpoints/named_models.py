@@ -13,6 +13,7 @@ from pathlib import Path
 from keras_bert.checkpoints import archives, hub, kaggle
 from keras_bert.errors import InputError
 from keras_bert.files import new_folder, scratch_folder, system_errors
+from keras_bert.wording import listed
 
 _CONFIG = "config.json"
 _OTHERS = ("bert_config.json", "metadata.json")
@@ -113,11 +114,20 @@ def _place(files):
 
 
 def _root(folder, name):
-    """The folder below `folder` that a model lies in: an archive may have one of its own."""
+    """The folder below `folder` that a model lies in: an archive may have one of its own.
+
+    What lies deeper than another is a part of that one; two beside each other are refused.
+    """
     marks = (_CONFIG, *_OTHERS)
     found = sorted(
-        {path.parent for mark in marks for path in folder.rglob(mark)}, key=lambda p: len(p.parts)
+        {path.parent for mark in marks for path in folder.rglob(mark)},
+        key=lambda p: (len(p.parts), p),
     )
+    if len(found) > 1 and len(found[0].parts) == len(found[1].parts):
+        inside = (path.relative_to(folder) for path in found)
+        raise InputError(
+            f"{name} holds several models ({listed(inside, most=3)}): give one of them by itself."
+        )
     if found:
         return found[0]
     if any(folder.rglob("saved_model.pb")):

@@ -42,7 +42,9 @@ class OpenedFolder:
             raise InputError(f"{folder} is no folder; give a model folder.")
         path = self.folder / CONFIG
         if not path.exists():
-            raise InputError(f"{folder} is not a model folder: it holds no {CONFIG}.")
+            google = " but a checkpoint of Google's, of which keras-bert convert makes one"
+            found = google if (self.folder / "bert_config.json").exists() else ""
+            raise InputError(f"{folder} is not a model folder: it holds no {CONFIG}{found}.")
         self.values = read_json(path)
         config = BertConfig.from_dict(self.values, source=str(path))
         self._tensors = safetensors_files.open_folder(self.folder)
@@ -50,7 +52,10 @@ class OpenedFolder:
             self.values, model_type=config.model_type, source=str(path)
         )
         self._names = hugging_face.plain_names(
-            self._tensors.shapes, config.model_type, pooler=self.architecture.pooler
+            self._tensors.shapes,
+            config.model_type,
+            pooler=self.architecture.pooler,
+            source=self.folder,
         )
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         if "add_pooling_layer" not in self.values:
@@ -110,11 +115,19 @@ class OpenedFolder:
         """Takes away the copies of the token embedding, having seen that they are copies.
 
         Raises:
-            InputError: an output embedding of its own, which a tied head cannot hold.
+            InputError: an output embedding of its own, which a tied head cannot hold, or one that
+                the config says there is and that is not there.
         """
-        for decoder in hugging_face.DECODERS:
-            weight, bias = f"{decoder}.weight", f"{decoder}.bias"
-            ours = hugging_face.DECODER_BIAS[decoder]
+        weights = [f"{decoder}.weight" for decoder in hugging_face.DECODERS]
+        untied = self.values.get("tie_word_embeddings") is False
+        if needed and untied and not any(weight in self.shapes for weight in weights):
+            raise InputError(
+                f"{self.folder / CONFIG} says tie_word_embeddings: false, and the folder holds no "
+                f"output embedding ({' or '.join(weights)}); say true where it is the token "
+                "embedding."
+            )
+        for decoder, weight in zip(hugging_face.DECODERS, weights, strict=True):
+            bias, ours = f"{decoder}.bias", hugging_face.DECODER_BIAS[decoder]
             if needed and weight in self.shapes:
                 tied = self.read(hugging_face.TOKEN_EMBEDDING)
                 if not np.array_equal(self.read(weight), tied):

@@ -7,10 +7,13 @@ same lines save and load, so that a format cannot be written one way and read an
 import dataclasses
 
 import keras
+import ml_dtypes
 import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.wording import counted
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # which is of no kind that numpy knows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,10 +157,15 @@ def assign(model, table, read):
 
 
 def numbers(array, name, *, source):
-    """A foreign tensor as it was read; InputError, which names it, where it holds NaN or infinity.
+    """A foreign tensor as it was read; InputError, which names it, where it is none of weights.
 
-    Such weights come of a run that diverged, and every answer of theirs is NaN.
+    That is, of texts or whole numbers, or with NaN or infinity in it: such weights come of a run
+    that diverged, and every answer of theirs is NaN.
     """
+    if array.dtype.kind != "f" and array.dtype != _BFLOAT16:
+        raise InputError(
+            f"{source}: the tensor {name} holds {array.dtype} values; weights should be floats."
+        )
     wrong = np.size(array) - np.count_nonzero(np.isfinite(array))
     if wrong:
         raise InputError(

@@ -33,6 +33,7 @@ class Tensors:
     """
 
     def __init__(self, paths):
+        self._source = Path(paths[0]).parent
         self.shapes = {}
         self._files = {}
         for path in paths:
@@ -54,8 +55,8 @@ class Tensors:
         kind = self._files[name].get_slice(name).get_dtype()
         if kind not in _FLOATING:
             raise InputError(
-                f"The tensor {name} holds {kind} numbers; weights should be one of "
-                f"{', '.join(_FLOATING)}."
+                f"{self._source}: the tensor {name} holds {kind} numbers; weights should be one "
+                f"of {', '.join(_FLOATING)}."
             )
         return np.asarray(self._files[name].get_tensor(name)).astype("float32", copy=False)
 
@@ -77,7 +78,9 @@ def open_folder(folder):
         return torch_files.TorchTensors([folder / torch_files.FILE])
     if (folder / torch_files.INDEX).exists():
         return torch_files.TorchTensors(_shards(folder, torch_files.INDEX))
-    raise InputError(f"{folder} holds no {FILE}.")
+    raise InputError(
+        f"{folder} holds no weights that can be read: {FILE} is needed, or {torch_files.FILE}."
+    )
 
 
 def write(tensors, path):
@@ -98,6 +101,6 @@ def _shards(folder, index_file):
         raise InputError(f"{path} has no weight_map.")
     names = sorted({str(name) for name in weight_map.values()})
     for name in names:
-        if Path(name).name != name:
-            raise InputError(f"{path} names a file outside its folder: {name}.")
+        if Path(name).name != name or name in ("", ".."):
+            raise InputError(f"{path} names a file outside its folder: {name!r}.")
     return [folder / name for name in names]

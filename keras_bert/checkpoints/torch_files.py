@@ -1,6 +1,7 @@
 """Weights in `pytorch_model.bin`, opened by PyTorch's weights-only loader: nothing in them runs."""
 
 import zipfile
+from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class TorchTensors:
     """
 
     def __init__(self, paths):
+        self._source = Path(paths[0]).parent
         self.shapes = {}
         self._tensors = {}
         for path in paths:
@@ -36,8 +38,11 @@ class TorchTensors:
         tensor = self._tensors[name]
         if not tensor.is_floating_point():
             kind = str(tensor.dtype).removeprefix("torch.")
-            raise InputError(f"The tensor {name} holds {kind} numbers; weights should be floats.")
-        return np.ascontiguousarray(tensor.float().numpy())
+            raise InputError(
+                f"{self._source}: the tensor {name} holds {kind} numbers; weights should be floats."
+            )
+        # A file may hold parameters, which want gradients, and sparse tensors.
+        return np.ascontiguousarray(tensor.detach().to_dense().float().numpy())
 
 
 def _opened(path):
@@ -57,11 +62,19 @@ def _opened(path):
         raise InputError(f"There is no file {path}.") from error
     except Exception as error:  # of pickle, zip and torch, whatever a broken file meets first
         raise InputError(
-            f"{path} holds no plain weights that can be opened without running code: "
+            f"{path} is cut or broken, or holds more than plain weights, which alone are opened: "
             f"{_first_sentence(error)}"
         ) from error
-    if not isinstance(tensors, dict) or not all(map(torch.is_tensor, tensors.values())):
-        raise InputError(f"{path} holds something else than tensors by name.")
+    if not isinstance(tensors, dict) or not all(
+        isinstance(name, str) and torch.is_tensor(tensor) for name, tensor in tensors.items()
+    ):
+        raise InputError(
+            f"{path} holds something else than tensors by name; it should hold a model's "
+            "state_dict alone."
+        )
+    for name, tensor in tensors.items():
+        if tensor.is_meta:
+            raise InputError(f"{path}: the tensor {name} holds no numbers (its device is meta).")
     return tensors
 
 

@@ -1,6 +1,6 @@
 """Publishes a model folder on the Hugging Face hub."""
 
-from keras_bert.checkpoints import find_model_folder, hub
+from keras_bert.checkpoints import find_model_folder, hub, safetensors_files
 from keras_bert.checkpoints.opened_folder import OpenedFolder
 from keras_bert.checkpoints.settings import PushSettings
 from keras_bert.errors import InputError
@@ -37,6 +37,11 @@ def push(**settings) -> str:
         raise InputError("Give the branch as `revision`, not in the name.")
     folder = find_model_folder(settings.model)
     opened = OpenedFolder(folder)
+    if not (folder / safetensors_files.FILE).is_file():
+        raise InputError(
+            f"{folder} has its weights in several files or in another form than "
+            f"{safetensors_files.FILE}, which is what is pushed: keras-bert convert writes it anew."
+        )
     card = folder / model_card.FILE
     text = (
         read_small(card).decode("utf-8", errors="replace")

@@ -87,7 +87,7 @@ class Task(keras.Model):
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         rows = {name: self.to_rows(x) for name, x in features.items()}
-        encoded = encoder(rows, reads=self.READS)
+        encoded = encoder(rows, reads=tuple(name for name in self.READS if name not in inputs))
         outputs = self.connect(encoded, inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer

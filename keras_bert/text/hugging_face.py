@@ -15,6 +15,27 @@ from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceV
 _PUNCTUATION = r"\p{P}$+<=>^`|~"
 _WORD_END = rf"(?<=\S)(?=\s|\z)|(?<=[{_PUNCTUATION}])(?=\S)|(?<=\S)(?=[{_PUNCTUATION}])"
 
+# A capital sigma that ends a word, by Unicode's condition Final_Sigma: after a cased letter and
+# before none, whatever accents, apostrophes or full stops stand between. What is looked for behind
+# has to have a length, so at most two of those.
+_CASED = r"[\p{Lu}\p{Ll}\p{Lt}]"
+_IGNORED = (
+    r"[\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027"
+    r"\ufe13\ufe52\ufe55\uff07\uff0e\uff1a]"
+)
+_FINAL_SIGMA = (
+    rf"(?<={_CASED}|{_CASED}{_IGNORED}|{_CASED}{_IGNORED}{{2}})\u03a3(?!{_IGNORED}*{_CASED})"
+)
+
+
+# How a `tokenizer_config.json` calls the special pieces.
+_NAMED = {
+    "pad_token": PAD,
+    "unk_token": UNK,
+    "cls_token": CLS,
+    "sep_token": SEP,
+    "mask_token": MASK,
+}
 
 # Classes that make their steps of BERT's settings, whatever `tokenizer.json` says of them.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
@@ -34,6 +55,7 @@ def case_of(config, tokenizer, added=(), *, source):
     parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
     bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
     _check_steps(config, tokenizer, parts, source=source)
+    _check_named(config, source=source)
     _check_added(_added_by(config, tokenizer, source=source).union(added), source=source)
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
@@ -91,11 +113,7 @@ def tokenizer_config(vocabulary, *, lowercase):
         "do_lower_case": lowercase,
         "strip_accents": None,  # as the case says
         "tokenize_chinese_chars": True,
-        "pad_token": PAD,
-        "unk_token": UNK,
-        "cls_token": CLS,
-        "sep_token": SEP,
-        "mask_token": MASK,
+        **_NAMED,
     }
 
 
@@ -103,8 +121,10 @@ def bpe_tokenizer(vocabulary, *, lowercase):
     """The content of `tokenizer.json` (Hugging Face `tokenizers`) for byte-pair encoding.
 
     Its splitting can append nothing to a word, so the end-of-word mark is put in before: a pattern
-    that matches nothing but a place is "replaced" by the mark and a space.
+    that matches nothing but a place is "replaced" by the mark and a space. Its lower case knows no
+    final sigma, which Python's does, and with it the original BERT and this library.
     """
+    sigma = [_replace({"Regex": _FINAL_SIGMA}, "\u03c2")] if lowercase else []
     special = [
         {
             "id": vocabulary.id(piece),
@@ -127,6 +147,7 @@ def bpe_tokenizer(vocabulary, *, lowercase):
         "normalizer": {
             "type": "Sequence",
             "normalizers": [
+                *sigma,
                 {
                     "type": "BertNormalizer",
                     "clean_text": True,
@@ -198,13 +219,34 @@ def _check_steps(config, tokenizer, normalizers, *, source):
         )
 
 
+def _check_named(config, *, source):
+    """Refuses other pieces in the place of [CLS] and its like, and words that are not BERT's."""
+    for key, piece in _NAMED.items():
+        said = config.get(key)
+        said = said.get("content") if isinstance(said, dict) else said
+        if said not in (None, piece):
+            raise InputError(
+                f"{source}/tokenizer_config.json: {key} is {said!r}; this tokenizer has {piece!r} "
+                "in its place."
+            )
+    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+        raise InputError(
+            f"{source}/tokenizer_config.json asks for a BertJapaneseTokenizer, whose words come of "
+            "a dictionary of Japanese (MeCab); this library makes them as BERT does."
+        )
+
+
 def _added_by(config, tokenizer, *, source):
     """The tokens that a folder's files add to its vocabulary's, [CLS] and its like among them."""
-    decoder = _held(config, "added_tokens_decoder", dict, source=f"{source}/tokenizer_config.json")
+    config_file = f"{source}/tokenizer_config.json"
+    decoder = _held(config, "added_tokens_decoder", dict, source=config_file)
+    extra = config.get("extra_special_tokens")  # a list, or name -> token
+    if isinstance(extra, dict):
+        config = {**config, "extra_special_tokens": list(extra.values())}
     said = [
         *decoder.values(),
-        *(config.get("additional_special_tokens") or ()),
-        *(config.get("extra_special_tokens") or ()),
+        *_held(config, "additional_special_tokens", list, source=config_file),
+        *_held(config, "extra_special_tokens", list, source=config_file),
     ]
     held = _added_tokens(tokenizer, source=f"{source}/tokenizer.json")
     # Each is an object with its `content`, or a text by itself.

@@ -146,6 +146,16 @@ def test_the_vocabulary_says_whether_it_is_cased(folder):
             {"bert/pooler/dense/kernel": np.zeros((8, 7), "float32")},
             r"bert/pooler/dense/kernel has the shape \[8, 7\]",
         ),
+        ({"bert/pooler/dense/bias": np.array([b"a"] * 8)}, "dense/bias holds object values"),
+        ({"bert/pooler/dense/bias": np.zeros(8, "int32")}, "dense/bias holds int32 values"),
+        (
+            {"output_weights": np.ones((1, 8), "f4"), "output_bias": np.ones(1, "f4")},
+            r"has a classifier \(output_weights\) of 1 label; a classifier has two or more",
+        ),
+        (
+            {"output_weights": np.ones((), "f4"), "output_bias": np.ones(1, "f4")},
+            r"output_weights has the shape \[\]",
+        ),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(folder, change, message):

@@ -89,6 +89,10 @@ def test_sharded_files(folder):
     index.write_text(json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}}))
     with pytest.raises(InputError, match="outside its folder"):
         load(folder)
+    for name in ("", ".."):
+        index.write_text(json.dumps({"weight_map": {"a": name}}))
+        with pytest.raises(InputError, match="outside its folder: '"):
+            load(folder)
 
 
 def without(name):
@@ -199,6 +203,12 @@ def test_a_missing_file_is_named(folder, file):
         load(folder)
 
 
+@pytest.mark.parametrize("names", [{"a": 1}, 5, "BertModel"])
+def test_a_conversion_of_what_names_no_class_is_that_of_an_encoder(folder, tmp_path, names):
+    change_config(folder, lambda values: {**values, "architectures": names})
+    assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
+
+
 def test_no_folder_at_all(tmp_path):
     with pytest.raises(InputError, match="no model folder"):
         load(tmp_path / "nowhere")
@@ -247,8 +257,41 @@ def test_a_task_needs_its_head_and_a_known_architecture(folder):
     with pytest.raises(InputError, match="lacks the tensor cls.predictions.transform"):
         load_task(folder)
     change_config(folder, lambda values: {k: v for k, v in values.items() if k != "architectures"})
-    with pytest.raises(InputError, match="`architectures` should be one of BertForPreTraining"):
+    with pytest.raises(
+        InputError, match="`architectures` should be a list with one of BertForPreTraining"
+    ):
         load_task(folder)
+
+
+def test_untied_is_read_where_nothing_is_tied(folder, pretrainer_folder, tmp_path):
+    """`tie_word_embeddings: false` says something of a masked-LM head, and of no encoder."""
+    untied = {"tie_word_embeddings": False}
+    for each in (folder, pretrainer_folder):
+        change_config(each, lambda values: {**values, **untied})
+        load(each)
+    assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
+    sentence = "tie_word_embeddings: false, and the folder holds no output embedding"
+    with pytest.raises(InputError, match=sentence):
+        load_task(pretrainer_folder)
+    table, decoder = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
+    change_tensors(pretrainer_folder, lambda tensors: {**tensors, decoder: tensors[table]})
+    load_task(pretrainer_folder)  # a copy all the same
+
+
+@pytest.mark.parametrize(
+    "again", [f"bert.{QUERY}", "embeddings.LayerNorm.gamma"], ids=["prefix", "gamma"]
+)
+def test_two_tensors_for_one_weight_are_refused(folder, again):
+    """One of the two was taken, by the order of their names."""
+    change_tensors(folder, lambda t: {**t, again: np.zeros((8, 8), "float32")})
+    with pytest.raises(InputError, match=f"{again}.*two tensors for one weight"):
+        load(folder)
+
+
+def test_a_checkpoint_of_googles_is_told_from_a_folder_of_nothing(tmp_path):
+    (tmp_path / "bert_config.json").write_text("{}")
+    with pytest.raises(InputError, match="a checkpoint of Google's, of which keras-bert convert"):
+        load(tmp_path)
 
 
 def test_a_heads_gamma_and_beta(pretrainer_folder):
@@ -278,7 +321,7 @@ def test_a_gpt2_is_named_as_what_it_is(tmp_path, capsys):
 
 def test_weights_that_are_no_floating_numbers_are_refused(folder):
     change_tensors(folder, lambda t: {**t, QUERY: t[QUERY].astype("int8")})
-    with pytest.raises(InputError, match=f"tensor {QUERY} holds I8 numbers"):
+    with pytest.raises(InputError, match=f"{folder}: the tensor {QUERY} holds I8 numbers"):
         load(folder)
 
 
@@ -297,7 +340,8 @@ def test_weights_that_are_no_floating_numbers_are_refused(folder):
         ({"keras_bert": []}, "keras_bert should be an object"),
         ({"architectures": ["RobertaForSequenceClassification"]}, "has the model type 'roberta'"),
         ({"architectures": ["BertForPreTraining"]}, "lacks the tensor cls.predictions"),
-        ({"architectures": "BertForMaskedLM"}, "`architectures` should be one of"),
+        ({"architectures": "BertForMaskedLM"}, "`architectures` should be a list with one of"),
+        ({"architectures": {"a": 1}}, "`architectures` should be a list with one of"),
         ({"architectures": ["BertForNextSentencePrediction"]}, "which is no task here"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import keras_bert as kb
-from keras_bert.checkpoints import archives
+from keras_bert.checkpoints import archives, named_models
 from keras_bert.checkpoints.google import load_google, save_google
 from keras_bert.errors import InputError
 from tests.small_model import make_encoder, make_tokenizer
@@ -78,6 +78,17 @@ def test_a_link_a_bomb_and_a_cut_archive_are_refused(tmp_path, cache):
         archives.unpack(tar_with(tmp_path / "link.tar.gz", link), tmp_path)
     with pytest.raises(InputError, match="free some space"):
         archives._check_size("bomb.zip", 1 << 60, tmp_path)
+    with pytest.raises(InputError, match="names a file outside its folder"):
+        archives.unpack(tar_with(tmp_path / "nameless.tar.gz", member(".")), tmp_path)
+    locked = tmp_path / "locked.zip"
+    with zipfile.ZipFile(locked, "w") as file:
+        file.writestr("config.json", "{}")
+    data = bytearray(locked.read_bytes())
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(mark) + flags] |= 1  # says that it is encrypted
+    locked.write_bytes(data)
+    with pytest.raises(InputError, match="locked.zip is locked with a password"):
+        kb.load(locked)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(tar_with(tmp_path / "w.tar.gz", member("config.json")).read_bytes()[:40])
     with pytest.raises(InputError, match="cut.tar.gz is not a whole archive"):
@@ -89,3 +100,16 @@ def test_an_archive_without_a_model_says_so(tmp_path, cache, held, said):
     archive = tar_with(tmp_path / "a.tar.gz", member(held))
     with pytest.raises(InputError, match=f"a.tar.gz holds {said}"):
         kb.load(archive)
+
+
+def test_an_archive_of_two_models_is_refused_and_a_part_of_one_is_not(tmp_path, cache):
+    """Which of the two was taken changed from call to call."""
+    with tarfile.open(tmp_path / "two.tar.gz", "w:gz") as tar:
+        for name in ("a/config.json", "b/config.json"):
+            tar.addfile(member(name), io.BytesIO(b"x"))
+    with pytest.raises(InputError, match=r"two.tar.gz holds several models \(a, b\)"):
+        kb.load(tmp_path / "two.tar.gz")
+    for name in ("model/config.json", "model/1_Pooling/config.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    assert named_models._root(tmp_path / "model", "model") == tmp_path / "model"

@@ -164,8 +164,17 @@ def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
         bad = shutil.copytree(old, tmp_path / name)
         (bad / "pytorch_model.bin").write_bytes(content)
         said = refusal(bad)
-        assert "holds no plain weights" in said or "something else than tensors" in said
+        assert "more than plain weights" in said or "something else than tensors" in said
     assert not ran.exists()
+
+    def saved(change):
+        bad = shutil.copytree(old, tmp_path / "saved", dirs_exist_ok=True)
+        torch.save({name: change(t) for name, t in tensors.items()}, bad / "pytorch_model.bin")
+        return bad
+
+    for change in (torch.nn.Parameter, torch.Tensor.to_sparse):
+        assert same(kb.load(saved(change))[0], folder)
+    assert "(its device is meta)" in refusal(saved(lambda tensor: tensor.to("meta")))
 
 
 def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):

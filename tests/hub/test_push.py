@@ -5,8 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 import keras_bert as kb
+from keras_bert.checkpoints import find_model_folder
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.tasks import task_class
@@ -104,13 +106,23 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
         kb.push(model=str(folder), to="me/spam")
 
 
-def test_a_push_that_is_refused_says_what_to_do(hub, model, monkeypatch):
+def test_a_push_that_is_refused_says_what_to_do(hub, model, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="does not let you write me/spam: log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
     with pytest.raises(InputError, match="names no model of the hub"):
         kb.push(model=str(model), to="spam")
     with pytest.raises(InputError, match="no model folder"):
         kb.push(model=str(model / "none"), to="me/spam")
+    other = shutil.copytree(find_model_folder(model), tmp_path / "other")
+    torch = pytest.importorskip("torch")
+    tensors = load_file(other / "model.safetensors")
+    (other / "model.safetensors").unlink()
+    torch.save(
+        {name: torch.tensor(tensor) for name, tensor in tensors.items()},
+        other / "pytorch_model.bin",
+    )
+    with pytest.raises(InputError, match="another form than model.safetensors, which is what is"):
+        kb.push(model=str(other), to="me/spam")  # its config and tokenizer went alone
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(InputError, match="cannot be reached; the same command tries again"):
         kb.push(model=str(model), to="me/spam")

@@ -179,6 +179,20 @@ def test_a_folder_keeps_everything(textbook, tmp_path):
     assert pickle.loads(pickle.dumps(tokenizer)).vocabulary == textbook
 
 
+def test_hugging_face_lowers_a_final_sigma_as_we_do(tmp_path):
+    """Python's lower case, and so the original BERT's, has ς at the end of a word."""
+    tokenizers = pytest.importorskip("tokenizers")
+    letters = [piece for letter in "αοδσς.'" for piece in (letter, letter + END_OF_WORD)]
+    merges = [(letter, END_OF_WORD) for letter in "αοδσς.'"]
+    vocabulary = BpeVocabulary([*SPECIAL_PIECES, END_OF_WORD, *letters], merges)
+    tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=True)
+    tokenizer.save(tmp_path)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    texts = ["ΟΔΟΣ", "ΟΔΟΣ, ΣΑΣ", "Σ", "ΣΣ ΑΣ'Α Α'Σ", "Σ.Α.Σ.", "αΣ 1Σ", "Α\u0301Σ", "ΑΣ\u0301Α"]
+    for text, ids in zip(texts, tokenizer.tokenize(texts).to_list(), strict=True):
+        assert theirs.encode(text, add_special_tokens=False).ids == ids, text
+
+
 def test_the_hash_tells_merges_apart(textbook):
     other = BpeVocabulary(textbook.pieces, textbook.merges[::-1])
     assert other.sha256 != textbook.sha256

@@ -113,3 +113,23 @@ def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):
     """The text "false" was taken for true."""
     with pytest.raises(InputError, match="do_lower_case is 'false'; it should be true or false"):
         Tokenizer.from_folder(write(tmp_path, tokenizer_config={"do_lower_case": "false"}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"cls_token": "<s>"}, "cls_token is '<s>'; this tokenizer has '.CLS.' in its place"),
+        ({"unk_token": {"content": "<unk>"}}, "unk_token is '<unk>'"),
+        ({"additional_special_tokens": 5}, "additional_special_tokens should be a list"),
+        ({"extra_special_tokens": {"image_token": "<image>"}}, "adds '<image>' to BERT's tokens"),
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, "a dictionary of Japanese"),
+    ],
+)
+def test_what_would_give_other_ids_is_refused(tmp_path, changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Tokenizer.from_folder(write(tmp_path, tokenizer_config=changes))
+
+
+def test_the_special_tokens_names_may_be_objects_or_missing(tmp_path):
+    named = {"cls_token": {"content": "[CLS]", "special": True}, "pad_token": None}
+    Tokenizer.from_folder(write(tmp_path, tokenizer_config=named))

@@ -32,7 +32,11 @@ def settled_pooling(pooling, config):
 
     An encoder without a pooler is one whose [CLS] nothing has trained: a masked language model
     predicts other tokens. There the mean measures better (docs/results.md).
+
+    Raises ValueError for what is no such key.
     """
+    if pooling is not None and pooling not in POOLINGS:
+        raise ValueError(f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
     return pooling or ("cls" if config.add_pooling_layer else "mean")
 
 

@@ -55,6 +55,11 @@ def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, toke
     assert type(task).from_config(task.get_config()).pooling == pooling
 
 
+def test_a_pooling_that_is_none_is_named(tokenizer):
+    with pytest.raises(ValueError, match="`pooling` must be one of cls, mean, both. Received: 'm"):
+        Classifier(make_encoder(tokenizer), tokenizer, labels=LABELS, pooling="max")
+
+
 @pytest.mark.parametrize("name", ["both", "several", "pair", "score"])
 def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, tmp_path):
     task, inputs = tasks[name], batch()
