@@ -107,7 +107,12 @@ def _ids(texts, tokenizer):
 
 
 def _vectors(task, inputs):
-    """The encoder's vectors (M, D) where `inputs["is_asked"]`, of rows in turn."""
+    """The encoder's vectors (M, D) where `inputs["is_asked"]`, of rows in turn.
+
+    A row in which nothing is asked is left out: a long text may have thousands of them.
+    """
+    has_mask = tf.reduce_any(inputs["is_asked"], axis=1)  # (R,)
+    inputs = {name: tf.boolean_mask(values, has_mask) for name, values in inputs.items()}
 
     def asked(some):
         is_asked = some.pop("is_asked")
