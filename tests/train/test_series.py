@@ -208,19 +208,10 @@ def test_means_and_deviations_of_figures_within_figures():
 
 def test_rates_that_differ_late_are_runs_of_their_own():
     rates = [5e-5, 5.0000001e-5]
-    runs = sweep_settings("classifier").of(
-        {
-            "train": "a",
-            "dev": "b",
-            "output": "o",
-            "learning_rate": rates,
-            "batch_size": 16,
-            "epochs": 2,
-        }
-    )
-    assert list(runs.runs()) == [
-        f"rate-{rate}-batch-16-epochs-2" for rate in ("5e-05", "5.0000001e-05")
-    ]
+    tried = {"learning_rate": rates, "batch_size": 16, "epochs": 2}
+    settings = sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **tried})
+    names = [f"rate-{rate}-batch-16-epochs-2" for rate in ("5e-05", "5.0000001e-05")]
+    assert list(settings.runs()) == names
 
 
 def test_standard_input_is_read_once():
