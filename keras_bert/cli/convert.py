@@ -7,6 +7,8 @@ The input's format is told by what lies in it. The same weights come out under t
 names; what it has no place for is said.
 """
 
+import shlex
+
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
 
@@ -37,8 +39,10 @@ def run(arguments):
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
     to = settings.get("to", "folder")
     if to == "folder":
-        print(f"Next: keras-bert embed --model {output} --data FILE --output vectors.npz")
+        model = shlex.quote(output)
+        print(f"Next: keras-bert embed --model {model} --data FILE --output vectors.npz")
     elif to == "google":
-        print(f"Next: --init_checkpoint={output}/bert_model.ckpt, in google-research/bert")
+        checkpoint = shlex.quote(f"{output}/bert_model.ckpt")
+        print(f"Next: --init_checkpoint={checkpoint}, in google-research/bert")
     else:
         print(f'Next: keras_nlp.models.BertBackbone.from_preset("{output}")')

@@ -10,6 +10,7 @@ keras-bert evaluate --model runs/pretrained --data data/
 """
 
 import re
+import shlex
 
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given, rows_given
@@ -42,10 +43,10 @@ def run(arguments):
     print(_ROW_OF_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
     for mistake in mistakes:
         report(mistake)
-    following = f"export --model {arguments.model} --output savedmodels/NAME"
+    model = shlex.quote(arguments.model)
+    following = f"export --model {model} --output savedmodels/NAME"
     if getattr(arguments, "glue", None) is None and rows_given(["--data", arguments.data]):
         following = (
-            f"finetune --task classifier --model {arguments.model} --train FILE --dev FILE "
-            "--output DIR"
+            f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
         )
     report(f"Next: keras-bert {following}")

@@ -4,6 +4,8 @@ keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
 keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top 3
 """
 
+import shlex
+
 from keras_bert.cli import flags
 
 SUMMARY = "find the words for [MASK] in a text"
@@ -25,6 +27,6 @@ def run(arguments):
         for piece, probability in candidates:
             print(f"  {probability:8.4f}  {piece}")
     print(
-        f"Next: keras-bert finetune --task classifier --model {arguments.model} "
+        f"Next: keras-bert finetune --task classifier --model {shlex.quote(arguments.model)} "
         "--train FILE --dev FILE --output DIR"
     )

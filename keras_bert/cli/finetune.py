@@ -11,6 +11,8 @@ file may look like depends on it, too (docs/ has a page a family), and is told b
 standard input, tfds:NAME/CONFIG:SPLIT a prepared split.
 """
 
+import shlex
+
 from keras_bert.cli import flags
 from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
@@ -54,8 +56,8 @@ def run(arguments):
         print(f"layers in the mix, embeddings first: {shares}, times {mix['gamma']:.2f}")
     draw(arguments.output)
     logs = "runs" if "runs" in metrics else "logs"
-    print(f"Curves: tensorboard --logdir {arguments.output}/{logs}")
-    print(f"Next: keras-bert predict --model {arguments.output} --data FILE")
+    print(f"Curves: tensorboard --logdir {shlex.quote(f'{arguments.output}/{logs}')}")
+    print(f"Next: keras-bert predict --model {shlex.quote(arguments.output)} --data FILE")
 
 
 def draw(output):

@@ -66,8 +66,7 @@ def parse(argv=None):
     parser, commands = make_parser(argv)
     arguments, rest = parser.parse_known_args(argv)
     if rest and not arguments.takes_beam_options:
-        what = "argument" if len(rest) == 1 else "arguments"
-        commands[arguments.command].error(f"unknown {what} {' '.join(rest)}")
+        commands[arguments.command].refuse(rest)
     arguments.beam_options = rest
     return arguments
 
@@ -111,3 +110,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
+
+    def refuse(self, unknown):
+        """Says which arguments are not known, and what begins like them."""
+        what = "argument" if len(unknown) == 1 else "arguments"
+        flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        begins = tuple(f"{flag}-" for flag in flags)
+        longer = [known for known in self._option_string_actions if known.startswith(begins)]
+        there_are = f" (there is {' and '.join(longer)})" if longer else ""
+        self.error(f"unknown {what} {' '.join(unknown)}{there_are}")

@@ -8,6 +8,8 @@ keras-bert predict --model runs/mnli --glue MNLI-mm --data glue/ --output submis
 With --glue, the lines are those of the file to hand in; with --output, they are written there.
 """
 
+import shlex
+
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
@@ -52,4 +54,5 @@ def run(arguments):
         lines = glue_submission(glue, answers)
     for line in lines:
         print(line, flush=True)
-    report(f"Next: keras-bert export --model {arguments.model} --output savedmodels/NAME")
+    model = shlex.quote(arguments.model)
+    report(f"Next: keras-bert export --model {model} --output savedmodels/NAME")

@@ -6,6 +6,8 @@ from it and from random weights. A spam filter is fine-tuned, exported, and aske
 the command that does the same on your own text.
 """
 
+import shlex
+
 from keras_bert.cli import flags
 from keras_bert.wording import percent
 
@@ -32,8 +34,9 @@ def run(arguments):
 
     results = quickstart(**settings, report=report)
     console.print(_table(results))
+    ask = shlex.quote(f"{arguments.output}/ask.py")
     console.print(
-        f'Next: python {arguments.output}/ask.py {results["savedmodel"]} "your own message"',
+        f'Next: python {ask} {shlex.quote(str(results["savedmodel"]))} "your own message"',
         markup=False,
         soft_wrap=True,
     )

@@ -7,6 +7,8 @@ By itself it tries the 18 runs of the BERT paper. The same command again goes on
 stopped. The flags are those of the kind that --task names, or of a classifier.
 """
 
+import shlex
+
 from keras_bert.cli import flags
 from keras_bert.cli.finetune import draw
 from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
@@ -36,8 +38,9 @@ def run(arguments):
     Console(highlight=False).print(_table(metrics))
     output = arguments.output
     draw(output)
-    print(f"Kept the model of {metrics['kept']['run']}; all: tensorboard --logdir {output}/logs")
-    print(f"Next: keras-bert predict --model {output} --data FILE")
+    logs = shlex.quote(f"{output}/logs")
+    print(f"Kept the model of {metrics['kept']['run']}; all: tensorboard --logdir {logs}")
+    print(f"Next: keras-bert predict --model {shlex.quote(output)} --data FILE")
 
 
 def _table(metrics):

@@ -1,6 +1,7 @@
 """`keras-bert` by itself: the way from text to a served model, and the next step in this folder."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 
 from keras_bert.errors import InputError
@@ -80,10 +81,12 @@ def next_step(found, unfinished):
         path, command = unfinished[-1]
         if command == "pretraining-data":
             return f"the keras-bert {command} that was to write {path} once more"
-        return f"keras-bert {command} --settings {path}/run.json --output {path} (which goes on)"
+        run = shlex.quote(f"{path}/run.json")
+        return f"keras-bert {command} --settings {run} --output {shlex.quote(path)} (which goes on)"
     done = [number for number, step in enumerate(WAY) if step.command in found]
     step = WAY[done[-1] + 1 if done else 0]
-    return f"keras-bert {step.command} {step.given.format(**(_NAMES | found))}"
+    names = {name: shlex.quote(path) for name, path in (_NAMES | found).items()}
+    return f"keras-bert {step.command} {step.given.format(**names)}"
 
 
 def look_around(folder):

@@ -57,24 +57,36 @@ def write_server_files(models):
 
     Only into a folder of nothing but models: where other things lie, nobody serves from it.
     Returns None, or the sentence for the user that says why they were not written.
+
+    Exports of several models may write the list at once. Each looks again after it has written, so
+    that the last one has seen what all others have exported.
     """
-    names = held_names(models)
-    folders = [name for name in names if is_model(models / name)]
-    others = [name for name in names if name not in folders and not _may_lie_beside(models / name)]
-    if others:
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return (
-            f"TensorFlow Serving's {MODELS_FILE} and {MONITORING_FILE} were not written: {models} "
-            f"holds something else than models ({others[0]}{more})."
-        )
+    written = None
+    while True:
+        names = held_names(models)
+        folders = [name for name in names if is_model(models / name)]
+        others = [n for n in names if n not in folders and not _may_lie_beside(models / n)]
+        if others:
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            return (
+                f"TensorFlow Serving's {MODELS_FILE} and {MONITORING_FILE} were not written: "
+                f"{models} holds something else than models ({others[0]}{more})."
+            )
+        if folders == written:
+            return None
+        write_text(models / MONITORING_FILE, _MONITORING)
+        write_text(models / MODELS_FILE, _list_of(folders))
+        written = folders
+
+
+def _list_of(folders):
+    """The text of `models.config` for models by the names of their folders."""
     config = model_server_config_pb2.ModelServerConfig()
-    for name in sorted(folders):
+    for name in folders:
         config.model_config_list.config.add(
             name=name, base_path=f"{_MODELS_ROOT}/{name}", model_platform="tensorflow"
         )
-    write_text(models / MONITORING_FILE, _MONITORING)
-    write_text(models / MODELS_FILE, text_format.MessageToString(config))
-    return None
+    return text_format.MessageToString(config)
 
 
 def _may_lie_beside(path):

@@ -1,5 +1,6 @@
 """The gRPC interface of TensorFlow Serving, over a `ModelServer`."""
 
+import asyncio
 import functools
 
 import grpc
@@ -78,7 +79,8 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             version, outputs = await self._server.predict(
                 spec.name, _number(spec), spec.signature_name, read_inputs
             )
-            return _response(request, version, outputs)
+            # In a thread, so that others are answered while a large one is made.
+            return await asyncio.to_thread(_response, request, version, outputs)
 
     @_refusing
     async def GetModelMetadata(self, request):

@@ -62,7 +62,8 @@ class Checkpoint:
         One that is not whole is deleted when an older one has taken its place, and `report`, a
         function, is told so in a line. Older ones than are kept are deleted then, and no sooner.
 
-        Raises `InputError` where none is whole, or one holds other variables than the model.
+        Raises `InputError` where none is whole, or one holds other variables than the model. One
+        that the system does not let be read may be whole, and ends the search: `InputError`, too.
         """
         variables = named_variables(self.model)
         *older, newest = checkpoints_in(self.folder)
@@ -113,10 +114,12 @@ def _write(path, tensors, metadata):
 def read_variables(path, variables):
     """Puts what `write_variables` wrote into variables, by name; returns the metadata.
 
-    Raises `NotWhole` where the file is broken, and `InputError` where it holds other variables; the
-    variables are as they were then.
+    Raises `NotWhole` where the file is broken, and `InputError` where it holds other variables or
+    the system does not let it be read; the variables are as they were then.
     """
     try:
+        with open(path, "rb"):  # safetensors calls every file that it may not open missing
+            pass
         with safe_open(path, framework="numpy") as file:
             _check(file, variables, path)
             tensors = {name: file.get_tensor(name) for name in variables}
@@ -124,9 +127,14 @@ def read_variables(path, variables):
         said = metadata.get(_CHECKSUM)  # an earlier version wrote none
         if said is not None and said != str(_checksum(tensors)):
             raise SafetensorError("its bytes are not those that were written")
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
         raise NotWhole(
             f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
+        ) from error
+    except OSError as error:  # it may be whole: what does not let it be read may pass
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}; the same command goes on where it "
+            "can be."
         ) from error
     for name, variable in variables.items():
         variable.assign(tensors[name])

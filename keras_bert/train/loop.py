@@ -130,10 +130,8 @@ def train(
     evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
     saved = _batch_is_saved(run, feed) if devices.is_chief else contextlib.nullcontext()
     with contextlib.closing(progress), stop_later() as wish, saved:
-        callbacks += [
-            _Checkpoints(checkpoint, curve, plan, wish, devices),
-            _End(plan, progress, wish),
-        ]
+        checkpoints = _Checkpoints(checkpoint, curve, plan, wish, devices)
+        callbacks += [checkpoints, _End(plan, progress, wish)]
         told = StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
         for begin, end in plan.phases_from(first_step):
             curve.feed = feed.at(begin)
@@ -153,7 +151,7 @@ def train(
                 shuffle=False,
                 verbose=0,
             )
-            if wish or _is_out_of_patience(entries, task, patience):
+            if checkpoints.are_over or _is_out_of_patience(entries, task, patience):
                 break
         told.end()
     wish.grant()
@@ -262,10 +260,14 @@ class _Checkpoints(keras.callbacks.Callback):
 
     Any end of an entry will do: all that the next step depends on is in the variables, the step and
     the entries of the curve. In the middle of an entry it would also be the figures so far.
+
+    `are_over` is whether the run stops here, as all workers have agreed at the end of the entry. A
+    wish that one of them gets after that waits for the next entry, or the others would wait for it.
     """
 
     def __init__(self, checkpoint, curve, plan, wish, devices):
         super().__init__()
+        self.are_over = False
         self.checkpoint = checkpoint
         self.curve = curve
         self.plan = plan
@@ -274,10 +276,10 @@ class _Checkpoints(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        is_wished = self.devices.any(bool(self.wish))
-        if self.devices.is_chief and (self.plan.checkpoints(step) or is_wished):
+        self.are_over = self.devices.any(bool(self.wish))
+        if self.devices.is_chief and (self.plan.checkpoints(step) or self.are_over):
             self.checkpoint.save(step, self.curve.entries)
-        if is_wished:
+        if self.are_over:
             self.wish.share()
             self.model.stop_training = True
 

@@ -184,7 +184,7 @@ def _trained(model, run, folders, settings, *, steps, report):
         plan,
         task=model,
         evaluate_first=True,
-        constants={"unigram_entropy": _unigram_entropy(model, folders[0])},
+        constants={"unigram_entropy": _unigram_entropy(model, folders[-1])},
         keep_checkpoints=settings.keep_checkpoints,
         watchers=_watchers(model, run, folders[0], plan, settings),
         report=report,

@@ -4,6 +4,7 @@ import dataclasses
 from itertools import product
 
 from keras_bert.errors import InputError
+from keras_bert.examples.text_file import STANDARD_INPUT
 from keras_bert.settings import Settings, about, setting, together
 from keras_bert.tasks import settings_class
 
@@ -203,6 +204,11 @@ class LabelledRunSettings(RunSettings):
 
     def _check_task(self):
         settings_class(self.task)  # refuses what is no kind
+        if self.train == self.dev == STANDARD_INPUT:
+            raise InputError(
+                "`train` and `dev` are both standard input, which is read once; give one of them "
+                "as a file."
+            )
         if not self.scalar_mix:
             for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
                 if getattr(self, name):
@@ -292,7 +298,7 @@ class SweepSettings(LabelledRunSettings):
         common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         tried = product(self.learning_rate, self.batch_size, self.epochs)
         return {
-            f"rate-{rate:g}-batch-{size}-epochs-{epochs}": {
+            f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}": {
                 **common,
                 "learning_rate": rate,
                 "batch_size": size,
@@ -300,6 +306,12 @@ class SweepSettings(LabelledRunSettings):
             }
             for rate, size, epochs in tried
         }
+
+
+def _shortest(rate):
+    """A rate as it is written for people, with as many digits as tell it from any other."""
+    text = f"{rate:g}"
+    return text if float(text) == rate else repr(rate)
 
 
 def finetune_settings(task):

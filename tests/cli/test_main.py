@@ -53,3 +53,12 @@ def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
         cli.main(["predict", "--model", "m", "--data", "d", "--direct_num_workers=2"])
     assert stopped.value.code == 2
     assert "--direct_num_workers=2" in capsys.readouterr().err
+
+
+def test_an_unknown_flag_names_those_that_begin_like_it(tmp_path, capsys):
+    (tmp_path / "config.json").write_text('{"keras_bert": {"task": "regression"}}')
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["predict", "--model", str(tmp_path), "--text", "a pair?"])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "unknown arguments --text a pair? (there is --text-a and --text-b); see" in said

@@ -3,6 +3,7 @@
 import configparser
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -116,3 +117,12 @@ def test_bash_completes_a_flag_and_a_file(tmp_path):
             ["bash", "-c", ask], capture_output=True, text=True, cwd=tmp_path, env=os.environ
         )
         assert set(said.stdout.split()) == wanted, said
+
+
+def test_the_next_step_is_a_command_for_folders_with_spaces_too(tmp_path, monkeypatch, capsys):
+    make(tmp_path / "my runs" / "a" / "run.json", json.dumps({"command": "pretrain"}))
+    said = next_in(tmp_path, monkeypatch, capsys).removesuffix(" (which goes on)")
+    assert shlex.split(said)[2:] == ["--settings", "my runs/a/run.json", "--output", "my runs/a"]
+    make(tmp_path / "my runs" / "a" / "metrics.json")
+    said = next_in(tmp_path, monkeypatch, capsys)
+    assert "my runs/a" in shlex.split(said)

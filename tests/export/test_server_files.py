@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.export import server_files
 from keras_bert.export.server_files import write_server_files
 
 
@@ -27,6 +28,24 @@ def test_what_an_export_writes_there_and_what_is_hidden_may_lie_beside(models):
     for _ in range(2):  # its own files, too
         assert write_server_files(models) is None
         assert listed(models) == ["qa", "spam"]
+
+
+def test_of_two_exports_at_once_neither_is_left_out(models, monkeypatch):
+    write = server_files.write_text
+
+    def write_late(path, text):
+        monkeypatch.setattr(server_files, "write_text", write)
+        (models / "ner" / "1").mkdir(parents=True)
+        (models / "ner" / "1" / "saved_model.pb").touch()
+        assert write_server_files(models) is None  # the other export, from begin to end
+        write(path, text)
+
+    def write_text(path, text):
+        (write_late if path.name == "models.config" else write)(path, text)
+
+    monkeypatch.setattr(server_files, "write_text", write_text)
+    assert write_server_files(models) is None
+    assert listed(models) == ["ner", "qa", "spam"]
 
 
 def test_anything_else_is_told_and_nothing_is_written(models):

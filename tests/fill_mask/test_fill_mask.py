@@ -3,9 +3,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
+from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
@@ -79,6 +81,29 @@ def test_only_a_literal_mask_is_special(task, tokenizer):
     (candidates,) = fill_mask(model=task, text=TEXTS[2], top=3)
     for piece, probability in candidates:
         assert abs(probability - expected[vocabulary.id(piece)]) < 1e-6
+
+
+def test_an_export_gives_the_encoder_no_rows_without_a_mask(task, monkeypatch):
+    """A megabyte with no [MASK] took 19 s."""
+    rows = []
+    call = BertEncoder.__call__
+
+    def count(self, inputs, **options):
+        rows.append(inputs["input_ids"].shape[0])
+        return call(self, inputs, **options)
+
+    monkeypatch.setattr(BertEncoder, "__call__", count)
+    tf.config.run_functions_eagerly(True)
+    try:
+        signature = task.signatures(max_length=8)["serving_default"]
+        texts = ["cat " * 500, "cat " * 100 + "[MASK] dog [MASK]" + " cat" * 100, "", "a [MASK]"]
+        found = signature.function(tf.constant(texts))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert found["lengths"].numpy().tolist() == [0, 2, 0, 1]
+    assert 0 < sum(rows) <= 4
+    answer = tf.function(signature.function, input_signature=signature.inputs, autograph=False)
+    assert answer(tf.constant(["cat " * 50, ""]))["lengths"].numpy().tolist() == [0, 0]
 
 
 def test_candidates_fall_and_all_of_them_are_the_vocabulary(task, tokenizer):

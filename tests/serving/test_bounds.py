@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.errors import InputError
-from keras_bert.serving import rest_json
+from keras_bert.serving import grpc_services, rest_json
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.client_errors import ServerError
@@ -364,25 +364,31 @@ def test_others_are_told_while_long_computations_hold_all_lanes(server, held, pa
     assert answers == ["1:held"] * 2, "whom the others' errors are nothing to"
 
 
-def test_others_are_answered_while_an_answer_is_written(server, monkeypatch):
+@pytest.mark.parametrize(
+    "door, module, writes",
+    [("rest", rest_json, "write_outputs"), ("grpc", grpc_services, "_response")],
+)
+def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, door, module, writes):
     """The vectors of a batch are millions of numbers as text, and take seconds."""
-    write, begun, may = rest_json.write_outputs, threading.Event(), threading.Event()
+    write, begun, may = getattr(module, writes), threading.Event(), threading.Event()
 
-    def hold(outputs, form):
+    def hold(*arguments):
         begun.set()
-        may.wait(60)
-        return write(outputs, form)
+        may.wait(20)
+        return write(*arguments)
 
-    monkeypatch.setattr(rest_json, "write_outputs", hold)
-    body = {"instances": ["a"]}
-    with concurrent.futures.ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(requests.post, server.rest + PATH, json=body, timeout=60)
+    monkeypatch.setattr(module, writes, hold)
+    with (
+        connect(getattr(server, door), timeout=60) as client,
+        concurrent.futures.ThreadPoolExecutor(1) as threads,
+    ):
+        asked = threads.submit(client.predict, "echo", [{"text": "a"}])
         try:
             assert begun.wait(10)
             assert requests.get(f"{server.rest}/v1/models/echo", timeout=10).ok
         finally:
             may.set()
-        assert asked.result().json()["predictions"][0]["label"] == "1:a"
+        assert asked.result()[0]["label"] == "1:a"
 
 
 def test_a_place_where_nobody_can_listen_is_told_so(server, echo_folder):

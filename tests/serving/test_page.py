@@ -106,10 +106,29 @@ def test_attention_of_each_head(page):
     answer = ask(page, "attention", text="bank river")
     heads = answer.locator("thead th span").all_inner_texts()
     assert heads == ["[CLS]", "bank", "river", "[SEP]"]
-    before = answer.locator("td").first.get_attribute("title")
+    first = answer.get_by_role("gridcell").first
+    before = first.get_attribute("aria-label")
     answer.locator("#attention-Head").select_option("2")
-    assert answer.locator("td").count() == 16
-    assert answer.locator("td").first.get_attribute("title") != before
+    assert answer.get_by_role("gridcell").count() == 16
+    assert first.get_attribute("aria-label") != before
+
+
+def test_each_share_is_read_by_keyboard_pointer_and_screen_reader(page):
+    answer = ask(page, "attention", text="bank river")
+    page.focus("#attention-Head")
+    read = answer.get_by_role("status")
+    for key, places in (
+        ("Tab", "[CLS] to [CLS]: 0."),
+        ("ArrowRight", "[CLS] to bank: 0."),
+        ("ArrowDown", "bank to bank: 0."),
+        ("ArrowLeft", "bank to [CLS]: 0."),
+        ("ArrowLeft", "bank to [CLS]: 0."),  # there is no further one
+    ):
+        page.keyboard.press(key)
+        assert read.inner_text().startswith(places)
+        assert page.evaluate("document.activeElement.ariaLabel") == read.inner_text()
+    answer.get_by_role("gridcell", name="river to [SEP]").hover()
+    assert read.inner_text().startswith("river to [SEP]: 0.")
 
 
 def test_attention_needs_no_new_view_of_the_model(server, monkeypatch):

@@ -1,8 +1,12 @@
 """A checkpoint brings everything back; a broken or foreign one is refused, never half loaded."""
 
+import errno
+import os
+
 import keras
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from keras_bert.errors import InputError
 from keras_bert.train.checkpoint import Checkpoint, named_variables
@@ -114,3 +118,26 @@ def test_no_checkpoint_is_deleted_before_the_one_after_it_is_known_to_be_whole(t
     checkpoint.latest.write_bytes(checkpoint.latest.read_bytes()[:-1])
     assert checkpoint.restore()[0] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000002.safetensors"]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_one_that_cannot_be_read_now_is_neither_passed_over_nor_deleted(
+    tmp_path, monkeypatch, number
+):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model, keep=2)
+    for step in (1, 2):
+        checkpoint.save(step, {})
+    newest = checkpoint.latest
+
+    def refuse(path, **options):
+        if path == newest:
+            raise OSError(number, os.strerror(number), str(path))
+        return safe_open(path, **options)
+
+    monkeypatch.setattr("keras_bert.train.checkpoint.safe_open", refuse)
+    with pytest.raises(InputError, match=f"cannot be read: {os.strerror(number)}; the same comm"):
+        checkpoint.restore()
+    assert newest.exists()
+    monkeypatch.undo()
+    assert checkpoint.restore()[0] == 2

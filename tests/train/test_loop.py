@@ -16,9 +16,12 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import owned
 from keras_bert.records import DataFolder
+from keras_bert.stopping import Terminated
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
 from keras_bert.train import loop
+from keras_bert.train.checkpoint import latest_checkpoint
+from keras_bert.train.devices import Devices
 from keras_bert.train.finetune import finetune
 from keras_bert.train.pretrain import pretrain
 from keras_bert.train.pretrain_settings import PretrainSettings
@@ -133,6 +136,29 @@ def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
     else:
         last = f"stopped before the first checkpoint in {tmp_path}; the same command"
     assert said.endswith(f"keras-bert: {last} goes on.\n")
+
+
+def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_entry(
+    given, tmp_path, monkeypatch, interrupts
+):
+    """In a run of phases it left the others, which went on, alone."""
+    agree = Devices.any
+
+    def agree_and_interrupt(self, wish):
+        said = agree(self, wish)
+        if len(agreed) == 5:  # at the end of the first phase
+            signal.raise_signal(signal.SIGTERM)
+        agreed.append(said)
+        return said
+
+    agreed = []
+    monkeypatch.setattr(Devices, "any", agree_and_interrupt)
+    two = {"data": [given["data"]] * 2, "steps": [6, 6]}
+    with pytest.raises(Terminated):
+        pretrain(**{**given, **two}, output=tmp_path / "run")
+    assert agreed == [False] * 6 + [True]
+    latest = latest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert latest.name == "step-000000007.safetensors"
 
 
 @pytest.mark.parametrize("split, shard", [("train", 1), ("eval", 0)])

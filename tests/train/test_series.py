@@ -16,7 +16,7 @@ from keras_bert.train import finetuning
 from keras_bert.train.finetune import finetune
 from keras_bert.train.finetuning import Finetuning
 from keras_bert.train.series import mean_and_deviation
-from keras_bert.train.settings import sweep_settings
+from keras_bert.train.settings import finetune_settings, sweep_settings
 from tests.classifier.killed_runs import assert_same_weights
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -204,3 +204,16 @@ def test_means_and_deviations_of_figures_within_figures():
     means, deviations = mean_and_deviation(runs)
     assert means == {"f1": pytest.approx(0.6), "strict": {"f1": pytest.approx(0.25)}}
     assert deviations["f1"] == pytest.approx(0.2 / 2**0.5)
+
+
+def test_rates_that_differ_late_are_runs_of_their_own():
+    rates = [5e-5, 5.0000001e-5]
+    tried = {"learning_rate": rates, "batch_size": 16, "epochs": 2}
+    settings = sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **tried})
+    names = [f"rate-{rate}-batch-16-epochs-2" for rate in ("5e-05", "5.0000001e-05")]
+    assert list(settings.runs()) == names
+
+
+def test_standard_input_is_read_once():
+    with pytest.raises(InputError, match="`train` and `dev` are both standard input"):
+        finetune_settings("classifier").of({"train": "-", "dev": "-", "output": "o"})

@@ -60,19 +60,25 @@ export function attentionTable(pieces, attention) {
   const layer = pick("Layer", attention.length);
   const head = pick("Head", attention[0].length);
   const place = element("div", { className: "scrolled" });
+  const read = element("p", { className: "number", role: "status" });
   const draw = () => {
     const shares = attention[layer.selectedIndex][head.selectedIndex];
-    place.replaceChildren(square(pieces, shares));
+    read.textContent = "";
+    place.replaceChildren(square(pieces, shares, (text) => { read.textContent = text; }));
   };
   layer.addEventListener("change", draw);
   head.addEventListener("change", draw);
   draw();
-  const hint = "Each row is a piece and what it looks at; its shares sum to one.";
-  return [controls, element("p", { className: "hint" }, hint), place];
+  const hint =
+    "Each row is a piece and what it looks at; its shares sum to one. " +
+    "Point at a square, or move among them by arrow keys, to read its share.";
+  return [controls, element("p", { className: "hint" }, hint), place, read];
 }
 
-function square(pieces, shares) {
-  const table = element("table", { className: "attention" });
+// A grid, as WAI-ARIA has it: one of its cells is among what Tab goes to, arrows move to others.
+function square(pieces, shares, tell) {
+  const table = element("table", { className: "attention", role: "grid" });
+  table.setAttribute("aria-label", "Attention from each piece, a row, to each, a column");
   const top = table.createTHead().insertRow();
   top.append(element("th"));
   for (const piece of pieces) {
@@ -87,14 +93,32 @@ function square(pieces, shares) {
     pieces.forEach((other, to) => {
       const cell = row.insertCell();
       const share = shares[from][to];
-      cell.title = `${piece} to ${other}: ${share.toFixed(3)}`;
+      const said = `${piece} to ${other}: ${share.toFixed(3)}`;
+      cell.setAttribute("role", "gridcell");
+      cell.setAttribute("aria-label", said);
+      cell.tabIndex = from || to ? -1 : 0;
+      cell.addEventListener("pointerenter", () => tell(said));
+      cell.addEventListener("focus", () => tell(said));
       // By the square root: most shares are small, and their differences are to be seen.
       const depth = (100 * Math.sqrt(share)).toFixed(1);
       cell.style.background = `color-mix(in srgb, var(--accent) ${depth}%, var(--raised))`;
     });
   });
+  body.addEventListener("keydown", (event) => {
+    const [down, right] = ARROWS[event.key] ?? [];
+    const cell = event.target.closest("td");
+    if (down === undefined || !cell) return;
+    event.preventDefault();
+    const next = body.rows[cell.parentNode.sectionRowIndex + down]?.cells[cell.cellIndex + right];
+    if (next?.localName !== "td") return;
+    cell.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
   return table;
 }
+
+const ARROWS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
 // rows: [text, cosine].
 export function nearestList(rows) {

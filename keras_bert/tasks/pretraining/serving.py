@@ -107,7 +107,14 @@ def _ids(texts, tokenizer):
 
 
 def _vectors(task, inputs):
-    """The encoder's vectors (M, D) where `inputs["is_asked"]`, of rows in turn."""
+    """The encoder's vectors (M, D) where `inputs["is_asked"]`, of rows in turn.
+
+    A row in which nothing is asked is left out, since a long text may have thousands of them; but
+    the first one stays, as the encoder takes no batch without a row.
+    """
+    is_read = tf.reduce_any(inputs["is_asked"], axis=1)  # (R,)
+    is_read |= tf.range(tf.size(is_read)) == 0
+    inputs = {name: tf.boolean_mask(values, is_read) for name, values in inputs.items()}
 
     def asked(some):
         is_asked = some.pop("is_asked")
