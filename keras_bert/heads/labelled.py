@@ -8,6 +8,8 @@ from keras_bert.layers.dense import logits_layer
 
 def check_labels(labels, *, least):
     """The labels as a tuple; ValueError unless they are at least so many, and each once."""
+    if isinstance(labels, str):  # which would be a label a character
+        raise ValueError(f"`labels` must be a list of names. Received: {labels!r}")
     labels = tuple(labels)
     if len(labels) < least or len(set(labels)) < len(labels):
         count = {1: "one", 2: "two"}[least]

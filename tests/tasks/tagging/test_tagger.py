@@ -82,6 +82,8 @@ def test_needs_two_labels_that_differ(tokenizer):
     for labels in (["O"], ["O", "B", "O"]):
         with pytest.raises(ValueError, match="two or more different ones"):
             Tagger(make_encoder(tokenizer), labels=labels)
+    with pytest.raises(ValueError, match="a list of names. Received: 'OB'"):
+        Tagger(make_encoder(tokenizer), labels="OB")
 
 
 def test_a_frozen_encoder_feeds_the_lstm_and_the_transitions(tokenizer):
