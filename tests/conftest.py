@@ -23,16 +23,18 @@ settle_cpu()  # the tests compute as the commands do
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# A minute or more each: one that started last would leave the other process idle.
+# The dearest: one that started last would leave the other process idle.
 LONG_FILES = (
     "test_exports.py",
-    "test_pretrain.py",
-    "test_jax.py",
     "test_strategies.py",
+    "test_jax.py",
+    "test_pretrain.py",
+    "test_loop.py",
+    "test_quickstart.py",
+    "test_bpe_pipeline.py",
     "test_frozen_and_mixed.py",
     "test_a_new_kind.py",
-    "test_quickstart.py",
-    "test_loop.py",
+    "test_killed_commands.py",
     "test_quantization.py",
     "test_thin_line.py",
 )

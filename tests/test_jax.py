@@ -19,6 +19,8 @@ OPTIMIZER_TESTS = [
 # Counts are no backend's business.
 CHOSEN = ["-k", "not parameter_counts", "-m", "not only_tensorflow"]
 
+# The newer emitters of fusions take two to three times as long to compile such small programs.
+OLDER_EMITTERS = "--xla_cpu_use_fusion_emitters=false"
 
 SEVERAL_DEVICES = "tests/several_devices_on_jax.py"
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_model_code_runs_and_trains_on_jax_without_tensorflow(request):
-    run_on_jax(request, *CHOSEN, *TESTS, *OPTIMIZER_TESTS)
+    run_on_jax(request, *CHOSEN, *TESTS, *OPTIMIZER_TESTS, flags=OLDER_EMITTERS)
 
 
 def test_several_devices_train_as_one_does_on_jax_without_tensorflow(request):

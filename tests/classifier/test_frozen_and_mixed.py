@@ -22,7 +22,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train.finetune import finetune
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
-from tests.classifier.killed_runs import assert_same_weights, finetune_and_stop
+from tests.classifier.killed_runs import assert_same_weights, copied
 
 MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
 WAYS = {"frozen": {"frozen": True}, "mixed": MIX, "both": {"frozen": True, **MIX}}
@@ -45,13 +45,17 @@ def given(arguments, start):
 
 @pytest.fixture(scope="module")
 def finished(given, tmp_path_factory):
-    """A function from a way to (what is asked for, the run's folder, its metrics)."""
+    """A function from a way to (what is asked for, the run's folder, its metrics).
+
+    Beside the folder lies `killed`, as it was in the second epoch.
+    """
 
     @functools.cache
     def run(way):
         output = tmp_path_factory.mktemp("runs") / "unbroken"
         arguments = {**given, **WAYS[way]}
-        return arguments, output, finetune(**arguments, output=output)
+        with copied(output, output.with_name("killed"), after_step=15):
+            return arguments, output, finetune(**arguments, output=output)
 
     return run
 
@@ -125,10 +129,9 @@ def test_the_learned_mix_is_told(way, finished):
 
 
 @pytest.mark.parametrize("way", ["mixed", "both"])
-def test_a_run_that_was_stopped_ends_with_the_same_weights(way, finished, tmp_path):
+def test_a_run_that_is_gone_on_with_ends_with_the_same_weights(way, finished):
     arguments, output, metrics = finished(way)
-    killed = tmp_path / "killed"
-    finetune_and_stop(arguments, killed, after_step=15)  # in the second epoch
+    killed = output.with_name("killed")
     resumed = finetune(**arguments, output=killed)
     for name in ("kept", "dev", "scalar_mix"):
         assert resumed.get(name) == metrics.get(name)

@@ -238,11 +238,22 @@ def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):
     assert fingerprint(a, np.array([1, 2])) not in (fingerprint(a), fingerprint(a, np.array([12])))
 
 
+# The command, which waits, where it would have ended, for who kills it.
+UNFINISHED = """
+import sys, time
+from data_gen.output_folder import OutputFolder
+from keras_bert.cli.main import main
+
+OutputFolder.finish = lambda self: time.sleep(600)
+main(sys.argv[1:])
+"""
+
+
 def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_path):
-    """The real command, killed when the first of its shards is there; its workers are not."""
+    """Killed when the first of its shards is there; its workers are not."""
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     output = tmp_path / "data"
-    command = [sys.executable, "-m", "keras_bert", "pretraining-data"]
+    command = [sys.executable, "-c", UNFINISHED, "pretraining-data"]
     command += ["--input", corpus_files, "--vocab", tmp_path / "vocab.txt", "--output", output]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
     command += ["--direct_num_workers=2"]

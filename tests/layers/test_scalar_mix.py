@@ -76,7 +76,11 @@ def fitted_shares(l2, steps=40):
     inputs = [keras.Input((None, WIDTH)) for _ in range(K)]
     layer = ScalarMix(num_layers=K, layer_norm_eps=None, l2=l2)
     model = keras.Model(inputs, layer(inputs))
-    model.compile(optimizer=keras.optimizers.Adam(0.2), loss="mse", jit_compile=False)
+    model.compile(
+        optimizer=keras.optimizers.Adam(0.2),
+        loss="mse",
+        jit_compile=keras.backend.backend() == "jax",
+    )
     repeated = [np.tile(h, (steps, 1, 1)) for h in STATES]
     model.fit(repeated, repeated[2], batch_size=BATCH, verbose=0)
     return layer.shares

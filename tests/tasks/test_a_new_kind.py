@@ -2,10 +2,6 @@
 
 import dataclasses
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -21,28 +17,12 @@ from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.train.finetune import finetune
+from tests.classifier.killed_runs import assert_same_weights, copied
 from tests.small_model import make_tokenizer
 from tests.tasks.toy_task import HoldsWord
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 KIND = tasks.Kind("tests.tasks.toy_task:HoldsWord", "tests.tasks.toy_task:HoldsWordSettings")
 WORDS = ["great", "film", "plot", "dull", "the", "fun"]
-
-# Enters the kind, and kills itself, as a power cut would, after the checkpoint of step 8.
-KILLED = """
-import json, os, signal, sys
-from keras_bert import tasks
-from keras_bert.train import checkpoint
-tasks.KINDS["holds-word"] = tasks.Kind(*json.loads(sys.argv[2]))
-save = checkpoint.Checkpoint.save
-def save_and_die(self, step, state):
-    save(self, step, state)
-    if step >= 8:
-        os.kill(os.getpid(), signal.SIGKILL)
-checkpoint.Checkpoint.save = save_and_die
-from keras_bert.train.finetune import finetune
-finetune(**json.loads(sys.argv[1]))
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -89,8 +69,10 @@ def given(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(given, tmp_path_factory):
+    """(the folder of a run, its metrics); beside it lies `killed`, as it was after step 8."""
     output = tmp_path_factory.mktemp("toy_run") / "run"
-    return output, finetune(**given, output=output)
+    with copied(output, output.with_name("killed"), after_step=8):
+        return output, finetune(**given, output=output)
 
 
 def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
@@ -103,24 +85,12 @@ def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
     assert (settings["word"], settings["column"], settings["threshold"]) == ("great", 2, 0.25)
 
 
-def test_a_killed_run_ends_bit_for_bit_like_an_unbroken_one(run, given, tmp_path):
-    killed = tmp_path / "killed"
-    arguments = json.dumps({**given, "output": str(killed)})
-    died = subprocess.run(
-        [sys.executable, "-c", KILLED, arguments, json.dumps(list(KIND))],
-        capture_output=True,
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-    )
-    assert died.returncode == -9, died.stderr.decode()[-2000:]
-    assert not (killed / "metrics.json").exists()
+def test_a_run_that_is_gone_on_with_ends_bit_for_bit_like_an_unbroken_one(run, given):
+    output, metrics = run
+    killed = output.with_name("killed")
     resumed = finetune(**given, output=killed)
-    assert (resumed["kept"], resumed["dev"]) == (run[1]["kept"], run[1]["dev"])
-    ours, theirs = (
-        load_file(folder / "model" / "model.safetensors") for folder in (killed, run[0])
-    )
-    assert ours.keys() == theirs.keys()
-    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    assert (resumed["kept"], resumed["dev"]) == (metrics["kept"], metrics["dev"])
+    assert_same_weights(killed, output)
 
 
 def test_the_folder_says_what_it_holds_and_others_can_read_the_encoder(run, tmp_path):

@@ -34,14 +34,13 @@ from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
 from keras_bert.tasks.tagging.crf_loss import CrfLoss
 from keras_bert.train import loop
-from keras_bert.train.checkpoint import Checkpoint
 from keras_bert.train.devices import Devices
 from keras_bert.train.finetune import finetune
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.pretrain import pretrain
 from keras_bert.train.strategy import scope_of
 from keras_bert.train.workers import Workers
-from tests.classifier.killed_runs import assert_same_weights
+from tests.classifier.killed_runs import assert_same_weights, copied
 from tests.four_devices import see_devices
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
@@ -126,28 +125,32 @@ def pretraining(data, output, **settings):
     }
 
 
-def pretrain_on(devices, arguments, dies_after=None):
-    """Pre-trains where there are so many devices; see `work` for `dies_after`."""
+def pretrain_on(devices, arguments, copied=None):
+    """Pre-trains where there are so many devices.
+
+    copied: a step, at whose end, before its checkpoint, the output is copied, and where to.
+    """
     see_devices(devices)
     if arguments["data"] == "ram://rows":
         tf.io.gfile.makedirs("ram://rows")
         for path in arguments["vocab"].parent.iterdir():
             tf.io.gfile.copy(str(path), f"ram://rows/{path.name}")
-    if dies_after is not None:
-        die_after(dies_after)
+    if copied is not None:
+        step, copy = copied
+        at_the_end_of(step, lambda: shutil.copytree(arguments["output"], copy))
     pretrain(**arguments)
 
 
-def die_after(number):
-    """Has this process killed at the end of a step (from 0), before its checkpoint."""
+def at_the_end_of(step, happens):
+    """Has something happen in this process at the end of a step (from 0), before its checkpoint."""
     original = loop._End.on_train_batch_end
 
-    def die(self, batch, logs=None):
-        if self.first_step + batch == number:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def end(self, batch, logs=None):
+        if self.first_step + batch == step:
+            happens()
         original(self, batch, logs)
 
-    loop._End.on_train_batch_end = die
+    loop._End.on_train_batch_end = end
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +197,19 @@ def assert_same_curves(run, expected, *, to):
             assert entry.get(part) == pytest.approx(other.get(part), abs=to), entry["step"]
 
 
+@pytest.fixture(scope="module")
+def tuned_alone(data):
+    """The results of fine-tuning on one device, without dropout."""
+    given = finetuning(data, data / "tuned", dropout=0.0, strategy="none")
+    child = Child(data / "log", finetune_alone, given)
+    assert child.wait() == 0, child.said[-3000:]
+    return metrics_of(data / "tuned")
+
+
+def finetune_alone(arguments):
+    finetune(**arguments)
+
+
 def test_pre_training_on_four_devices_follows_that_on_one(data, alone):
     given = pretraining(data, data / "four", strategy="mirrored")
     child = Child(data / "log", pretrain_on, 4, given)
@@ -201,26 +217,21 @@ def test_pre_training_on_four_devices_follows_that_on_one(data, alone):
     assert_same_curves(metrics_of(data / "four"), alone, to=1e-5)
 
 
-def test_pre_training_on_two_devices_follows_that_on_one_and_is_killed_without_a_loss(data, alone):
+def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(data, alone):
     """It reads from another file system, as a TPU reads from gs://."""
-    two, killed = (
-        {**pretraining(data, data / name, strategy="mirrored"), "data": "ram://rows"}
-        for name in ("two", "killed")
-    )
-    child = Child(data / "log", pretrain_on, 2, killed, dies_after=12)
-    assert child.wait() == -signal.SIGKILL, child.said[-3000:]
-    held = sorted(path.name for path in (data / "killed" / "checkpoints").iterdir())
+    whole, part = data / "two", data / "part"
+    given = {**pretraining(data, None, strategy="mirrored"), "data": "ram://rows"}
+    child = Child(data / "log", pretrain_on, 2, {**given, "output": whole}, copied=(12, part))
+    assert child.wait() == 0, child.said[-3000:]
+    held = sorted(path.name for path in (part / "checkpoints").iterdir())
     assert held == ["step-000000005.safetensors", "step-000000010.safetensors"]
-    children = [
-        Child(data / f"log{n}", pretrain_on, 2, given) for n, given in enumerate((two, killed))
-    ]
-    for child in children:
-        assert child.wait() == 0, child.said[-3000:]
-    assert_same_curves(metrics_of(data / "two"), alone, to=1e-5)
-    assert_same_curves(metrics_of(data / "killed"), metrics_of(data / "two"), to=0)
-    assert_same_weights(data / "killed", data / "two")
+    child = Child(data / "log", pretrain_on, 2, {**given, "output": part})
+    assert child.wait() == 0, child.said[-3000:]
+    assert_same_curves(metrics_of(whole), alone, to=1e-5)
+    assert_same_curves(metrics_of(part), metrics_of(whole), to=0)
+    assert_same_weights(part, whole)
     last = "checkpoints/step-000000020.safetensors"
-    states, expected = (load_file(data / name / last) for name in ("killed", "two"))
+    states, expected = (load_file(folder / last) for folder in (part, whole))
     assert states.keys() == expected.keys()
     for name, state in expected.items():
         np.testing.assert_array_equal(states[name], state, err_msg=name)
@@ -236,8 +247,9 @@ def work(address, number, command, arguments, dies_after=None, hears=None, await
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": address}, "task": {"type": "worker", "index": number}}
     )
+    os.environ["TF_GRPC_REUSE_PORT"] = "true"  # beside the socket that holds it
     if dies_after is not None:
-        die_after(dies_after)
+        at_the_end_of(dies_after, lambda: os.kill(os.getpid(), signal.SIGKILL))
     if hears is not None:
         barrier = Workers.barrier
 
@@ -256,16 +268,24 @@ def work(address, number, command, arguments, dies_after=None, hears=None, await
 
 def two_workers(folder, outputs, command, arguments, *, of_chief=None, of_follower=None):
     """-> the exit statuses of two workers, each told more of itself, and what they said."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    address = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
     given = [{**arguments, "output": output} for output in outputs]
-    children = [
-        Child(folder / f"log{n}", work, address, n, command, given[n], **options)
-        for n, options in enumerate((of_chief or {}, of_follower or {}))
-    ]
-    return [child.wait() for child in children], [child.said for child in children]
+    with held_ports(2) as address:
+        children = [
+            Child(folder / f"log{n}", work, address, n, command, given[n], **options)
+            for n, options in enumerate((of_chief or {}, of_follower or {}))
+        ]
+        return [child.wait() for child in children], [child.said for child in children]
+
+
+@contextlib.contextmanager
+def held_ports(count):
+    """Addresses that nobody else can take before a worker does (see `TF_GRPC_REUSE_PORT`)."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            each.bind(("127.0.0.1", 0))
+        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
 
 
 def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_does(data, alone):
@@ -283,7 +303,7 @@ def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_
     assert_same_curves(metrics_of(outputs[0]), alone, to=1e-5)
 
 
-def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data):
+def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tuned_alone):
     given = finetuning(data, None, dropout=0.0)
     outputs = [data / "chief", data / "follower"]
     statuses, said = two_workers(data, outputs, "finetune", given, of_follower={"dies_after": 7})
@@ -298,13 +318,7 @@ def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data):
     assert statuses == [0, 0], said
     assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
     assert not outputs[1].exists()  # only the chief writes
-    alone = Child(data / "log", finetune_alone, {**given, "output": data / "alone"})
-    assert alone.wait() == 0, alone.said[-3000:]
-    assert_same_curves(metrics_of(outputs[0]), metrics_of(data / "alone"), to=1e-5)
-
-
-def finetune_alone(arguments):
-    finetune(**arguments)
+    assert_same_curves(metrics_of(outputs[0]), tuned_alone, to=1e-5)
 
 
 # From here on in this process, on four devices.
@@ -317,33 +331,23 @@ def mirrored():
         yield tf.distribute.get_strategy()
 
 
-def test_fine_tuning_on_four_devices_follows_that_on_one(data, tmp_path):
-    runs = {
-        strategy: finetune(**finetuning(data, tmp_path / strategy, dropout=0.0, strategy=strategy))
-        for strategy in ("none", "mirrored")
-    }
-    assert_same_curves(runs["mirrored"], runs["none"], to=1e-5)
+def test_fine_tuning_on_four_devices_follows_that_on_one(data, tuned_alone, tmp_path):
+    given = finetuning(data, tmp_path / "mirrored", dropout=0.0, strategy="mirrored")
+    metrics = finetune(**given)
+    assert_same_curves(metrics, tuned_alone, to=1e-5)
     for name in ("accuracy", "macro_f1"):
-        assert runs["mirrored"]["dev"][name] == runs["none"]["dev"][name]
+        assert metrics["dev"][name] == tuned_alone["dev"][name]
 
 
-def test_a_run_on_four_devices_goes_on_bit_by_bit(data, tmp_path, monkeypatch):
+def test_a_run_on_four_devices_goes_on_bit_by_bit(data, tmp_path):
     """With dropout, of which every device draws its own, and three steps an execution."""
-    save, part = Checkpoint.save, tmp_path / "part"
-    finished = tmp_path / "finished"
-
-    def save_and_copy(self, step, state):
-        save(self, step, state)
-        if step == 6:
-            shutil.copytree(finished, part)
-
-    monkeypatch.setattr(Checkpoint, "save", save_and_copy)
+    whole, part = tmp_path / "whole", tmp_path / "part"
     given = {"strategy": "mirrored", "steps_per_execution": 3}
-    whole = finetune(**finetuning(data, finished, **given))
-    assert (part / "checkpoints").is_dir() and not (part / "metrics.json").exists()
+    with copied(whole, part, after_step=6):
+        metrics = finetune(**finetuning(data, whole, **given))
     resumed = finetune(**finetuning(data, part, **given))
-    assert_same_weights(finished, part)
-    assert_same_curves(resumed, whole, to=0)
+    assert_same_weights(whole, part)
+    assert_same_curves(resumed, metrics, to=0)
 
 
 def test_replicas_draw_their_own_dropout():

@@ -17,7 +17,7 @@ from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
 from keras_bert.train.finetune import finetune
 from keras_bert.train.layerwise_adamw import LayerwiseAdamW
 from keras_bert.train.settings import finetune_settings
-from tests.classifier.killed_runs import assert_same_weights, finetune_and_stop
+from tests.classifier.killed_runs import assert_same_weights, copied
 from tests.small_model import make_encoder, make_tokenizer
 
 ADAM = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
@@ -188,19 +188,20 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
         optimizers.append(self.model.optimizer)
         save(self, step, state)
 
+    whole, part = tmp_path / "whole", tmp_path / "part"
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", look_and_save)
-        metrics = finetune(**given, output=tmp_path / "whole", report=told.append)
+        with copied(whole, part, after_step=4):
+            metrics = finetune(**given, output=whole, report=told.append)
     assert "Trained are the head and the last 2 of 2 blocks." in told
     assert sorted(at) == list(range(10))  # 3 steps an epoch
     for step in range(9):
         moved = [d for d in range(4) if not np.array_equal(at[step][d], at[step + 1][d])]
         assert moved == [0, 1, 2][: 1 + step // 3], step
     assert set(optimizers[0].shares) == {0.8**depth for depth in (0, 1, 2)}
-    finetune_and_stop(given, tmp_path / "stopped", after_step=4)
-    again = finetune(**given, output=tmp_path / "stopped")
+    again = finetune(**given, output=part)
     assert again["dev"] == metrics["dev"]
-    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
+    assert_same_weights(whole, part)
 
 
 def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
@@ -227,7 +228,8 @@ def patient(given, tmp_path_factory):
     told = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_folder, "delete", lambda path: None)  # for the last of the tests
-        return given, output, finetune(**given, output=output, report=told.append), told
+        with copied(output, output.with_name("second"), after_step=6):
+            return given, output, finetune(**given, output=output, report=told.append), told
 
 
 def test_a_run_ends_when_its_patience_does(patient):
@@ -238,11 +240,11 @@ def test_a_run_ends_when_its_patience_does(patient):
     assert latest_checkpoint(output / "checkpoints").name == "step-000000009.safetensors"
 
 
-def test_patience_counts_on_after_a_stop(patient, tmp_path):
+def test_patience_counts_on_after_a_stop(patient):
     given, output, metrics, _ = patient
-    finetune_and_stop(given, tmp_path / "second", after_step=6)
-    assert finetune(**given, output=tmp_path / "second")["steps"] == 9
-    assert_same_weights(tmp_path / "second", output)
+    second = output.with_name("second")
+    assert finetune(**given, output=second)["steps"] == 9
+    assert_same_weights(second, output)
     # Killed between the last checkpoint and the results: nothing is trained any more.
     (output / "metrics.json").unlink()
     assert finetune(**given, output=output) == metrics
