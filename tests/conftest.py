@@ -1,6 +1,5 @@
 """Fixtures that several tests share, and the environment that every test runs in."""
 
-import gc
 import os
 import sys
 
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert.cli.cpu import settle_cpu
+from tests.little_garbage import keep_from_collector
 
 settle_cpu()  # the tests compute as the commands do
 
@@ -84,11 +84,4 @@ def _not_deterministic_for_good():
 
 @pytest.fixture(scope="module", autouse=True)
 def _little_garbage_to_look_through():
-    """Takes what lives on, TensorFlow's graphs above all, out of the collector's sight.
-
-    It would go through all of it again and again: Keras collects by hand in `quantize`, a layer
-    at a time.
-    """
-    gc.collect()
-    gc.freeze()
-    yield
+    keep_from_collector()

@@ -33,6 +33,7 @@ from keras_bert.input_pipeline.windows import windows
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from tests.export.models import MAKERS, TOKENIZER
 from tests.export.texts import make_texts
+from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
 
 HERE = Path(__file__).parent
@@ -232,7 +233,9 @@ def client(tmp_path_factory):
 @pytest.fixture(scope="module")
 def asked(client, folder):
     """What the process says: name -> answers of each signature, and operations."""
-    return client(folder, {name: requests(name, folder) for name in MAKERS})
+    found = client(folder, {name: requests(name, folder) for name in MAKERS})
+    keep_from_collector()  # the models, and the graphs of their exports
+    return found
 
 
 def rows(asked, name, signature="serving_default"):
