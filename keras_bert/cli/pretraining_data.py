@@ -93,6 +93,13 @@ def _summary(card):
     )
     if note := note_on_unknown(unknown, tokens):
         yield f"Note: {note}"
+    rate, most = card.settings.masked_rate, card.max_predictions
+    if (due := round(rate * card.max_length)) > most:
+        yield (
+            f"Note: a row has {most} predictions at most, {percent(most / card.max_length)} of "
+            f"{card.max_length} tokens; --max-predictions {due} lets all rows have "
+            f"{percent(rate)}."
+        )
 
 
 def _truncations(counts):

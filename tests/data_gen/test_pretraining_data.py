@@ -382,7 +382,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     arguments += [str(tmp_path / "c.txt"), "--vocab", str(tmp_path / "vocab.txt")]
     arguments += ["--output", str(tmp_path / "data")]
     arguments += ["--bad-lines", "skip", "--max-length", "16", "--max-predictions", "2"]
-    arguments += ["--direct_num_workers=1"]
+    arguments += ["--masked-rate", "0.25", "--direct_num_workers=1"]
     assert main(arguments) == 0
     card = DataFolder.open(tmp_path / "data").card
     skipped = {k: v for k, v in card.counters.items() if k.startswith("skipped")}
@@ -398,6 +398,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     made_of = f"made of {train['sentences']} sentences with {train['tokens_of_text']:,} tokens"
     assert made_of in printed
     assert "Note: " in printed and "of the tokens are [UNK]" in printed
+    assert "2 predictions at most, 12.5 % of 16 tokens; --max-predictions 4 lets" in printed
     assert train["truncated_pairs"] > 0
     assert f"; {train['truncated_pairs']} pairs were cut to the length" in printed
 
