@@ -48,7 +48,7 @@ CHOICES = {
         "rows of 128 tokens, 64 a batch": ({"max_length": 128}, {"batch_size": 64}, {}),
         "rows of 64, then 128 tokens": ({"max_length": [64, 128]}, {"batch_size": [128, 64]}, {}),
         "25 % masked": ({"masked_rate": 0.25}, {}, {}),
-        "40 % masked": ({"masked_rate": 0.4, "max_predictions": 26}, {}, {}),
+        "40 % masked, at most 20 tokens": ({"masked_rate": 0.4}, {}, {}),
         "a quarter causal": ({}, {"causal_share": 0.25}, {}),
         "next sentence": ({"objective": "mlm-nsp"}, {}, {}),
         "order of sentences": ({"objective": "mlm-sop"}, {}, {}),
@@ -72,7 +72,7 @@ CHOICES = {
         "a rate of 1e-3": ({}, {"learning_rate": 1e-3}, {}),
         "a rate of 4e-3": ({}, {"learning_rate": 4e-3}, {}),
         "25 % masked": ({"masked_rate": 0.25}, {}, {}),
-        "40 % masked": ({"masked_rate": 0.4, "max_predictions": 26}, {}, {}),
+        "40 % masked, at most 20 tokens": ({"masked_rate": 0.4}, {}, {}),
     },
     "masks": {
         "at each pass": (NOVEL, {}, {}),

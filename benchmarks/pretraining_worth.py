@@ -23,12 +23,12 @@ from downstream import TASKS, best, tuned
 from finetuning import spread
 from turns import Turns
 
+from data_gen.settings import OBJECTIVES
 from keras_bert.config import BertConfig
 from keras_bert.files import write_json
 from keras_bert.train.pretrain_settings import INITIALIZATIONS
 
 PIECES = 8000
-OBJECTIVES = ("mlm", "mlm-nsp", "mlm-sop")
 
 
 def main():

@@ -53,6 +53,7 @@ def _summary(card):
     """What the job read and wrote, from its card."""
     from data_gen.reading import dropped_documents
     from data_gen.text_files import skipped_lines
+    from keras_bert.masking import most_predictions
 
     counters, train = card.counters, card.splits["train"]
     forms = [
@@ -93,12 +94,11 @@ def _summary(card):
     )
     if note := note_on_unknown(unknown, tokens):
         yield f"Note: {note}"
-    rate, most = card.settings.masked_rate, card.max_predictions
-    if (due := round(rate * card.max_length)) > most:
+    rate, length, most = card.settings.masked_rate, card.max_length, card.max_predictions
+    if (due := most_predictions(length, rate=rate, max_predictions=length)) > most:
         yield (
-            f"Note: a row has {most} predictions at most, {percent(most / card.max_length)} of "
-            f"{card.max_length} tokens; --max-predictions {due} lets all rows have "
-            f"{percent(rate)}."
+            f"Note: a row has {most} predictions at most, {percent(most / length)} of {length} "
+            f"tokens; --max-predictions {due} lets all rows have {percent(rate)}."
         )
 
 

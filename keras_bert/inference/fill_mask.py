@@ -11,10 +11,10 @@ from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.settings import takes
-from keras_bert.tasks.classification.decode import softmax
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.probabilities import softmax
 from keras_bert.text.vocabulary import MASK
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_bert.tasks.classification.decode import softmax
 from keras_bert.tasks.classification.mistakes import in_one_line
+from keras_bert.tasks.probabilities import softmax
 from keras_bert.wording import percent
 
 

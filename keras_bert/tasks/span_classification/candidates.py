@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.tasks.classification.decode import softmax
+from keras_bert.tasks.probabilities import softmax
 
 # What a threshold may be tuned for, and how many times as much as precision recall counts there.
 BETA = {"f1": 1.0, "precision": 0.5}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keras_bert.tasks.classification.decode import softmax
+from keras_bert.tasks.probabilities import softmax
 from keras_bert.tasks.span_classification.candidates import (
     LEAST_THRESHOLD,
     spans_above,

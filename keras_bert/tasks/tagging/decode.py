@@ -4,7 +4,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.examples.schemes import spans_of
-from keras_bert.tasks.classification.decode import softmax
+from keras_bert.tasks.probabilities import softmax
 from keras_bert.tasks.tagging.crf_decoding import likeliest
 from keras_bert.tasks.tagging.settings import FIRST, MEAN
 
