@@ -10,6 +10,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import gc
 import importlib.util
 import signal
 from pathlib import Path
@@ -20,6 +21,7 @@ from keras_bert.cli.cpu import settle_cpu
 from tests.little_garbage import keep_from_collector
 
 settle_cpu()  # the tests compute as the commands do
+gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -4,10 +4,10 @@ import gc
 
 
 def keep_from_collector():
-    """Takes what lives on, TensorFlow's graphs above all, out of the collector's sight.
+    """Collects what is left over, and takes what lives on, graphs above all, out of its sight.
 
-    It would go through all of it again and again: Keras collects by hand in `quantize`, a layer
-    at a time.
+    Keras collects by hand in `quantize`, a layer at a time, and would go through all of it again
+    and again.
     """
     gc.collect()
     gc.freeze()
