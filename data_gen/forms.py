@@ -99,7 +99,10 @@ def parse_json(line, field="text"):
     except files.NotJson as error:
         raise BadLine(f"is not JSON: {error}", "not_json") from None
     if not isinstance(value, dict) or not isinstance(value.get(field), str):
-        sentence = f'has no text: each line must be an object such as {{"{field}": "…"}}'
+        sentence = (
+            f'has no text: each line must be an object such as {{"{field}": "…"}}, unless '
+            "`text_field` names another field"
+        )
         raise BadLine(sentence, "without_text")
     # A lone surrogate (half an escape such as "\\ud83d") cannot be written as UTF-8.
     return value[field].encode("utf-8", errors="replace").decode("utf-8")

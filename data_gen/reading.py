@@ -18,16 +18,21 @@ def bad_lines():
     )
 
 
+def text_field():
+    """The setting of where the text stands in files that hold more than it."""
+    return setting(
+        "text",
+        help="the field (JSON Lines), column (Parquet) or feature (tfds) that holds the text",
+        unit="NAME",
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading(Settings):
     """What is read of the input, and what is not. Each thing left out is counted by its reason."""
 
     bad_lines: str = bad_lines()
-    text_field: str = setting(
-        "text",
-        help="the field (JSON Lines), column (Parquet) or feature (tfds) that holds the text",
-        unit="NAME",
-    )
+    text_field: str = text_field()
     min_characters: int = setting(
         0, help="leave out documents that are shorter", unit="N", at_least=0, at_most=1 << 30
     )

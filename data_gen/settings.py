@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 
-from data_gen.reading import Reading, bad_lines
+from data_gen.reading import Reading, bad_lines, text_field
 from keras_bert.errors import InputError
 from keras_bert.settings import Settings, setting
 
@@ -195,7 +195,8 @@ class VocabularySettings(_JobSettings):
     """Settings of `learn_vocabulary`."""
 
     input: list[str] = setting(
-        help="text files, gzip too: books, one sentence a line, or JSON Lines with a text field",
+        help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
+        "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
         unit="GLOB",
     )
     output: str = setting(
@@ -235,4 +236,5 @@ class VocabularySettings(_JobSettings):
         at_least=1,
     )
     bad_lines: str = bad_lines()
+    text_field: str = text_field()
     force: bool = setting(False, help="replace the output if there is one", recorded=False)

@@ -108,6 +108,9 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
 def _count(output, settings, lowercase, beam_options):
     """-> (word in UTF-8 -> count, of the most frequent words; the job's counters)."""
     windows = documents.find(settings.input)
+    texts = documents.ReadTexts(
+        windows, bad_lines=settings.bad_lines, text_field=settings.text_field
+    )
     workers = math.ceil(sum(window.size for window in windows) / _BYTES_A_WORKER)
     workers = min(workers, os.cpu_count() or 1)
     folder, slash, name = output.rpartition("/")
@@ -116,7 +119,7 @@ def _count(output, settings, lowercase, beam_options):
     def count(pipeline):
         _ = (
             pipeline
-            | "Texts" >> documents.ReadTexts(windows, bad_lines=settings.bad_lines)
+            | "Texts" >> texts
             | "CountWords"
             >> beam.ParDo(CountWords(lowercase=lowercase, max_words=settings.max_words))
             | "AddUp" >> beam.CombinePerKey(sum)

@@ -49,8 +49,8 @@ def run(arguments):
             f"The text gives no more than these: {settings['size']:,} were asked for. "
             "More text gives more pieces."
         )
-    inputs = " ".join(map(shlex.quote, settings["input"]))
-    console.print(
-        f"Next: keras-bert pretraining-data --input {inputs} --vocab "
-        f"{shlex.quote(settings['output'])} --output data{' --cased' * bool(settings.get('cased'))}"
-    )
+    words = ["--input", *settings["input"], "--vocab", settings["output"], "--output", "data"]
+    if "text_field" in settings:
+        words += ["--text-field", settings["text_field"]]
+    words += ["--cased"] * bool(settings.get("cased"))
+    console.print(f"Next: keras-bert pretraining-data {shlex.join(words)}")

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from data_gen.documents import blocks, find, read
 from data_gen.reading import Reading, share_of_letters, share_of_repeated_lines
+from data_gen.vocabulary import learn_vocabulary
 from keras_bert.errors import InputError
 
 TEXTS = [f"Document {n}.\nIt has two paragraphs." + " More." * n for n in range(50)]
@@ -145,3 +146,21 @@ def test_heuristics():
     assert share_of_letters(" ") == 0
     assert share_of_repeated_lines("a\nb\n\na\na") == 2 / 4
     assert share_of_repeated_lines("") == 0
+
+
+def test_a_vocabulary_is_learned_from_any_source_and_field(tmp_path):
+    sources = {"a.parquet": None, "a.jsonl": None, "a.txt": "\n\n".join(TEXTS)}
+    pq.write_table(pa.table({"body": TEXTS, "text": ["other words"] * 50}), tmp_path / "a.parquet")
+    sources["a.jsonl"] = "\n".join(json.dumps({"body": text, "text": "x"}) for text in TEXTS)
+    learned = []
+    for name, content in sources.items():
+        if content is not None:
+            (tmp_path / name).write_text(content)
+        field = {} if name == "a.txt" else {"text_field": "body"}
+        learned.append(
+            learn_vocabulary(
+                input=tmp_path / name, output=tmp_path / "vocab.txt", size=200, force=True, **field
+            )
+        )
+    assert "document" in learned[0].vocabulary.pieces
+    assert learned[0] == learned[1] == learned[2]
