@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_bert.embeddings.choices import check_layers, choose_layers
 from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.words import cut
+from keras_bert.input_pipeline.words import cut, ends_word
 from keras_bert.tasks.serving_inputs import (
     examples_signature,
     ids_signature,
@@ -22,6 +22,7 @@ from keras_bert.tasks.serving_inputs import (
     warmup_texts,
 )
 from keras_bert.tasks.signature import Signature
+from keras_bert.text.ragged import kept, leading
 
 
 def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
@@ -66,7 +67,7 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
     def from_text(text):
         found = tokenizer.tokenize_with_offsets(text)
         ids, starts, ends, begins = (
-            values[:, : max_length - 2]
+            leading(values, max_length - 2)
             for values in (found.ids, found.starts, found.ends, found.word_starts)
         )
         answer = from_ids(**frame([ids], vocabulary=tokenizer.vocabulary, max_length=max_length))
@@ -79,9 +80,8 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         )
         if tokens == "pieces":
             begins = tf.ones_like(begins)
-        last = tf.concat([begins[:, 1:], tf.ones_like(begins[:, :1])], axis=1)
-        starts = tf.ragged.boolean_mask(starts, begins)
-        ends = tf.ragged.boolean_mask(ends, last)
+        starts = kept(starts, begins.values)
+        ends = kept(ends, ends_word(begins.values))
         if tokens == "words-mean":
             word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each piece
             embedded = tf.math.segment_mean(pieces.values, word)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.text.ragged import kept, of_values
+
 # Words that are tokenized at once: the graph's cost a call is spread over them.
 _TOKENIZED_TOGETHER = 4000
 
@@ -85,13 +87,17 @@ def words_of_texts(texts, tokenizer):
     """
     tokens = tokenizer.tokenize_with_offsets(texts)
     positions = tf.ragged.range(tf.cast(tokens.ids.row_lengths(), tf.int32))
-    begins = tokens.word_starts
-    # A word ends where its last token does: the one before the next word's first.
-    last = tf.concat([begins[:, 1:], tf.ones_like(begins[:, :1])], axis=1)
-    firsts = tf.ragged.boolean_mask(positions, begins)
-    starts = tf.ragged.boolean_mask(tokens.starts, begins)
-    ends = tf.ragged.boolean_mask(tokens.ends, last)
-    return TokenizedWords(tokens.ids, firsts), starts, ends
+    begins = tokens.word_starts.values
+    firsts, starts = kept(positions, begins), kept(tokens.starts, begins)
+    return TokenizedWords(tokens.ids, firsts), starts, kept(tokens.ends, ends_word(begins))
+
+
+def ends_word(begins):
+    """Which tokens end a word, bool (T,): those before a next word's first, and the last one.
+
+    `begins` is of all rows one after another; the first token of a row begins a word.
+    """
+    return tf.concat([begins[1:], tf.ones_like(begins[:1])], axis=0)
 
 
 def cut(texts, starts, ends):
@@ -211,13 +217,13 @@ class _Edges:
             for word in (first, end)
         )
         words = tf.ragged.range(first, end)
-        shift = 1 - token[:, None]
+        shift = of_values(1 - token, words)
         return WordRows(
             self._text,
             *(word - self.low for word in (first, end, owned, owned_end)),
             tf.gather(self._ids, tf.ragged.range(token, after)),
-            tf.gather(self._edges, words) + shift,
-            tf.gather(self._edges, words + 1) + shift,
+            words.with_values(tf.gather(self._edges, words.values) + shift),
+            words.with_values(tf.gather(self._edges, words.values + 1) + shift),
         )
 
 

@@ -21,3 +21,6 @@ class ObservedBlock(keras.layers.Layer):
 
     def call(self, hidden, attention_mask, training=None):
         return self.block(hidden, attention_mask, training=training, return_probabilities=True)
+
+    def compute_output_spec(self, hidden, attention_mask, training=None):
+        return self.block.compute_output_spec(hidden, attention_mask, return_probabilities=True)

@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert.layers.activations import activation
+from keras_bert.layers.attention_mask import check_attention_mask
 from keras_bert.layers.dense import dense
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.fast.unpadding import NoUnpadding, unpadding_of
@@ -118,6 +119,24 @@ class TransformerBlock(keras.layers.Layer):
         narrow = self.feedforward_output_dropout(self.feedforward_out(wide), training=training)
         hidden = unpadding.pad(self.feedforward_norm(rows + narrow))  # (B, S, D)
         return (hidden, probabilities) if return_probabilities else hidden
+
+    def compute_output_spec(
+        self,
+        hidden,
+        attention_mask,
+        training=None,
+        return_probabilities=False,
+        first_only=False,
+    ):
+        # Else Keras traces all of `call` for it: three quarters of the time to make an encoder.
+        check_attention_mask(attention_mask, length=hidden.shape[1])
+        batch, length, width = hidden.shape
+        queries = 1 if first_only else length
+        output = keras.KerasTensor((batch, queries, width), dtype=self.compute_dtype)
+        if not return_probabilities:
+            return output
+        shape = (batch, self.settings["num_heads"], queries, length)
+        return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def get_config(self):
         return {**super().get_config(), **self.settings}

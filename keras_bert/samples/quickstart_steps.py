@@ -168,7 +168,7 @@ class QuickstartSteps:
             "Turn the text into records for pre-training, with a Beam job",
             *("keras-bert", "pretraining-data", "--input", text, "--vocab", vocab),
             *("--output", data, "--objective", "mlm", "--masking", "dynamic"),
-            *("--max-length", sizes.max_length),
+            *("--max-length", sizes.max_length, "--masked-rate", sizes.masked_rate),
             *("--eval-fraction", sizes.eval_fraction, "--seed", self.seed),
         ) as done:
             card = make_pretraining_data(
@@ -178,6 +178,7 @@ class QuickstartSteps:
                 objective="mlm",
                 masking="dynamic",
                 max_length=sizes.max_length,
+                masked_rate=sizes.masked_rate,
                 eval_fraction=sizes.eval_fraction,
                 seed=self.seed,
             )

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.text.normalization import characters, fast_wordpiece
+from keras_bert.text.ragged import kept
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH
 
 _MAX_BYTES = 4 * MAX_WORD_LENGTH  # UTF-8 takes at most four a character
@@ -56,8 +57,7 @@ class WordPiece(tf.Module):
         bad = tf.gather(bad_word, word_of)  # (T,)
         new_ids = tf.where(bad, self._unk_id, ids.values)
         new_ends = tf.where(bad, tf.gather(word_ends, word_of), ends.values)
-        keep = ids.with_values(~(bad & continues))
+        keep = ~(bad & continues)
         return tuple(
-            tf.ragged.boolean_mask(ids.with_values(values), keep)
-            for values in (new_ids, starts.values, new_ends)
+            kept(ids.with_values(values), keep) for values in (new_ids, starts.values, new_ends)
         )

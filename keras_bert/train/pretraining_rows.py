@@ -87,6 +87,11 @@ class RowsOfFolder(Feed):
         return dataset if self._clock is None else self._clock.of(dataset)
 
     def evaluation(self):
+        return self._evaluation
+
+    @cached_property
+    def _evaluation(self):
+        # Made once: tracing what it maps takes longer than reading a small split.
         if not self.folder.card.splits["eval"].instances:
             return None
         return evaluation_dataset(

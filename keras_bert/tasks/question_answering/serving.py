@@ -21,6 +21,7 @@ from keras_bert.tasks.serving_inputs import (
     warmup_texts,
 )
 from keras_bert.tasks.signature import Signature
+from keras_bert.text.ragged import leading
 
 # Windows that the model reads at once: a long context must not take the memory of all of them.
 _WINDOWS_TOGETHER = 32
@@ -97,7 +98,7 @@ class _Found(NamedTuple):
 
 def _answers(question, context, *, task, answer, max_length):
     limit = question_limit(max_length, task.max_question_length)
-    questions = task.tokenizer.tokenize(question)[:, :limit]
+    questions = leading(task.tokenizer.tokenize(question), limit)
     tokens = task.tokenizer.tokenize_with_offsets(context)
     windows = _windows(
         tokens.ids.row_lengths(),

@@ -15,6 +15,7 @@ from keras_bert.tasks.serving_inputs import (
 )
 from keras_bert.tasks.signature import Signature
 from keras_bert.tasks.span_classification.candidates import tie_break
+from keras_bert.text.ragged import of_values
 
 
 def span_signatures(task, *, max_length):
@@ -137,8 +138,8 @@ def relation_signatures(task, *, max_length):
 
 def _count(places, most):
     """How many of the `places`, ragged (B, None), of each row are `most` (B,) or less: (B,)."""
-    counts = tf.reduce_sum(tf.cast(places <= most[:, None], tf.int32), axis=1)
-    return tf.cast(counts, tf.int32)
+    counted = places.values <= of_values(most, places)
+    return tf.reduce_sum(places.with_values(tf.cast(counted, tf.int32)), axis=1)
 
 
 def _inputs(rows, *, task, max_length):

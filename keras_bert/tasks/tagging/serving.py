@@ -17,6 +17,7 @@ from keras_bert.tasks.serving_inputs import (
 )
 from keras_bert.tasks.signature import Signature
 from keras_bert.tasks.tagging.settings import FIRST, MEAN
+from keras_bert.text.ragged import of_values
 
 
 def tagger_signatures(task, *, max_length):
@@ -56,7 +57,8 @@ def tagger_signatures(task, *, max_length):
         in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
         pieces = tf.boolean_mask(logits, in_core)  # (T, C)
         lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-        places = (words.firsts + row_starts[:, None]).values[:, None]  # (W, 1)
+        places = words.firsts.values + of_values(row_starts, words.firsts)  # (W,)
+        places = places[:, None]
         is_first = tf.scatter_nd(places, tf.fill(tf.shape(places)[:1], True), tf.shape(pieces)[:1])
         numbers, scores = _of_words(task, pieces, is_first, lengths)
         return {
