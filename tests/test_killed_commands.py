@@ -33,6 +33,7 @@ from keras_bert.train.loop import Feed, train
 from keras_bert.train.plan import Plan
 from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.settings import RunSettings
+from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.kill_points import PUBLISHING, stop_at_every_call
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -171,6 +172,11 @@ def test_export(task, tmp_path, monkeypatch):
     models = tmp_path / "place" / "spam"
     files.write_texts(exported := tmp_path / "exported", {"assets": "a", "saved_model.pb": "b"})
 
+    signatures = task.signatures()
+    monkeypatch.setattr(
+        "keras_bert.export.saved_model.as_exported", lambda task, precision: (task, None)
+    )
+    monkeypatch.setattr(Classifier, "signatures", lambda self, **options: signatures)
     is_real = False
 
     def write(path, signatures):
@@ -212,38 +218,21 @@ class _Nothing(Feed):
 
 @pytest.fixture
 def instant(monkeypatch):
-    """Makes a step of training an addition, and an evaluation a number that the step settles."""
-
-    def fit(self, x, y=None, *, steps_per_epoch, initial_epoch, epochs, callbacks, **options):
-        self.stop_training = False
-        callbacks.on_train_begin()
-        for epoch in range(initial_epoch, epochs):
-            callbacks.on_epoch_begin(epoch)
-            for variable in self.trainable_variables:
-                variable.assign_add(keras.ops.full_like(variable, 0.125))
-            for step in range(steps_per_epoch):
-                callbacks.on_train_batch_end(step)
-            callbacks.on_epoch_end(epoch, {"loss": 1.0, "val_loss": 1.0, "val_accuracy": epoch / 9})
-        callbacks.on_train_end()
-
-    monkeypatch.setattr(keras.Model, "fit", fit)
-    monkeypatch.setattr(
-        keras.Model, "evaluate", lambda self, rows, **options: {"loss": 2.0, "accuracy": 0.0}
-    )
+    make_fit_instant(monkeypatch)
+    make_evaluation_instant(monkeypatch)
 
 
 def settings_of(output, **changes):
     return RunSettings(output=str(output), **changes)
 
 
-@pytest.mark.parametrize("command", ["pretrain", "finetune"])
-def test_training(task, instant, tmp_path, command):
-    """What a run publishes, in its order: run.json, checkpoints, the best model, the results. The
-    weights tell the step: those of a checkpoint that was not gone on with would be others.
+def test_training(task, instant, tmp_path):
+    """What a run publishes, in its order: run.json, checkpoints, the best model, the results. A
+    pre-training run's are these but for the best model. The weights tell the step: those of a
+    checkpoint that was not gone on with would be others.
     """
     output = tmp_path / "place" / "run"
     plan = Plan(steps=4, entry=2, evaluate_every=2, checkpoint_every=2)
-    keeps_best = command == "finetune"
     begin = [variable.numpy() for variable in task.variables]
     task.compile(keras.optimizers.Adam())
     task.optimizer.build(task.trainable_variables)
@@ -251,15 +240,13 @@ def test_training(task, instant, tmp_path, command):
     def run():
         for variable, value in zip(task.variables, begin, strict=True):
             variable.assign(value)
-        with RunFolder.of(settings_of(output), command=command, inputs={"data": "a"}) as folder:
+        with RunFolder.of(settings_of(output), command="finetune", inputs={"data": "a"}) as folder:
             if folder.finished:
                 return
-            best = folder.best if keeps_best else None
             entries = train(
-                task, folder, _Nothing(), plan, task=task, best=best, evaluate_first=True
+                task, folder, _Nothing(), plan, task=task, best=folder.best, evaluate_first=True
             )
-            if best is not None:
-                assert best.stat().st_size
+            assert folder.best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
             folder.finish({"entries": [entry["step"] for entry in entries]})
 

@@ -13,7 +13,7 @@ from keras_bert.train.checkpoint import Checkpoint, named_variables
 from keras_bert.train.optimizer import make_optimizer
 
 
-def small_model(seed, units=4, name="dense"):
+def small_model(seed, units=4, name="dense", **options):
     keras.utils.set_random_seed(seed)
     model = keras.Sequential(
         [
@@ -26,7 +26,9 @@ def small_model(seed, units=4, name="dense"):
         ],
         name="small",
     )
-    optimizer = make_optimizer(model, learning_rate=0.1, warmup=0.5, weight_decay=0.1, steps=20)
+    optimizer = make_optimizer(
+        model, learning_rate=0.1, warmup=0.5, weight_decay=0.1, steps=20, **options
+    )
     model.compile(optimizer, loss="mse")
     return model
 
@@ -41,15 +43,20 @@ def values(model):
     return {name: np.array(variable) for name, variable in named_variables(model).items()}
 
 
-def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path):
-    model = small_model(seed=1)
+# Three batches are a step and a half: the gradients so far are brought back, too.
+_LAMB = {"optimizer": "lamb", "gradient_accumulation_steps": 2, "schedule": "one-cycle"}
+
+
+@pytest.mark.parametrize("options", [{}, _LAMB], ids=["adamw", "lamb"])
+def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options):
+    model = small_model(seed=1, **options)
     train(model, 3)
     Checkpoint(tmp_path, model).save(3, {"seconds": 1.5})
     train(model, 4)
 
-    other = small_model(seed=2)  # a second model of the process: automatic names differ
+    other = small_model(seed=2, **options)  # a second model of the process: automatic names differ
     assert Checkpoint(tmp_path, other).restore() == (3, {"seconds": 1.5})
-    assert int(other.optimizer.iterations) == 3
+    assert int(other.optimizer.iterations) == 3 // options.get("gradient_accumulation_steps", 1)
     train(other, 4)
     expected, found = values(model), values(other)
     assert expected.keys() == found.keys()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
@@ -15,6 +16,7 @@ from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import owned
+from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.stopping import Terminated
 from keras_bert.tasks.classification.classifier import Classifier
@@ -25,6 +27,7 @@ from keras_bert.train.devices import Devices
 from keras_bert.train.finetune import finetune
 from keras_bert.train.pretrain import pretrain
 from keras_bert.train.pretrain_settings import PretrainSettings
+from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -54,11 +57,14 @@ def given(tmp_path_factory):
     }
 
 
-def figures(metrics):
-    return [
-        {name: entry.get(name) for name in ("step", "train", "eval", "learning_rate")}
-        for entry in metrics["curve"]
-    ]
+@pytest.fixture
+def instant_fit(monkeypatch):
+    make_fit_instant(monkeypatch)
+
+
+@pytest.fixture
+def instant(monkeypatch, instant_fit):
+    make_evaluation_instant(monkeypatch)
 
 
 def counted_run(given, output, **options):
@@ -82,17 +88,22 @@ def plain(given, tmp_path_factory):
     return output, *counted_run(given, output, steps_per_execution=1)
 
 
-def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path):
-    _, one, told = plain
+def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path, monkeypatch):
+    folder, one, told = plain
     assert len(told) == 12
+    make_evaluation_instant(monkeypatch)
     three, told = counted_run(given, tmp_path / "three", steps_per_execution=3)
     assert len(told) == 4
     assert all(not logs for logs in told)  # no figure is fetched for a step
-    last = [figures(metrics)[-1] for metrics in (one, three)]
+    last = [metrics["curve"][-1] for metrics in (one, three)]
     assert last[0]["step"] == last[1]["step"] == 12
     assert last[0]["learning_rate"] == last[1]["learning_rate"] == 0
-    for name, value in last[0]["eval"].items():
-        assert last[1]["eval"][name] == pytest.approx(value, rel=1e-4)
+    found, expected = (
+        load_file(run / "model" / "model.safetensors") for run in (tmp_path / "three", folder)
+    )
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_steps_that_are_no_whole_executions_are_refused(given):
@@ -114,7 +125,7 @@ def test_a_second_run_in_the_same_folder_is_refused(given, tmp_path, capsys):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
-    given, tmp_path, monkeypatch, capfd, interrupts, times
+    given, instant, tmp_path, monkeypatch, capfd, interrupts, times
 ):
     original = loop._End.on_train_batch_end
 
@@ -139,7 +150,7 @@ def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
 
 
 def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_entry(
-    given, tmp_path, monkeypatch, interrupts
+    given, instant, tmp_path, monkeypatch, interrupts
 ):
     """In a run of phases it left the others, which went on, alone."""
     agree = Devices.any
@@ -162,7 +173,11 @@ def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_entry(
 
 
 @pytest.mark.parametrize("split, shard", [("train", 1), ("eval", 0)])
-def test_a_flipped_byte_stops_the_run_with_file_and_record(given, tmp_path, capfd, split, shard):
+def test_a_flipped_byte_stops_the_run_with_file_and_record(
+    given, tmp_path, monkeypatch, capfd, split, shard
+):
+    if split == "train":
+        make_evaluation_instant(monkeypatch)
     data = tmp_path / "data"
     shutil.copytree(given["data"], data)
     path = Path(DataFolder.open(data).shards(split)[shard])
@@ -180,7 +195,7 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(given, tmp_path, capf
     )
 
 
-def test_bad_records_are_left_out_and_counted_where_told_so(given, tmp_path, capfd):
+def test_bad_records_are_left_out_and_counted_where_told_so(given, instant, tmp_path, capfd):
     data = tmp_path / "data"
     shutil.copytree(given["data"], data)
     path = Path(DataFolder.open(data).shards("train")[1])
@@ -195,23 +210,19 @@ def test_bad_records_are_left_out_and_counted_where_told_so(given, tmp_path, cap
     assert main(["pretrain", *flags]) == 0 and "is finished already" in capfd.readouterr().err
 
 
-def test_going_on_from_a_model_folder(given, plain, tmp_path):
+def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monkeypatch):
     folder, first, _ = plain
     further = {name: value for name, value in given.items() if name != "architecture"}
     again = pretrain(**further, model=folder, output=tmp_path / "again")
     assert again["eval_at_start"] == pytest.approx(first["eval"], rel=1e-4)
     # Rows of another objective take the heads that they have a use for.
+    make_evaluation_instant(monkeypatch)
     alone = make_data_folder(tmp_path / "mlm", rows=20, eval_rows=11, objective="mlm")
-    other = pretrain(
-        **{**further, "data": str(alone), "steps": 2},
-        model=folder / "model",
-        output=tmp_path / "other",
-    )
-    assert "next_sentence_loss" not in other["eval"]
-    assert (
-        json.loads((tmp_path / "other" / "model" / "config.json").read_text())["keras_bert"]["task"]
-        == "fill-mask"
-    )
+    settings = {**further, "data": str(alone), "steps": 2}
+    pretrain(**settings, model=folder / "model", output=tmp_path / "other")
+    stored = tmp_path / "other" / "model"
+    assert json.loads((stored / "config.json").read_text())["keras_bert"]["task"] == "fill-mask"
+    assert "cls.seq_relationship.weight" not in load_file(stored / "model.safetensors")
     with pytest.raises(InputError, match="Give either `model`, .* or `architecture`"):
         pretrain(**given, model=folder, output=tmp_path / "both")
 
@@ -239,14 +250,13 @@ def test_mixed_precision_keeps_float32_weights_and_a_float32_folder(given, tmp_p
     metrics = pretrain(**given, output=tmp_path / "run", dtype="mixed_bfloat16")
     assert np.isfinite(metrics["eval"]["loss"])
     assert metrics["eval"]["masked_lm_loss"] < metrics["eval_at_start"]["masked_lm_loss"]
-    again = {**given, "architecture": None, "model": str(tmp_path / "run")}
-    float32 = pretrain(**again, output=tmp_path / "again")
-    assert float32["eval_at_start"]["masked_lm_loss"] == pytest.approx(
-        metrics["eval"]["masked_lm_loss"], rel=0.02
-    )
+    float32 = evaluate(model=tmp_path / "run", data=given["data"], batch_size=8)
+    assert float32["masked_lm_loss"] == pytest.approx(metrics["eval"]["masked_lm_loss"], rel=0.02)
+    stored = load_file(tmp_path / "run" / "model" / "model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {np.dtype("float32")}
 
 
-def test_a_model_of_few_positions_is_fine_tuned_at_its_own_length(tmp_path):
+def test_a_model_of_few_positions_is_fine_tuned_at_its_own_length(instant, tmp_path):
     tokenizer = make_tokenizer(["good", "bad"])
     task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
     task.save(tmp_path / "model")
