@@ -24,9 +24,9 @@ def tokenizer():
     return make_tokenizer()
 
 
-def make(tokenizer, **options):
-    mixed = MixedEncoder(make_encoder(tokenizer), **options)
-    mixed.scalar_mix.scores.assign([0.5, -1.0, 1.5])
+def make(tokenizer, *, blocks=1, **options):
+    mixed = MixedEncoder(make_encoder(tokenizer, num_hidden_layers=blocks), **options)
+    mixed.scalar_mix.scores.assign([0.5, -1.0, 1.5][: blocks + 1])
     mixed.scalar_mix.gamma.assign(1.3)
     return mixed
 
@@ -51,7 +51,7 @@ def saved(tasks, tmp_path_factory):
 
 
 def test_gives_the_mix_and_the_pooler_over_it(tokenizer):
-    mixed = make(tokenizer)
+    mixed = make(tokenizer, blocks=2)
     states = mixed.encoder.view(hidden_states=True)(BATCH)["hidden_states"]
     shares = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
     expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(shares, states, strict=True))
