@@ -101,14 +101,22 @@ def rows(tmp_path_factory):
     return make_data_folder(tmp_path_factory.mktemp("rows") / "data", rows=4, eval_rows=2, shards=1)
 
 
+NOT_PRE_TRAINED = (
+    "holds a model of the task {}, and a data folder measures what was pre-trained; give a file of "
+    "labelled examples"
+)
+
+
 @pytest.mark.parametrize("kind", FILES)
-def test_a_data_folder_is_not_for_a_model_of_labels(kind, made, rows, tmp_path):
-    made(kind).save(tmp_path / "model")
-    with pytest.raises(
-        InputError,
-        match=f"^{tmp_path / 'model'} holds a model of the task {kind}, and a data folder measures "
-        "what was pre-trained; give a file of labelled examples",
-    ):
+def test_a_data_folder_is_not_for_a_model_of_labels(kind, made, rows):
+    with pytest.raises(InputError, match=NOT_PRE_TRAINED.format(kind)):
+        evaluate(model=made(kind), data=rows)
+
+
+def test_a_data_folder_is_not_for_a_folder_of_such_a_model_which_is_named(made, rows, tmp_path):
+    made("tagger").save(tmp_path / "model")
+    said = f"^{tmp_path / 'model'} {NOT_PRE_TRAINED.format('tagger')}"
+    with pytest.raises(InputError, match=said):
         evaluate(model=tmp_path / "model", data=rows)
 
 

@@ -1,6 +1,7 @@
 """An encoder with a mix: any task stands on it, frozen or not, and a folder gives it back."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -23,15 +24,34 @@ def tokenizer():
     return make_tokenizer()
 
 
-def make(tokenizer, **options):
-    mixed = MixedEncoder(make_encoder(tokenizer), **options)
-    mixed.scalar_mix.scores.assign([0.5, -1.0, 1.5])
+def make(tokenizer, *, blocks=1, **options):
+    mixed = MixedEncoder(make_encoder(tokenizer, num_hidden_layers=blocks), **options)
+    mixed.scalar_mix.scores.assign([0.5, -1.0, 1.5][: blocks + 1])
     mixed.scalar_mix.gamma.assign(1.3)
     return mixed
 
 
+@pytest.fixture(scope="module")
+def tasks(tokenizer):
+    """One over the mix of each kind of encoder output: whole texts, and masked tokens."""
+    encoders = [make(tokenizer, layer_norm_eps=1e-6, l2=0.25) for _ in range(2)]
+    return {
+        Classifier: Classifier(encoders[0], tokenizer, labels=["a", "b"]),
+        FillMask: FillMask(encoders[1], tokenizer),
+    }
+
+
+@pytest.fixture(scope="module")
+def saved(tasks, tmp_path_factory):
+    """The folder of each of them."""
+    root = tmp_path_factory.mktemp("saved")
+    for kind, task in tasks.items():
+        task.save(root / kind.KIND)
+    return {kind: root / kind.KIND for kind in tasks}
+
+
 def test_gives_the_mix_and_the_pooler_over_it(tokenizer):
-    mixed = make(tokenizer)
+    mixed = make(tokenizer, blocks=2)
     states = mixed.encoder.view(hidden_states=True)(BATCH)["hidden_states"]
     shares = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
     expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(shares, states, strict=True))
@@ -60,30 +80,25 @@ def test_is_trained_with_the_task_and_the_encoder_only_if_asked(frozen, tokenize
 
 
 @pytest.mark.parametrize("kind", [Classifier, FillMask])
-def test_a_folder_gives_it_back_and_the_encoder_without_it(kind, tokenizer, tmp_path):
-    mixed = make(tokenizer, layer_norm_eps=1e-6, l2=0.25)
-    options = {"labels": ["a", "b"]} if kind is Classifier else {}
-    task = kind(mixed, tokenizer, **options)
-    task.save(tmp_path / "model")
-    loaded = load_task(tmp_path / "model")
+def test_a_folder_gives_it_back_and_the_encoder_without_it(kind, tasks, saved):
+    task, loaded = tasks[kind], load_task(saved[kind])
     assert loaded.encoder.mix_settings == {"layer_norm_eps": 1e-6, "l2": 0.25}
     batch = BATCH
     if kind is FillMask:
         batch = {**BATCH, "masked_lm_positions": np.ones((6, 1), "int32")}
     (name,) = task.output
     np.testing.assert_array_equal(np.asarray(loaded(batch)[name]), np.asarray(task(batch)[name]))
-    encoder, _ = load(tmp_path / "model")
+    encoder, _ = load(saved[kind])
     np.testing.assert_array_equal(
         np.asarray(encoder(BATCH)["sequence_output"]),
-        np.asarray(mixed.encoder(BATCH)["sequence_output"]),
+        np.asarray(task.encoder.encoder(BATCH)["sequence_output"]),
     )
 
 
-def test_transformers_finds_nothing_else_that_it_does_not_know(tokenizer, tmp_path):
+def test_transformers_finds_nothing_else_that_it_does_not_know(saved):
     transformers = pytest.importorskip("transformers")
-    FillMask(make(tokenizer), tokenizer).save(tmp_path / "model")
     _, loading = transformers.BertForMaskedLM.from_pretrained(
-        tmp_path / "model", output_loading_info=True
+        saved[FillMask], output_loading_info=True
     )
     unexpected = set(loading.pop("unexpected_keys"))
     assert {"keras_bert.scalar_mix.scores", "keras_bert.scalar_mix.gamma"} <= unexpected
@@ -91,8 +106,8 @@ def test_transformers_finds_nothing_else_that_it_does_not_know(tokenizer, tmp_pa
     assert not any(loading.values())
 
 
-def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
-    task = Classifier(make(tokenizer, l2=0.1), tokenizer, labels=["a", "b"])
+def test_comes_back_from_keras_own_file(tasks, tmp_path):
+    task = tasks[Classifier]
     task.save(tmp_path / "task.keras")
     loaded = keras.saving.load_model(tmp_path / "task.keras")
     np.testing.assert_allclose(
@@ -104,9 +119,8 @@ def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
     "mix, sentence",
     [({"l2": -1.0, "layer_norm_eps": None}, "scalar_mix .* cannot be"), ({"x": 1}, "cannot be")],
 )
-def test_refuses_a_folder_whose_mix_cannot_be(mix, sentence, tokenizer, tmp_path):
-    folder = tmp_path / "model"
-    Classifier(make(tokenizer), tokenizer, labels=["a", "b"]).save(folder)
+def test_refuses_a_folder_whose_mix_cannot_be(mix, sentence, saved, tmp_path):
+    folder = shutil.copytree(saved[Classifier], tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
     config["keras_bert"]["scalar_mix"] = mix
     (folder / "config.json").write_text(json.dumps(config))
@@ -114,13 +128,12 @@ def test_refuses_a_folder_whose_mix_cannot_be(mix, sentence, tokenizer, tmp_path
         load_task(folder)
 
 
-def test_is_converted_to_a_folder_and_refused_by_what_has_no_place_for_it(tokenizer, tmp_path):
-    Classifier(make(tokenizer), tokenizer, labels=["a", "b"]).save(tmp_path / "model")
-    assert convert(tmp_path / "model", tmp_path / "copy")["left_out"] == []
+def test_is_converted_to_a_folder_and_refused_by_what_has_no_place_for_it(saved, tmp_path):
+    assert convert(saved[Classifier], tmp_path / "copy")["left_out"] == []
     assert isinstance(load_task(tmp_path / "copy").encoder, MixedEncoder)
     for to in ("google", "keras-nlp"):
         with pytest.raises(InputError, match=f"a learned mix .* which {to} has no place for"):
-            convert(tmp_path / "model", tmp_path / to, to=to)
+            convert(saved[Classifier], tmp_path / to, to=to)
 
 
 def test_a_mix_alone_is_not_saved(tokenizer, tmp_path):

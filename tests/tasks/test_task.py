@@ -11,10 +11,14 @@ from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer
 
 
+def make_small_encoder(**changes):
+    return make_encoder(make_tokenizer(), num_hidden_layers=1, **changes)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_first_step_is_traced_once(monkeypatch, frozen):
     """Twice, where the optimizer's variables are made in it: seconds at the start of every fit."""
-    encoder = make_encoder(make_tokenizer(), add_pooling_layer=False)
+    encoder = make_small_encoder(add_pooling_layer=False)
     encoder.trainable = not frozen
     task = Tagger(encoder, labels=["no", "yes"])
     task.compile_defaults("adamw", jit_compile=False)
@@ -29,7 +33,7 @@ def test_the_first_step_is_traced_once(monkeypatch, frozen):
 
 def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
     """Twice, where the figures of the outputs' losses are made in it."""
-    task = QuestionAnswerer(make_encoder(make_tokenizer(), add_pooling_layer=False))
+    task = QuestionAnswerer(make_small_encoder(add_pooling_layer=False))
     task.compile_defaults("sgd", jit_compile=False)
     step, traces = task.test_step, []
     monkeypatch.setattr(task, "test_step", lambda data: traces.append(data) or step(data))
@@ -38,6 +42,13 @@ def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
     labels = {name: ids[:, 0] // 7 for name in task.output}
     losses = task.evaluate(batch, labels, batch_size=2, verbose=0, return_dict=True)
     assert len(traces) == 1 and {f"{name}_loss" for name in task.output} <= set(losses)
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    task = Tagger(make_small_encoder(), labels=["no", "yes"])
+    task.compile_defaults("sgd", jit_compile=False)
+    return task
 
 
 @pytest.mark.parametrize(
@@ -52,15 +63,13 @@ def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
         (["a text"], ["good"]),
     ],
 )
-def test_examples_in_the_place_of_batches_are_a_sentence(examples):
+def test_examples_in_the_place_of_batches_are_a_sentence(examples, tagger):
     """Keras said `Unrecognized data type`, and printed all of them."""
-    task = Tagger(make_encoder(make_tokenizer()), labels=["no", "yes"])
-    task.compile_defaults("sgd", jit_compile=False)
     for call, instead in (
-        (lambda: task.fit(examples), "task.dataset"),
-        (lambda: task.fit({"input_ids": np.ones((1, 3))}, validation_data=examples), "dataset"),
-        (lambda: task.evaluate(examples), r"kb.evaluate\(model=task"),
-        (lambda: task.predict(examples), r"kb.predict\(model=task"),
+        (lambda: tagger.fit(examples), "task.dataset"),
+        (lambda: tagger.fit({"input_ids": np.ones((1, 3))}, validation_data=examples), "dataset"),
+        (lambda: tagger.evaluate(examples), r"kb.evaluate\(model=task"),
+        (lambda: tagger.predict(examples), r"kb.predict\(model=task"),
     ):
         with pytest.raises(InputError, match=f"takes batches of rows, not texts.*{instead}"):
             call()
@@ -76,7 +85,7 @@ def fit_a_tagger(encoder, **options):
 
 
 def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(recwarn):
-    encoder = make_encoder(make_tokenizer())
+    encoder = make_small_encoder()
     before = [np.array(weight) for weight in encoder.pooler.weights]
     task = fit_a_tagger(encoder, steps=2, learning_rate=0.1)
     assert not [warning for warning in recwarn if "radient" in str(warning.message)]
@@ -90,7 +99,7 @@ def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(r
 
 def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
     """Not Keras's AdamW at 1e-3, which ruins pre-trained weights and decays biases."""
-    task = fit_a_tagger(make_encoder(make_tokenizer()), steps=20)
+    task = fit_a_tagger(make_small_encoder(), steps=20)
     optimizer = task.optimizer
     schedule = optimizer._learning_rate
     rates = [float(schedule(step)) for step in range(20)]
@@ -102,7 +111,7 @@ def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
 
 
 def test_the_rate_stays_where_the_number_of_steps_is_not_known():
-    encoder = make_encoder(make_tokenizer())
+    encoder = make_small_encoder()
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(5e-5)
     encoder.trainable = False
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(1e-3)
