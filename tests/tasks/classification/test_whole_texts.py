@@ -1,6 +1,7 @@
 """The tasks over whole texts: what they read, train on, answer, and what lies in their folders."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -34,7 +35,20 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def tasks(tokenizer):
-    return {name: make(make_encoder(tokenizer), tokenizer) for name, make in KINDS.items()}
+    return {name: make(one_block(tokenizer), tokenizer) for name, make in KINDS.items()}
+
+
+@pytest.fixture(scope="module")
+def saved(tasks, tmp_path_factory):
+    """The folder of each."""
+    root = tmp_path_factory.mktemp("saved")
+    for name, task in tasks.items():
+        task.save(root / name)
+    return {name: root / name for name in tasks}
+
+
+def one_block(tokenizer, **changes):
+    return make_encoder(tokenizer, num_hidden_layers=1, **changes)
 
 
 def batch(seed=0, lengths=(9, 5, 2)):
@@ -48,7 +62,7 @@ def batch(seed=0, lengths=(9, 5, 2)):
 @pytest.mark.parametrize("make", [KINDS["cls"], KINDS["score"]])
 @pytest.mark.parametrize("has_pooler, pooling", [(True, "cls"), (False, "mean")])
 def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, tokenizer, tmp_path):
-    task = make(make_encoder(tokenizer, add_pooling_layer=has_pooler), tokenizer)
+    task = make(one_block(tokenizer, add_pooling_layer=has_pooler), tokenizer)
     assert task.pooling == pooling
     task.save(tmp_path / "model")
     assert load_task(tmp_path / "model").pooling == pooling
@@ -57,24 +71,23 @@ def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, toke
 
 def test_a_pooling_that_is_none_is_named(tokenizer):
     with pytest.raises(ValueError, match="`pooling` must be one of cls, mean, both. Received: 'm"):
-        Classifier(make_encoder(tokenizer), tokenizer, labels=LABELS, pooling="max")
+        Classifier(one_block(tokenizer), tokenizer, labels=LABELS, pooling="max")
 
 
 @pytest.mark.parametrize("name", ["both", "several", "pair", "score"])
-def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, tmp_path):
+def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, saved):
     task, inputs = tasks[name], batch()
-    task.save(tmp_path / "model")
-    again = load_task(tmp_path / "model")
+    again = load_task(saved[name])
     (output,) = task.output
     found = np.asarray(task(inputs)[output])
     np.testing.assert_array_equal(found, again(inputs)[output])  # a scale is a power of two
     assert type(again) is type(task) and again.made_with == task.made_with
     for setting in task.stored_settings():
         assert getattr(again, setting) == getattr(task, setting)
-    values = json.loads((tmp_path / "model" / "config.json").read_text())
+    values = json.loads((saved[name] / "config.json").read_text())
     (named,) = values["architectures"]
     theirs, info = getattr(transformers, named).from_pretrained(
-        tmp_path / "model", output_loading_info=True
+        saved[name], output_loading_info=True
     )
     assert not info["missing_keys"]
     assert all(key.startswith("keras_bert.") for key in info["unexpected_keys"])
@@ -95,7 +108,7 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
 
 @pytest.mark.parametrize("problem", ["multi_label_classification", "regression"])
 def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tmp_path):
-    config = make_encoder(tokenizer).config
+    config = one_block(tokenizer).config
     count = 1 if problem == "regression" else 4
     theirs = transformers.BertForSequenceClassification(
         transformers.BertConfig(
@@ -124,9 +137,8 @@ def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tm
     np.testing.assert_allclose(np.asarray(found), logits.numpy(), atol=1e-5)
 
 
-def test_several_scores_in_one_folder_are_refused(tasks, tmp_path):
-    tasks["cls"].save(tmp_path / "model")
-    path = tmp_path / "model" / "config.json"
+def test_several_scores_in_one_folder_are_refused(saved, tmp_path):
+    path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
     values = json.loads(path.read_text())
     del values["keras_bert"]
     path.write_text(json.dumps({**values, "problem_type": "regression"}))
@@ -209,7 +221,7 @@ def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
 
 
 def test_class_weights_are_weights_of_training_rows(tokenizer):
-    encoder = make_encoder(tokenizer)
+    encoder = one_block(tokenizer)
     data = [("a", "0"), ("b", "0"), ("c", "0"), ("d", "1")]
     task = Classifier(encoder, tokenizer, labels=LABELS, class_weights="1=4, 0=0.5")
     rows = task.features(list(task.read(data)), labelled=True)
@@ -231,7 +243,7 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
 def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
     """The loss of `fit` is PyTorch's with `pos_weight`."""
     none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    encoder = make_encoder(tokenizer, num_hidden_layers=1, **none)
+    encoder = one_block(tokenizer, **none)
     data = [("a", "0|1"), ("b", "0"), ("c", "0"), ("d", "")]
 
     def make(weights):
@@ -271,9 +283,8 @@ def test_what_examples_settle():
         Regressor.made_from(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
 
 
-def test_the_weights_of_a_scaled_head_are_in_the_range_of_the_scores(tasks, tmp_path):
-    tasks["score"].save(tmp_path / "model")
-    tensors = load_file(tmp_path / "model" / "model.safetensors")
+def test_the_weights_of_a_scaled_head_are_in_the_range_of_the_scores(tasks, saved):
+    tensors = load_file(saved["score"] / "model.safetensors")
     np.testing.assert_array_equal(
         tensors["classifier.weight"][0], np.asarray(tasks["score"].scorer.kernel)[:, 0] * 16
     )
