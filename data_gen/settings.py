@@ -20,6 +20,12 @@ _CASED = "keep capitals and accents; a folder with a vocabulary says itself what
 class _JobSettings(Settings):
     """What both jobs have in common."""
 
+    input: list[str] = setting(
+        help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
+        "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
+        unit="GLOB",
+    )
+
     @classmethod
     def of(cls, values):
         """As `Settings.of`; `input` may also be one path or glob, and any sequence of them."""
@@ -34,11 +40,6 @@ class _JobSettings(Settings):
 class _RowSettings(_JobSettings):
     """What is read, what is made of it, and where it goes."""
 
-    input: list[str] = setting(
-        help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
-        "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
-        unit="GLOB",
-    )
     vocab: str = setting(
         help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "
         "vocab.json and merges.txt)",
@@ -194,11 +195,6 @@ class DataSettings(Reading, _RowSettings):
 class VocabularySettings(_JobSettings):
     """Settings of `learn_vocabulary`."""
 
-    input: list[str] = setting(
-        help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
-        "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
-        unit="GLOB",
-    )
     output: str = setting(
         help="where to write the vocabulary: vocab.txt (and beside it vocab.counts.tsv, how often "
         "each piece stands in the text), or for bpe a folder",

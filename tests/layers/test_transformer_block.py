@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 
@@ -47,6 +48,37 @@ def test_is_post_norm_with_the_activation_that_was_named(hidden_act):
     first, second = (np.asarray(k.value, "float64") for k in kernels)
     expected = norm(hidden + FORMULAS[hidden_act](hidden @ first) @ second)
     np.testing.assert_allclose(y[IS_TOKEN], expected[IS_TOKEN], atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    "return_probabilities, first_only, dtype",
+    [
+        (False, False, "float32"),
+        (True, False, "mixed_bfloat16"),
+        (False, True, "float32"),
+        (True, True, "mixed_bfloat16"),
+    ],
+)
+def test_what_it_says_it_gives_is_what_it_gives(return_probabilities, first_only, dtype):
+    """Without the trace of `call` by which Keras would learn it."""
+    layer = make(dtype=dtype)
+    options = {"first_only": first_only, "return_probabilities": return_probabilities}
+    symbolic = (
+        keras.Input((None, 8), dtype=dtype.split("_")[-1]),
+        keras.Input((1, 1, None), dtype="bool"),
+    )
+    said, given = layer(*symbolic, **options), layer(HIDDEN, MASK, **options)
+    pairs = zip(said, given, strict=True) if return_probabilities else [(said, given)]
+    for spec, value in pairs:
+        sizes = {0: 2, **{axis: 5 for axis, size in enumerate(spec.shape) if axis and size is None}}
+        shape = tuple(sizes.get(axis, size) for axis, size in enumerate(spec.shape))
+        assert shape == tuple(value.shape)
+        assert spec.dtype == keras.backend.standardize_dtype(value.dtype)
+
+
+def test_a_mask_of_another_form_is_refused_before_there_is_a_batch():
+    with pytest.raises(ValueError, match="`attention_mask` must be boolean"):
+        make()(keras.Input((5, 8)), keras.Input((5, 5), dtype="bool"))
 
 
 def test_the_two_forms_of_gelu_differ():

@@ -137,6 +137,10 @@ class Stopped(Exception):
     pass
 
 
+def raise_stopped():
+    raise Stopped
+
+
 @contextlib.contextmanager
 def in_step(number, happens):
     """While a run trains, something happens once at the end of a step."""
@@ -217,8 +221,8 @@ def full_disk_from(step):
 def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_unbroken_one(
     run, unbroken, phases, tmp_path
 ):
-    """One run that goes on after a full disk and a request to end, and from the checkpoint before
-    the newest, which is torn; in its first phase and in its second.
+    """One run that goes on after a full disk, an exception, an interrupt and a request to end, and
+    from the checkpoint before the newest, which is torn; in its first phase and in its second.
     """
     output = tmp_path / "run"
     second = output / "checkpoints" / "step-000000006.safetensors"
@@ -227,15 +231,22 @@ def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_
     assert str(refusal.value) == f"{second} cannot be written: No space left on device"
     assert [path.name for path in second.parent.iterdir()] == ["step-000000005.safetensors"]
     assert not (output / "metrics.json").exists()
-    # Whoever asks gets a checkpoint first.
-    before = signal.getsignal(signal.SIGTERM)
-    said = f"the checkpoint in {output} is of step 12, .* goes on"
-    ask = functools.partial(signal.raise_signal, signal.SIGTERM)
-    with in_step(12, ask), pytest.raises(Terminated, match=said):
+    with in_step(9, raise_stopped), pytest.raises(Stopped):
         run(output, **phases)
-    assert signal.getsignal(signal.SIGTERM) is before
-    assert checkpoints(output) == [11, 12]
+    assert checkpoints(output) == [5, 6]  # what is done since is done again
     assert not (output / "model").exists() and not (output / "metrics.json").exists()
+    # Whoever asks gets a checkpoint first.
+    for step, before_it, number, raised in (
+        (7, 6, signal.SIGINT, KeyboardInterrupt),
+        (12, 11, signal.SIGTERM, Terminated),
+    ):
+        before = signal.getsignal(number)
+        said = f"the checkpoint in {output} is of step {step}, .* goes on"
+        ask = functools.partial(signal.raise_signal, number)
+        with in_step(step, ask), pytest.raises(raised, match=said):
+            run(output, **phases)
+        assert signal.getsignal(number) is before
+        assert checkpoints(output) == [before_it, step]
     torn, said = output / "checkpoints" / "step-000000012.safetensors", []
     content = bytearray(torn.read_bytes())
     content[-5] ^= 1
@@ -553,12 +564,15 @@ def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_refused(
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 
-def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, capsys):
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, masking, capsys):
     folder = make_data_folder(
-        tmp_path / "rows", objective="mlm", masking="dynamic", rows=2000, eval_rows=100
+        tmp_path / "rows", objective="mlm", masking=masking, rows=2000, eval_rows=100
     )
-    settings = {"steps": 300, "batch_size": 32, "batch_tokens": 32 * 16, "learning_rate": 5e-3}
+    settings = {"steps": 300, "batch_size": 32, "learning_rate": 5e-3}
     settings |= {"eval_every": 300, "checkpoint_every": 300}
+    if masking == "dynamic":
+        settings["batch_tokens"] = 32 * 16
     metrics = run(tmp_path / "run", data=folder, **settings)
     figures = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
     for part in ("masked", "replaced", "kept"):

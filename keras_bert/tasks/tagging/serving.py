@@ -57,8 +57,7 @@ def tagger_signatures(task, *, max_length):
         in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
         pieces = tf.boolean_mask(logits, in_core)  # (T, C)
         lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-        places = words.firsts.values + of_values(row_starts, words.firsts)  # (W,)
-        places = places[:, None]
+        places = (words.firsts.values + of_values(row_starts, words.firsts))[:, None]  # (W, 1)
         is_first = tf.scatter_nd(places, tf.fill(tf.shape(places)[:1], True), tf.shape(pieces)[:1])
         numbers, scores = _of_words(task, pieces, is_first, lengths)
         return {
