@@ -10,6 +10,7 @@ names; what it has no place for is said.
 import shlex
 
 from keras_bert.cli import flags
+from keras_bert.cli.one_liner import one_liner
 from keras_bert.cli.report import report
 
 SUMMARY = "convert a model's format"
@@ -45,4 +46,7 @@ def run(arguments):
         checkpoint = shlex.quote(f"{output}/bert_model.ckpt")
         print(f"Next: --init_checkpoint={checkpoint}, in google-research/bert")
     else:
-        print(f'Next: keras_nlp.models.BertBackbone.from_preset("{output}")')
+        loads = one_liner(
+            "import keras_nlp; keras_nlp.models.BertBackbone.from_preset({}).summary()", output
+        )
+        print(f"Next: {loads}")

@@ -10,6 +10,7 @@ For each text: its tokens with their places (characters of the text) and vectors
 import argparse
 
 from keras_bert.cli import flags
+from keras_bert.cli.one_liner import one_liner
 from keras_bert.cli.report import report
 from keras_bert.errors import InputError
 from keras_bert.wording import counted
@@ -36,7 +37,7 @@ def run(arguments):
         f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
         f"vectors of {counts['width']} numbers."
     )
-    read = f'numpy; print(numpy.load("{output}")["vectors"])'
+    program = 'import numpy; print(numpy.load({})["vectors"])'
     if output.endswith(".parquet"):
-        read = f'pyarrow.parquet as p; print(p.read_table("{output}").slice(0, 1))'
-    print(f"Next: python -c 'import {read}'")
+        program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
+    print(f"Next: {one_liner(program, output)}")

@@ -6,6 +6,7 @@ serialized tf.Example. With an output NAME.tflite it is a file for LiteRT, which
 """
 
 from keras_bert.cli import flags
+from keras_bert.cli.one_liner import one_liner
 
 SUMMARY = "write a SavedModel that takes strings"
 
@@ -23,16 +24,19 @@ def run(arguments):
     written = export(**settings, report=print)
     print(f"Wrote {written} ({_size(written) / 1e6:,.1f} MB).")
     if written.is_file():
-        loads = f"i = LiteRT(model_path='{written}'); print(i.get_signature_list())"
-        print(
-            'Next: pip install ai-edge-litert; python -c "from ai_edge_litert.interpreter import '
-            f'Interpreter as LiteRT; {loads}"'
+        loads = one_liner(
+            "from ai_edge_litert.interpreter import Interpreter as LiteRT; "
+            "print(LiteRT(model_path={}).get_signature_list())",
+            written,
         )
+        print(f"Next: pip install ai-edge-litert; {loads}")
         return
-    print(
-        'Next: python -c "import tensorflow as tf, tensorflow_text; '
-        f"print(tf.saved_model.load('{written}').signatures['serving_default']{_asked(written)})\""
+    asks = one_liner(
+        "import tensorflow as tf, tensorflow_text; "
+        f'print(tf.saved_model.load({{}}).signatures["serving_default"]{_asked(written)})',
+        written,
     )
+    print(f"Next: {asks}")
 
 
 def _asked(version):
@@ -48,7 +52,7 @@ def _asked(version):
     kinds = {(value.dtype, len(value.tensor_shape.dim)) for value in inputs.values()}
     if kinds != {(tf.string.as_datatype_enum, 1)}:
         return ""
-    return "(" + ", ".join(f"{name}=tf.constant(['a text'])" for name in sorted(inputs)) + ")"
+    return "(" + ", ".join(f'{name}=tf.constant(["a text"])' for name in sorted(inputs)) + ")"
 
 
 def _size(path):

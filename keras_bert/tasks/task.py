@@ -65,7 +65,7 @@ class Task(keras.Model):
     depend on its arguments.
 
     Raises:
-        ValueError: the head reads a pooler that the encoder does not have.
+        ValueError: the encoder is none, or the head reads a pooler that it does not have.
     """
 
     KIND = None
@@ -76,6 +76,16 @@ class Task(keras.Model):
     SETTINGS = None
     FIGURE = None
     SHOWN = {"loss": "loss"}
+
+    def __new__(cls, encoder=None, *more, **options):
+        # Here, as each constructor looks into its encoder. (Keras makes a task without any.)
+        if encoder is not None and not isinstance(getattr(encoder, "config", None), BertConfig):
+            raise ValueError(
+                f"`{cls.__name__}` takes a `BertEncoder`: `encoder, tokenizer = kb.load(folder)` "
+                "gives a model folder's, and `kb.load_task(folder)` the whole task that one holds. "
+                f"Received: encoder={encoder!r}"
+            )
+        return super().__new__(cls)
 
     def __init__(self, tokenizer=None, *, name):
         encoder = self.encoder

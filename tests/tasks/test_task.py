@@ -15,6 +15,13 @@ def make_small_encoder(**changes):
     return make_encoder(make_tokenizer(), num_hidden_layers=1, **changes)
 
 
+@pytest.mark.parametrize("given", ["runs/pretrained", ("encoder", "tokenizer"), 3])
+def test_what_is_no_encoder_is_refused_with_the_way_to_one(given):
+    with pytest.raises(ValueError, match=r"(?s)`Tagger` takes.*kb\.load\(folder\)") as refused:
+        Tagger(given, labels=["no", "yes"])
+    assert repr(given) in str(refused.value)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_first_step_is_traced_once(monkeypatch, frozen):
     """Twice, where the optimizer's variables are made in it: seconds at the start of every fit."""
