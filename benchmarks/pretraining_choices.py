@@ -73,6 +73,7 @@ CHOICES = {
         "a rate of 4e-3": ({}, {"learning_rate": 4e-3}, {}),
         "25 % masked": ({"masked_rate": 0.25}, {}, {}),
         "40 % masked, at most 20 tokens": ({"masked_rate": 0.4}, {}, {}),
+        "40 % masked": ({"masked_rate": 0.4, "max_predictions": 26}, {}, {}),
     },
     "masks": {
         "at each pass": (NOVEL, {}, {}),
