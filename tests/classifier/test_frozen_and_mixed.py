@@ -23,6 +23,7 @@ from keras_bert.train.finetune import finetune
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
 from tests.classifier.killed_runs import assert_same_weights, copied
+from tests.eagerly import eagerly
 
 MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
 WAYS = {"frozen": {"frozen": True}, "mixed": MIX, "both": {"frozen": True, **MIX}}
@@ -90,6 +91,7 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.usefixtures("eager")
 def test_the_folder_holds_the_whole_task(way, finished, files):
     arguments, output, metrics = finished(way)
     names = ["checkpoints", "logs", "metrics.json", "model", "run.json"]
@@ -110,7 +112,8 @@ def test_the_folder_holds_the_whole_task(way, finished, files):
 def test_predicts_the_same_when_it_is_served(way, finished, tmp_path):
     _, output, _ = finished(way)
     text = "the great film"
-    (answer,) = predict(model=output, text=text)
+    with eagerly():
+        (answer,) = predict(model=output, text=text)
     served = tf.saved_model.load(str(export(model=output, output=tmp_path / "served")))
     served = served.signatures["serving_default"](text=tf.constant([text]))
     expected = list(answer["probabilities"].values())
