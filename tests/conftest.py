@@ -65,6 +65,15 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def eager():
+    """A test that traces no graph (see tests/eagerly.py)."""
+    from tests.eagerly import eagerly
+
+    with eagerly():
+        yield
+
+
 @pytest.fixture(scope="session")
 def minilm_folder():
     """A real BERT as a Hugging Face folder: 6 layers, width 384, 30,522 uncased pieces."""

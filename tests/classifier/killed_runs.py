@@ -1,41 +1,13 @@
-"""Runs that are killed in the middle, and what must come of them."""
+"""What a run that is killed in the middle leaves, and what must come of it."""
 
 import contextlib
-import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from keras_bert.train.checkpoint import Checkpoint
-
-# Kills itself, as a power cut would, after the checkpoint of the step that it is given.
-_KILLED = """
-import json, os, signal, sys
-from keras_bert.train import checkpoint
-save = checkpoint.Checkpoint.save
-def save_and_die(self, step, state):
-    save(self, step, state)
-    if step >= int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-checkpoint.Checkpoint.save = save_and_die
-from keras_bert.train.finetune import finetune
-finetune(**json.loads(sys.argv[1]))
-"""
-
-
-def finetune_and_kill(arguments, output, *, after_step):
-    """Runs `finetune` in a process that is killed once the checkpoint of a step is written."""
-    given = {name: str(v) if hasattr(v, "parts") else v for name, v in arguments.items()}
-    given["output"] = str(output)
-    died = subprocess.run(
-        [sys.executable, "-c", _KILLED, json.dumps(given), str(after_step)], capture_output=True
-    )
-    assert died.returncode == -9, died.stderr.decode()[-2000:]
-    assert not (output / "metrics.json").exists()
 
 
 @contextlib.contextmanager

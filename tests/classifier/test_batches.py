@@ -84,6 +84,7 @@ def test_an_unknown_label_is_named_with_its_place(labelling):
         labelling.dataset([("x", "a"), "y"])
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_task_makes_its_own_dataset(make_task):
     task = make_task()
     pairs = [("good film", "ham"), ("buy pills now", "spam")] * 4

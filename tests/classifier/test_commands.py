@@ -15,6 +15,7 @@ def data(tmp_path):
     return str(path)
 
 
+@pytest.mark.usefixtures("eager")
 def test_predict_writes_one_json_line_a_text(model_folder, data, capsys, monkeypatch):
     assert main(["predict", "--model", str(model_folder), "--data", data]) == 0
     out, err = capsys.readouterr()
@@ -28,6 +29,7 @@ def test_predict_writes_one_json_line_a_text(model_folder, data, capsys, monkeyp
     assert [json.loads(line)["text"] for line in lines] == ["good film", "", "ß"]
 
 
+@pytest.mark.usefixtures("eager")
 def test_predict_takes_texts(model_folder, capsys):
     two = ["--text", "good film", "--text", "dull plot"]
     assert main(["predict", "--model", str(model_folder), *two]) == 0
@@ -35,6 +37,7 @@ def test_predict_takes_texts(model_folder, capsys):
     assert [row["text"] for row in rows] == ["good film", "dull plot"]
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_vocabulary_that_does_not_fit_is_told_at_the_end(model_folder, tmp_path, capsys):
     path = tmp_path / "data.tsv"
     path.write_text("text\tlabel\n" + "good film\tham\n" * 9 + "日本 film\tspam\n")
@@ -46,6 +49,7 @@ def test_a_vocabulary_that_does_not_fit_is_told_at_the_end(model_folder, tmp_pat
     assert "[UNK]" not in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("eager")
 def test_evaluate_writes_json(model_folder, data, capsys):
     flags = ["--header", "no", "--text-column", "1", "--label-column", "2"]
     assert main(["evaluate", "--model", str(model_folder), "--data", data, *flags]) == 0

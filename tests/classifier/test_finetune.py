@@ -11,17 +11,23 @@ from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.train.finetune import finetune
-from tests.classifier.killed_runs import assert_same_weights, finetune_and_kill
+from tests.classifier.killed_runs import assert_same_weights, copied
+
+# A run of few steps that change nothing.
+SHORT = {"epochs": 1, "batch_size": 32, "checkpoint_every": 1, "learning_rate": 1e-9}
 
 
 @pytest.fixture(scope="module")
 def run(arguments, tmp_path_factory):
+    """A finished run; beside it lies `killed`, as it was after step 15."""
     output = tmp_path_factory.mktemp("runs") / "unbroken"
     told = []
-    metrics = finetune(**arguments, output=output, report=told.append)
+    with copied(output, output.with_name("killed"), after_step=15):
+        metrics = finetune(**arguments, output=output, report=told.append)
     return output, metrics, told
 
 
+@pytest.mark.usefixtures("eager")
 def test_it_learns_and_measures_what_it_kept(run, files):
     output, metrics, _ = run
     assert metrics["dev"]["accuracy"] > 0.9
@@ -71,20 +77,21 @@ def test_a_finished_run_is_not_repeated_and_another_is_refused(run, arguments, f
     (files / "dev.tsv").write_text(original)
 
 
-def test_a_killed_run_ends_with_the_same_weights(run, arguments, tmp_path):
+def test_a_killed_run_ends_with_the_same_weights(run, arguments):
+    """Processes that are really killed are in tests/train/test_pretrain.py."""
     output, metrics, _ = run
-    killed = tmp_path / "killed"
-    finetune_and_kill(arguments, killed, after_step=15)
+    killed = output.with_name("killed")
     resumed = finetune(**arguments, output=killed)
     assert resumed["kept"] == metrics["kept"]
     assert resumed["dev"] == metrics["dev"]
     assert_same_weights(killed, output)
 
 
+@pytest.mark.usefixtures("eager")
 def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, config, tmp_path):
     encoder = BertEncoder(config)
     save_folder(encoder, tokenizer, tmp_path / "pretrained" / "model")
-    given = {**arguments, "epochs": 1, "learning_rate": 1e-9, "keep": "last"}
+    given = {**arguments, **SHORT, "keep": "last"}
     for name in ("architecture", "vocab"):
         given.pop(name)
     metrics = finetune(**given, model=tmp_path / "pretrained", output=tmp_path / "run", dropout=0.0)
@@ -106,12 +113,13 @@ def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, conf
         ("cls", True, ["The model came without a pooler over [CLS]; the head reads a new one."]),
     ],
 )
+@pytest.mark.usefixtures("eager")
 def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
     pooling, pooled, said, arguments, tokenizer, config, tmp_path
 ):
     encoder = BertEncoder(dataclasses.replace(config, add_pooling_layer=False))
     save_folder(encoder, tokenizer, tmp_path / "model")
-    given = {**arguments, "epochs": 1, "learning_rate": 1e-9}
+    given = {**arguments, **SHORT}
     for name in ("architecture", "vocab"):
         given.pop(name)
     told, run = [], tmp_path / "run"

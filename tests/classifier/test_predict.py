@@ -13,6 +13,7 @@ from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.metrics import classification_metrics
 
 
+@pytest.mark.usefixtures("eager")
 def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, answers):
     found = list(predict(model=task, text=texts, batch_size=5))
     assert [answer["text"] for answer in found] == texts
@@ -31,6 +32,7 @@ def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, te
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.usefixtures("eager")
 def test_files_and_standard_input(task, tmp_path, monkeypatch):
     texts = ["good film", "buy pills now", "dull plot"]
     labels = ["ham", "spam", "ham"]
@@ -47,12 +49,14 @@ def test_files_and_standard_input(task, tmp_path, monkeypatch):
     assert list(predict(model=task, data="-")) == expected
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_text_of_python_is_one_text(task):
     assert [answer["text"] for answer in predict(model=task, text="good film")] == ["good film"]
     with pytest.raises(InputError, match="Give either"):
         predict(model=task)
 
 
+@pytest.mark.usefixtures("eager")
 def test_evaluate_measures_the_answers(task, texts, answers):
     labels = [task.labels[(row.argmax() + (i % 4 == 0)) % 3] for i, row in enumerate(answers)]
     measures = evaluate(model=task, data=list(zip(texts, labels, strict=True)))
@@ -115,6 +119,7 @@ def test_labels_of_another_kind_are_told_by_their_line(task, tmp_path):
         evaluate(model=task, data=file)
 
 
+@pytest.mark.usefixtures("eager")
 def test_texts_without_a_word_are_measured_and_told(task, tmp_path):
     file = tmp_path / "data.tsv"
     file.write_text("good film\tham\n \tspam\nbad film\tham\n")

@@ -2,7 +2,7 @@
 
 import collections
 import contextlib
-import logging
+import math
 import random
 
 import numpy as np
@@ -275,7 +275,7 @@ def test_the_same_bytes_with_several_processes(corpus, made, tmp_path):
     """The files have other names, are given one by one, and in another order."""
     corpus.write(tmp_path / "text", names="hgfedcba")
     files = [str(tmp_path / "text" / f"{name}.txt") for name in "cahbgdfe"]
-    make(corpus, files, tmp_path / "data", beam_options=["--direct_num_workers=4"])
+    make(corpus, files, tmp_path / "data", beam_options=["--direct_num_workers=2"])
     assert shard_bytes(tmp_path / "data") == shard_bytes(made[2])
 
 
@@ -360,15 +360,6 @@ def test_what_was_left_out_is_told_where_nothing_is_left(corpus, tmp_path):
     message = r"left out were 1 line \(without a text field\), 1 document \(too short\)$"
     with pytest.raises(InputError, match=message):
         make(corpus, str(path), tmp_path / "data", **settings)
-
-
-def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("apache_beam"), "level", logging.ERROR)
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"Fine.\nOne.\n\nCaf\xe9.\nx.\n")
-    with pytest.raises(InputError, match='a.txt, line 4 is not UTF-8.*`bad_lines="skip"`$'):
-        make(corpus, str(path), tmp_path / "data", beam_options=["--direct_num_workers=2"])
-    assert capfd.readouterr() == ("", "")  # Beam's own report is kept from the user
 
 
 def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_path, capsys):
@@ -465,12 +456,12 @@ def test_unigram_replacements_follow_the_text(corpus, tmp_path):
 
 
 def replaced(folder):
-    """The pieces that stand where others stood, of all rows that training gets in two epochs."""
+    """The pieces that stand where others stood, of all rows that training gets in an epoch."""
     from keras_bert.tasks.pretraining.features import training_dataset
 
     put = set()
-    batches = 2 * folder.card.splits["train"].instances // 16
-    dataset = training_dataset(folder, vocabulary=folder.vocabulary(), batch_size=16, seed=1)
+    batches = math.ceil(folder.card.splits["train"].instances / 64)
+    dataset = training_dataset(folder, vocabulary=folder.vocabulary(), batch_size=64, seed=1)
     for x, y, weights in dataset.take(batches).as_numpy_iterator():
         filled = weights["masked_lm"] > 0
         seen = x["input_ids"][np.nonzero(filled)[0], x["masked_lm_positions"][filled]]
@@ -491,7 +482,8 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
     options |= dict(replacement="unigram", beam_options=["--direct_num_workers=1"])
     cards = {}
     for masking in ("static", "dynamic"):
-        make_pretraining_data(output=tmp_path / masking, masking=masking, **options)
+        with undrawn():
+            make_pretraining_data(output=tmp_path / masking, masking=masking, **options)
         folder = DataFolder.open(tmp_path / masking)
         cards[masking] = folder.card
         found = replaced(folder)
@@ -606,19 +598,19 @@ def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_dista
             assert b[0] > a[-1] + LENGTH or a[0] > b[-1] + LENGTH
 
 
-def test_a_line_of_50_mb(corpus, tmp_path):
-    """A document, a sentence and a line of 50 MB: cut into rows, nothing of it lost."""
+def test_a_line_of_12_mb(corpus, tmp_path):
+    """A document, a sentence and a line of 12 MB: cut into rows, nothing of it lost."""
     path = tmp_path / "a.txt"
     with path.open("w") as file:
-        for start in range(0, 7_000_000, 1000):
+        for start in range(0, 1_700_000, 1000):
             file.write("    ".join(f"w{n % 1000}" for n in range(start, start + 1000)) + "    ")
         file.write("\n\nw1 w2.\nw3.\n")
-    assert path.stat().st_size > 50e6
+    assert path.stat().st_size > 12e6
     card = make(
         corpus, str(path), tmp_path / "data", objective="mlm", dupe_factor=1, eval_fraction=0,
         max_length=512, masking="dynamic", item_bytes=2 << 20,
     )  # fmt: skip
     train = card.splits["train"]
     assert train.counters["documents"] == 2
-    assert train.tokens - 2 * train.instances == train.counters["tokens_of_text"] == 7_000_005
+    assert train.tokens - 2 * train.instances == train.counters["tokens_of_text"] == 1_700_005
     assert train.tokens / train.instances > 480

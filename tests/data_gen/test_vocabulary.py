@@ -2,8 +2,7 @@
 
 import gzip
 import json
-import subprocess
-import sys
+import resource
 from collections import Counter
 
 import pytest
@@ -68,7 +67,7 @@ def test_cased_words_keep_capitals_and_accents(files):
     assert {"C", "é", "Σ", "T"} <= set(learned.vocabulary.pieces)
 
 
-def test_names_and_order_of_files_and_workers_change_nothing(tmp_path):
+def test_names_and_order_of_files_and_workers_change_nothing(tmp_path, capfd):
     paragraphs = [f"{TEXT} number {i} of {i * i} {'x' * (i % 7)}" for i in range(40)]
     for run in ("one", "two"):
         (tmp_path / run).mkdir()
@@ -77,13 +76,16 @@ def test_names_and_order_of_files_and_workers_change_nothing(tmp_path):
         (tmp_path / "two" / f"{99 - i:02}.text").write_text(paragraph)
     learned = learn_vocabulary(input=f"{tmp_path}/one/*", output=tmp_path / "1", size=150, unused=4)
     assert len(learned.vocabulary) == 150
-    command = [sys.executable, "-m", "keras_bert", "vocab", "--size=150", "--unused=4"]
-    command += [f"--input={tmp_path}/two/*", f"--output={tmp_path}/2", "--direct_num_workers=2"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = ["vocab", "--size=150", "--unused=4", f"--input={tmp_path}/two/*"]
+    # Threads, as processes would load TensorFlow; those are in test_pretraining_data.py.
+    command += ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
+    capfd.readouterr()
+    assert main([*command, f"--output={tmp_path}/2"]) == 0
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
     # Nothing of what Beam and its workers say reaches the user.
-    assert len(run.stdout.splitlines()) == 2
-    assert "apache_beam" not in run.stderr and "INFO" not in run.stderr
+    printed = capfd.readouterr()
+    assert len(printed.out.splitlines()) == 2
+    assert "apache_beam" not in printed.err and "INFO" not in printed.err
 
 
 def test_byte_pair_encoding_is_written_as_a_tokenizer_folder(files):
@@ -115,8 +117,10 @@ def test_only_so_many_words_are_held(files):
     assert few.vocabulary.pieces == learn_wordpiece(dict(frequent), size=80).pieces
 
 
-@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
-def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm):
+@pytest.mark.parametrize(
+    "algorithm, other", [("wordpiece", "--min-frequency=3"), ("bpe", "--cased")]
+)
+def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm, other):
     output = files / ("vocab.txt" if algorithm == "wordpiece" else "vocab")
     command = ["vocab", f"--input={files / 'a.txt'}", f"--output={output}", "--size=80"]
     command.append(f"--algorithm={algorithm}")
@@ -126,9 +130,8 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert main(command) == 0
     printed = capsys.readouterr()
     assert f"{output} is finished already" in printed.err and "Next: keras-bert" in printed.out
-    for other in ("--min-frequency=3", "--cased"):
-        assert main([*command, other]) == 2
-        assert "exists already, and is not what was learned now; " in capsys.readouterr().err
+    assert main([*command, other]) == 2
+    assert "exists already, and is not what was learned now; " in capsys.readouterr().err
     assert main([*command, "--size=70"]) == 2
     assert "exists already; " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
@@ -193,31 +196,29 @@ def test_nobodys_files_are_replaced(files):
     assert all(path.read_bytes() == text for path, text in texts.items())
 
 
-@pytest.mark.parametrize("setting", [{"min_frequency": 3}, {"alphabet_limit": 20}, {"unused": 5}])
-def test_settings_reach_the_learner(files, setting):
-    learned = learn_vocabulary(input=files / "a.txt", output=files / "v", size=70, **setting)
-    expected = learn_wordpiece(dict(UNCASED), size=70, **setting)
-    assert learned.vocabulary == expected != learn_wordpiece(dict(UNCASED), size=70)
+def test_settings_reach_the_learner(files):
+    settings = {"size": 70, "min_frequency": 3, "alphabet_limit": 20, "unused": 5}
+    learned = learn_vocabulary(input=files / "a.txt", output=files / "v", **settings)
+    expected = learn_wordpiece(dict(UNCASED), **settings)
+    assert learned.vocabulary == expected
     assert learned.vocabulary.counts.tolist() == expected.counts.tolist()
+    for name in ("min_frequency", "alphabet_limit", "unused"):
+        others = {other: value for other, value in settings.items() if other != name}
+        assert learn_wordpiece(dict(UNCASED), **others) != expected
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(files):
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(files, capsys):
     """A limit on the size of files stands in for it."""
-    program = (
-        "import resource, signal, sys\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "import keras_bert.cli.main as cli, data_gen.vocabulary\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-        "sys.exit(cli.main(sys.argv[1:]))\n"
-    )
     output = files / "out" / "vocab.txt"
-    run = subprocess.run(
-        [sys.executable, "-c", program, "vocab", "--input", files / "a.txt", "--output", output,
-         "--size=80", "--direct_num_workers=1"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert run.returncode == 2 and "Traceback" not in run.stderr, run.stderr
-    assert f"keras-bert: {output}" in run.stderr and "cannot be written" in run.stderr
+    command = ["vocab", f"--input={files / 'a.txt'}", f"--output={output}", "--size=80"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        assert main(command) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = capsys.readouterr().err
+    assert f"keras-bert: {output}" in said and "cannot be written" in said
     assert list((files / "out").iterdir()) == []
 
 

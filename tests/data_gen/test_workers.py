@@ -3,6 +3,7 @@
 The work is sleep, and the process that workers are forked from loads nothing beforehand.
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -111,6 +112,18 @@ def test_a_killed_worker_is_one_sentence_and_nobody_waits(tmp_path, capfd):
         sleep_in_workers(tmp_path)
     assert all_end(started) and len(started) == WORKERS
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("apache_beam"), "level", logging.ERROR)
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"Fine.\nOne.\n\nCaf\xe9.\nx.\n")
+    with pytest.raises(InputError, match='a.txt, line 4 is not UTF-8.*`bad_lines="skip"`$'):
+        pretraining_data.make_pretraining_data(
+            input=path, vocab=corpus.vocabulary, output=tmp_path / "data",
+            beam_options=["--direct_num_workers=2"],
+        )  # fmt: skip
+    assert capfd.readouterr() == ("", "")  # Beam's own report is kept from the user
 
 
 def test_an_interrupted_job_says_how_far_it_was(corpus, corpus_files, tmp_path, monkeypatch):

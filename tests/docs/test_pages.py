@@ -12,7 +12,6 @@ from unittest import mock
 
 import keras
 import pytest
-import tensorflow as tf
 
 import keras_bert as kb
 from keras_bert.cli import flags, kinds
@@ -20,6 +19,7 @@ from keras_bert.cli.main import make_parser, parse
 from keras_bert.errors import InputError
 from keras_bert.tasks import finetuned_kinds, settings_class
 from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
+from tests.eagerly import eagerly
 from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -207,12 +207,10 @@ def quickly():
         return fit(model, *args, **{**options, **least})
 
     keras.config.disable_interactive_logging()
-    tf.config.run_functions_eagerly(True)
     try:
-        with mock.patch.object(keras.Model, "fit", short):
+        with eagerly(), mock.patch.object(keras.Model, "fit", short):
             yield
     finally:
-        tf.config.run_functions_eagerly(False)
         keras.config.enable_interactive_logging()
 
 

@@ -46,6 +46,7 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.usefixtures("eager")
 def test_pieces_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokenizer, states, texts):
     embed_texts = embedder(layers=layers, tokens="pieces", batch_size=3)
     found = list(embed_texts(given_texts(texts)))
@@ -61,6 +62,7 @@ def test_pieces_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokeniz
         np.testing.assert_allclose(one.mean, expected.mean(axis=0), atol=2e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     embedder, tokenizer, states
 ):
@@ -80,11 +82,12 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     np.testing.assert_allclose(found.mean, mean, atol=2e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_words_are_the_mean_or_the_first_of_their_pieces(embedder, tokenizer, texts):
     every = zip(
         embedder(layers="last", tokens="pieces", batch_size=3)(given_texts(texts)),
         embedder()(given_texts(texts)),
-        embedder(tokens="words-first")(given_texts(texts)),
+        embedder(tokens="words-first", batch_size=3)(given_texts(texts)),
         strict=True,
     )
     for pieces, mean, first in every:
@@ -102,6 +105,7 @@ def test_words_are_the_mean_or_the_first_of_their_pieces(embedder, tokenizer, te
             assert mean.ends[word] == pieces.ends[end - 1]
 
 
+@pytest.mark.usefixtures("eager")
 def test_words_stand_where_their_offsets_say(embedder):
     text = "  Ünïcödé, naïve 好bank!"
     (found,) = embedder()(given_texts([text]))
@@ -109,6 +113,7 @@ def test_words_stand_where_their_offsets_say(embedder):
     assert found.starts.tolist() == [2, 9, 11, 17, 18, 22]
 
 
+@pytest.mark.usefixtures("eager")
 def test_none_leaves_the_text_itself(embedder, texts):
     whole = embedder()(given_texts(texts))
     bare = embedder(tokens="none")(given_texts(texts))
@@ -130,6 +135,7 @@ def test_how_texts_are_batched_changes_nothing(embedder, texts, monkeypatch):
         np.testing.assert_allclose(one.mean, other.mean, atol=1e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokenizer, tmp_path):
     path = tmp_path / "texts.tsv"
     path.write_text("label\ttext\nx\tthe bank\ny\tof the river\n", encoding="utf-8")
@@ -170,6 +176,7 @@ def test_refuses_more_layers_than_the_model_has(tokenizer):
         Embedder(small, tokenizer, EmbedderSettings(layers="concat-last-4"))
 
 
+@pytest.mark.usefixtures("eager")
 def test_refuses_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
     monkeypatch.setattr("keras_bert.embeddings.embedder._NUMBERS_TOGETHER", 16 * 20)
     assert len(list(embedder()(given_texts(["a " * 20] * 3)))) == 3

@@ -125,6 +125,7 @@ def ending(request):
     return request.param
 
 
+@pytest.mark.usefixtures("eager")
 def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, tokenizer, tmp_path):
     path = tmp_path / f"vectors.{ending}"
 
@@ -149,6 +150,7 @@ def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, to
         assert parquet.read_table(path)["tokens"].to_pylist() == [["a", "bank"], ["b"]]
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_same_command_again_is_finished_and_another_is_refused(
     ending, model_folder, tmp_path, capsys
 ):
@@ -231,6 +233,7 @@ def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
     assert "--data is needed: one text a line" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys):
     data = tmp_path / "texts.tsv"
     data.write_text("id\ttext\n1\tthe bank\n2\tof the river\n", encoding="utf-8")

@@ -82,6 +82,7 @@ def test_a_card_for_every_architecture_has_three_blocks():
         assert kind is None or task_class(kind)
 
 
+@pytest.mark.usefixtures("eager")
 def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_TOKEN", "hf_known")
     folder = shutil.copytree(model, tmp_path / "model")

@@ -15,6 +15,7 @@ from keras_bert.tasks.settings import TaskSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 
+@pytest.mark.usefixtures("eager")
 def test_an_output_for_every_token_comes_a_row_at_a_time():
     tokenizer = make_tokenizer()
 
@@ -30,11 +31,9 @@ def test_an_output_for_every_token_comes_a_row_at_a_time():
         np.testing.assert_allclose(found[:length], alone[:length], atol=1e-5)
 
 
-@pytest.mark.parametrize("together", [1, 3, 7, 30])
-def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
-    together, tmp_path, monkeypatch
-):
-    """The answers are those of all sentences together."""
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """(a tagger, a file of sentences in two documents, the answers to all of them together)."""
     tokenizer = make_tokenizer()
     tagger = Tagger(
         make_encoder(tokenizer),
@@ -43,16 +42,26 @@ def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
         max_length=10,
         document_context=True,
     )
-    path = tmp_path / "words.conll"
+    path = tmp_path_factory.mktemp("words") / "words.conll"
     rng = np.random.default_rng(0)
     sentences = [rng.choice(["a", "b", "c"], rng.integers(1, 12)) for _ in range(30)]
     marked = ["\n".join(words) for words in sentences]
     marked[12] = f"-DOCSTART-\n\n{marked[12]}"
     path.write_text("\n\n".join(marked) + "\n")
-    expected = list(predict(model=tagger, data=path))
-    monkeypatch.setattr(answers, "_EXAMPLES_TOGETHER", together)
-    found = list(predict(model=tagger, data=path, batch_size=1))
+    found = list(predict(model=tagger, data=path))
     assert [answer["words"] for answer in found] == [list(words) for words in sentences]
+    return tagger, path, found
+
+
+@pytest.mark.parametrize("count", [1, 7, 30])
+def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
+    count, together, monkeypatch
+):
+    """The answers are those of all sentences together."""
+    tagger, path, expected = together
+    monkeypatch.setattr(answers, "_EXAMPLES_TOGETHER", count)
+    found = list(predict(model=tagger, data=path, batch_size=1))
+    assert [answer["words"] for answer in found] == [answer["words"] for answer in expected]
     for one, other in zip(found, expected, strict=True):
         assert one["tags"] == other["tags"]
         np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-5)

@@ -24,6 +24,7 @@ def model():
     return make_encoder(tokenizer), tokenizer
 
 
+@pytest.mark.usefixtures("eager")
 def test_words_have_the_vectors_of_embed_and_labels_of_their_surroundings(model):
     found = words_in_context(model, PAIRS, layers="last")
     texts = list(embed(model=model, text=[text for text, _ in PAIRS]))
@@ -67,6 +68,7 @@ def test_cosines_by_their_definition():
     np.testing.assert_allclose(cosines(vectors * RNG.uniform(1, 9, (5, 1))), found, atol=1e-6)
 
 
+@pytest.mark.usefixtures("eager")
 def test_both_are_written(model, tmp_path):
     texts = [text for text, word in PAIRS if word == "bank"] + ["bank", "bank !"]
     for path in (
@@ -93,6 +95,7 @@ def test_both_are_written(model, tmp_path):
         (["bank", "bank"], None, "same vector in all texts"),
     ],
 )
+@pytest.mark.usefixtures("eager")
 def test_refuses_what_cannot_be_drawn(texts, groups, sentence, model, tmp_path):
     with pytest.raises(InputError, match=sentence):
         draw_contexts(

@@ -18,6 +18,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.train.finetune import finetune
 from tests.classifier.killed_runs import assert_same_weights, copied
+from tests.eagerly import eagerly
 from tests.small_model import make_tokenizer
 from tests.tasks.toy_task import HoldsWord
 
@@ -134,6 +135,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
             load_task(folder)
 
 
+@pytest.mark.usefixtures("eager")
 def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     output, metrics = run
     measures = evaluate(model=output, data=given["dev"], column=2)
@@ -152,6 +154,7 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert "unknown arguments --label-column 1; see keras-bert predict" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("eager")
 def test_what_is_tuned_on_the_dev_texts_is_kept(run, given):
     scores = [
         np.log(answer["probability"] / (1 - answer["probability"]))
@@ -160,6 +163,7 @@ def test_what_is_tuned_on_the_dev_texts_is_kept(run, given):
     assert load_task(run[0] / "model").usual == pytest.approx(np.mean(scores), abs=1e-4)
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
     file = tmp_path / "wrong.tsv"
     file.write_text("no\tgreat great great\nyes\tgreat\nyes\tdull dull\nno\tfun\n")
@@ -176,6 +180,7 @@ def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
     assert worst[0] in printed.err and worst[1] not in printed.err
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["finetune", "--task", "holds-word", "--help"])
@@ -193,6 +198,7 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     assert "keras-bert: --threshold is 0.0; it must be above 0." in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
     arguments = {name: v for name, v in given.items() if name not in ("architecture", "vocab")}
     metrics = finetune(
@@ -209,7 +215,8 @@ def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
 
 def test_the_exported_model_answers_as_predict_does(run, tmp_path):
     texts = ["a great film", "dull plot", ""]
-    expected = [answer["probability"] for answer in predict(model=run[0], text=texts)]
+    with eagerly():
+        expected = [answer["probability"] for answer in predict(model=run[0], text=texts)]
     served = tf.saved_model.load(str(export(model=run[0], output=tmp_path / "served")))
     answered = served.signatures["serving_default"](text=tf.constant(texts))["probability"]
     np.testing.assert_allclose(answered, expected, atol=1e-5)

@@ -67,6 +67,7 @@ def test_gives_the_mix_and_the_pooler_over_it(tokenizer):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.usefixtures("eager")
 def test_is_trained_with_the_task_and_the_encoder_only_if_asked(frozen, tokenizer):
     mixed = make(tokenizer, l2=0.01)
     mixed.encoder.trainable = not frozen

@@ -91,6 +91,7 @@ def fit_a_tagger(encoder, **options):
     return task
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(recwarn):
     encoder = make_small_encoder()
     before = [np.array(weight) for weight in encoder.pooler.weights]
@@ -104,6 +105,7 @@ def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(r
     assert encoder.pooler.trainable  # for another task on the same encoder
 
 
+@pytest.mark.usefixtures("eager")
 def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
     """Not Keras's AdamW at 1e-3, which ruins pre-trained weights and decays biases."""
     task = fit_a_tagger(make_small_encoder(), steps=20)
@@ -117,6 +119,7 @@ def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
     assert biases and not any(optimizer._use_weight_decay(v) for v in biases)
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_rate_stays_where_the_number_of_steps_is_not_known():
     encoder = make_small_encoder()
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(5e-5)

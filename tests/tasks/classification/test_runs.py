@@ -12,6 +12,7 @@ from keras_bert.cli.glue import settle_glue
 from keras_bert.cli.main import main, parse
 from keras_bert.errors import InputError
 from keras_bert.train.series import kept_figure
+from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"1": ["same", "equal"], "0": ["other", "unlike"]}
@@ -60,6 +61,7 @@ def run(folder, arguments):
     return output
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_task_of_glue_by_its_name(run, folder, capsys):
     settings = json.loads((run / "run.json").read_text())["settings"]
     assert (settings["task"], settings["glue"]) == ("pair-classifier", "MRPC")
@@ -95,6 +97,7 @@ def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
     assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy_and_f1"], abs=1e-6)
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
     command = ["predict", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]
     assert main(command) == 0
@@ -133,10 +136,12 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
         pooling="mean",
     )
     assert metrics["kept_by"] == "micro_f1" and metrics["dev"]["micro_f1"] > 0.75
-    assert main(["evaluate", "--model", str(run), "--data", dev]) == 0
+    with eagerly():
+        assert main(["evaluate", "--model", str(run), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     assert measures["labels"] == metrics["dev"]["labels"] and measures["examples"] == 23
-    assert main(["predict", "--model", str(run), "--data", dev]) == 0
+    with eagerly():
+        assert main(["predict", "--model", str(run), "--data", dev]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     expected, said = (
         [[label in answer[name] for label in sorted(words)] for answer in answers]
@@ -148,6 +153,7 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
     assert measures["subset_accuracy"] == pytest.approx(accuracy_score(expected, said))
 
 
+@pytest.mark.usefixtures("eager")
 def test_pairs_as_flags(run, capsys):
     pair = ["--text-a", "film", "--text-b", "other plot"]
     assert main(["predict", "--model", str(run), *pair]) == 0
@@ -213,8 +219,9 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     dev = metrics["dev"]
     assert dev["examples"] == 15 and dev["pearson"] > 0.9
     assert type(load_task(tmp_path / "run" / "model")) is Regressor
-    again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", errors=1)
+    with eagerly():
+        again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", errors=1)
+        answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     (worst,) = again.pop("mistakes")
     assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
-    answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     assert len(answers) == 16 and "expected" not in answers[-1]

@@ -13,6 +13,7 @@ from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.train.frozen import FrozenRows, freeze
+from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 
 EXAMPLES = [
@@ -50,6 +51,7 @@ def expected(task):
     return [logits_alone(task, context, choices) for context, choices, _ in EXAMPLES]
 
 
+@pytest.mark.usefixtures("eager")
 def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows, expected):
     outputs = Inference(task, batch_size=3).outputs(rows)["logits"]
     for found, alone in zip(outputs, expected, strict=True):
@@ -71,6 +73,7 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
     assert len(task.mistakes(answers, rows.examples)) == 4 - sum(right)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_frozen_encoder_gives_the_head_the_same(task, rows, tmp_path):
     """Of every choice its [CLS], here of all layers, which the head mixes."""
     encoder = MixedEncoder(make_encoder(task.tokenizer))
@@ -150,11 +153,13 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
     ]
     assert main(command) == 0
     capsys.readouterr()
-    assert main(["evaluate", "--model", run, "--data", dev]) == 0
+    with eagerly():
+        assert main(["evaluate", "--model", run, "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert measures["accuracy"] == metrics["dev"]["accuracy"]
-    assert main(["predict", "--model", run, "--data", dev]) == 0
+    with eagerly():
+        assert main(["predict", "--model", run, "--data", dev]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     right = [answer["label"] == answer["expected"] for answer in answers]
     assert len(right) == 17 and measures["accuracy"] == np.mean(right) > 0.8

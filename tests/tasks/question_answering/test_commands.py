@@ -101,6 +101,7 @@ def test_it_learns_and_tunes_the_threshold(run):
     assert (task.max_length, task.max_answer_length, task.stride) == (13, 3, None)
 
 
+@pytest.mark.usefixtures("eager")
 def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
     output, metrics, _ = run
     model = ["--model", str(output)]
@@ -203,6 +204,7 @@ def test_what_is_served_is_what_predict_answers(served):
         check_served(function, inference, questions)
 
 
+@pytest.mark.usefixtures("eager")
 def test_serving_without_a_threshold_always_answers():
     inference = Inference(random_task(), batch_size=32)
     function = inference.task.signatures()["serving_default"].function
@@ -211,6 +213,7 @@ def test_serving_without_a_threshold_always_answers():
     assert without_a_token == [number not in (2, 5) for number in range(len(HARD))]
 
 
+@pytest.mark.usefixtures("eager")
 def test_ids_give_the_logits_of_windows(served):
     inference, signatures = served
     task = inference.task

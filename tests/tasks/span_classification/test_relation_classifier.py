@@ -77,6 +77,7 @@ TEXT = "we saw and saw the old Ada near we and in and in Old Bath and saw and sa
 GIVEN = {"text": TEXT, "head": [15, 26], "tail": {"start": 49, "end": 57}}
 
 
+@pytest.mark.usefixtures("eager")
 def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, capsys):
     model, dev = trained
     task = load_task(model)
@@ -95,6 +96,7 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
     assert sum(one["examples"] for one in measures["calibration"]) == 40
 
 
+@pytest.mark.usefixtures("eager")
 def test_texts_and_words_are_answered_and_mistakes_shown(trained):
     words = {"words": ["old", "bath", "ada"], "head": [0, 2], "tail": [2, 3], "label": "lives_in"}
     task = load_task(trained[0])
@@ -111,6 +113,7 @@ def test_texts_and_words_are_answered_and_mistakes_shown(trained):
     assert text.endswith('in place of lives_in, of "old bath" and "ada": old bath ada')
 
 
+@pytest.mark.usefixtures("eager")
 def test_what_is_served_is_what_predict_answers(trained):
     task = load_task(trained[0])
     texts = [GIVEN, {"text": "Rome and max", "head": [9, 12], "tail": [0, 4]}]

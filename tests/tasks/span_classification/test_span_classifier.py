@@ -15,6 +15,7 @@ from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.span_classification import settings
+from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import WORDS
 
@@ -33,7 +34,8 @@ def places(answer):
 
 @pytest.fixture(scope="module")
 def answers(run):
-    return list(predict(model=run[0], text=TEXTS))
+    with eagerly():
+        return list(predict(model=run[0], text=TEXTS))
 
 
 def test_learns_what_tags_of_words_cannot_say(run):
@@ -64,6 +66,7 @@ def test_finds_nested_spans_with_their_places_in_texts_of_any_length(answers):
     assert empty == {"text": "", "words": [], "spans": []} and without["spans"] == []
 
 
+@pytest.mark.usefixtures("eager")
 def test_words_strings_and_objects_get_the_same_answer_alone_and_together(run, answers):
     # Our own answers are labelled texts.
     labelled = {**answers[0], "spans": answers[0]["spans"][1:]}
@@ -102,6 +105,7 @@ def test_the_folder_keeps_settings_and_weights(run, tmp_path):
     assert again.get_config() == task.get_config()
 
 
+@pytest.mark.usefixtures("eager")
 def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     output, metrics, _ = run
     model = ["--model", str(output)]
@@ -133,11 +137,13 @@ def check_served(found, answers):
         np.testing.assert_allclose(found["scores"][row], scores, atol=1e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_what_is_served_is_what_predict_finds(run, answers):
     task = load_task(run[0] / "model")
     check_served(task.signatures()["serving_default"].function(tf.constant(TEXTS)), answers)
 
 
+@pytest.mark.usefixtures("eager")
 def test_what_is_served_of_flat_spans_shares_no_word(run):
     task = load_task(run[0] / "model")
     task.flat = True
