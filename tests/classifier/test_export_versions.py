@@ -80,7 +80,11 @@ def test_two_exports_at_once_are_two_versions(task, tmp_path, monkeypatch):
         assert export_task(task, output) == output / "1"
         return as_exported(*arguments)
 
+    def write(folder, signatures):
+        (folder / "saved_model.pb").touch()
+
     monkeypatch.setattr(saved_model, "as_exported", meanwhile)
+    monkeypatch.setattr(saved_model, "write_saved_model", write)
     assert export_task(task, output) == output / "2"
     with owned(output), pytest.raises(InputError, match="is in use by process"):
         export_task(task, output)
