@@ -36,6 +36,8 @@ TEXTS = st.one_of(
     st.builds("".join, st.lists(st.text(max_size=3) | st.sampled_from(PARTS), max_size=6)),
     st.binary(max_size=12),
 )
+# A batch of texts, and a place in it.
+DRAWN = (st.lists(TEXTS, min_size=BATCH, max_size=BATCH), st.integers(0, BATCH - 1))
 HARD = {
     "1 MB of words": ["good film " * 100_000],
     "1 MB without a space": ["x" * 1_000_000],
@@ -64,33 +66,42 @@ class Model:
         self.ask = self._loaded.signatures["serving_default"]
         _, self.inputs = self.ask.structured_input_signature
 
-    def request(self, texts):
-        """The inputs of texts (B,): each input has them in another order."""
-        found = {}
-        for number, (name, spec) in enumerate(sorted(self.inputs.items(), reverse=True)):
-            turned = texts[number:] + texts[:number]
-            if spec.shape.rank == 2:  # the choices of an example
-                turned = [[text or b"-", b"the", texts[0] or b"-"] for text in turned]
-            if spec.dtype != tf.string:
-                continue
-            found[name] = turned
-        if "head_start" in self.inputs:
-            # Both spans are surely in a row, behind which the text goes on as long as it is.
-            fronts = [b"ada " + text[:16] + b" rome" for text in found["text"]]
-            ends = [len(front.decode("utf-8", "ignore")) for front in fronts]
-            texts = [front + b" " + text for front, text in zip(fronts, found["text"], strict=True)]
-            places = (0, 3, [end - 4 for end in ends], ends)
-            names = ("head_start", "head_end", "tail_start", "tail_end")
-            found = {"text": texts} | {
-                name: [place] * len(texts) if isinstance(place, int) else place
-                for name, place in zip(names, places, strict=True)
-            }
-        return found
-
     def answer(self, request):
         """What the model says, arrays by name."""
         tensors = {name: tf.constant(x, self.inputs[name].dtype) for name, x in request.items()}
         return {name: np.asarray(values) for name, values in self.ask(**tensors).items()}
+
+
+def request_of(inputs, texts):
+    """What a model of these inputs, `tf.TensorSpec`s by name, is asked with texts, bytes (B,).
+
+    Each input has them in another order.
+    """
+    found = {}
+    for number, (name, spec) in enumerate(sorted(inputs.items(), reverse=True)):
+        turned = texts[number:] + texts[:number]
+        if spec.shape.rank == 2:  # the choices of an example
+            turned = [[text or b"-", b"the", texts[0] or b"-"] for text in turned]
+        if spec.dtype != tf.string:
+            continue
+        found[name] = turned
+    if "head_start" in inputs:
+        # Both spans are surely in a row, behind which the text goes on as long as it is.
+        fronts = [b"ada " + text[:16] + b" rome" for text in found["text"]]
+        ends = [len(front.decode("utf-8", "ignore")) for front in fronts]
+        texts = [front + b" " + text for front, text in zip(fronts, found["text"], strict=True)]
+        places = (0, 3, [end - 4 for end in ends], ends)
+        names = ("head_start", "head_end", "tail_start", "tail_end")
+        found = {"text": texts} | {
+            name: [place] * len(texts) if isinstance(place, int) else place
+            for name, place in zip(names, places, strict=True)
+        }
+    return found
+
+
+def alone(request, number):
+    """The request for one of its examples."""
+    return {name: values[number : number + 1] for name, values in request.items()}
 
 
 def as_bytes(texts):
@@ -144,10 +155,9 @@ def is_text(text):
     return True
 
 
-def check_alone(model, request, found, number):
-    """The answer to one example is what it is without its neighbours."""
-    alone = model.answer({name: values[number : number + 1] for name, values in request.items()})
-    for name, values in alone.items():
+def check_alone(answer, found, number):
+    """The answer to one example alone is what `found` says of it among its neighbours."""
+    for name, values in answer.items():
         cut = tuple(map(slice, np.shape(values[0])))  # padded to its own words alone
         other = np.asarray(found[name][number])[cut]
         if values.dtype.kind == "f":
@@ -167,14 +177,14 @@ def fuzz(model, *, count, seed=0):
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.lists(TEXTS, min_size=BATCH, max_size=BATCH), st.integers(0, BATCH - 1))
+    @given(*DRAWN)
     def holds(texts, number):
         nonlocal asked
-        request = model.request(as_bytes(texts))
+        request = request_of(model.inputs, as_bytes(texts))
         found = model.answer(request)
         check(request, found)
         if number % 5 == 0:
-            check_alone(model, request, found, number)
+            check_alone(model.answer(alone(request, number)), found, number)
         asked += len(texts)
 
     holds()
@@ -194,7 +204,7 @@ def ask_hard(name, model, *, only=tuple(HARD)):
     """
     for what in only:
         start, before = time.perf_counter(), most_memory()
-        request = model.request(as_bytes(HARD[what]))
+        request = request_of(model.inputs, as_bytes(HARD[what]))
         check(request, model.answer(request))
         seconds, memory = time.perf_counter() - start, most_memory()
         print(f"{name:20} {what:32} {seconds:7.1f} s {memory:7.0f} MiB", flush=True)

@@ -25,8 +25,11 @@ def write_saved_model(folder, signatures):
         served = tf.Module()
         read = [variable for function in functions.values() for variable in function.variables]
         served.weights = list({id(variable): variable for variable in read}.values())
+        # Of what is computed by hand (`custom_gradient`) nothing is traced backwards, which takes
+        # time with each block: no gradient could be asked of rows worked on in turn anyway.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         with _told_nothing():
-            tf.saved_model.save(served, str(folder), signatures=functions)
+            tf.saved_model.save(served, str(folder), signatures=functions, options=options)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 """The copy of a model that is exported: in another precision, query, key and value in one layer."""
 
+import contextlib
+import gc
 import warnings
 
 import keras
@@ -44,7 +46,7 @@ def as_exported(model, precision):
     if precision == "float32":
         return copy, 0.0
     if precision == "int8":
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _only_new_garbage():
             # Of each layer without a matrix: there is nothing in it to quantize.
             warnings.filterwarnings("ignore", message=".*does not have a `quantize`")
             copy.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
@@ -57,6 +59,22 @@ def as_exported(model, precision):
     rows = some_rows(theirs.input, theirs.config)
     off = difference(*(run(rows)["sequence_output"] for run in (theirs, ours)), precision=precision)
     return copy, off
+
+
+@contextlib.contextmanager
+def _only_new_garbage():
+    """Keras collects garbage for each layer that it quantizes: half a second to look through all.
+
+    What was there before is out of the collector's sight meanwhile. What somebody else has put
+    there stays there.
+    """
+    was_frozen = gc.get_freeze_count() > 0
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not was_frozen:
+            gc.unfreeze()
 
 
 def difference(expected, found, *, precision, least=0.0):

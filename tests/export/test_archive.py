@@ -27,11 +27,25 @@ def test_every_weight_is_stored_once(tmp_path):
     np.testing.assert_allclose(loaded(x=tf.constant(x))["y"], layer(x), rtol=1e-6)
 
 
+def test_no_gradients_are_stored(tmp_path):
+    """They took a quarter of an export's time, and more with each block."""
+
+    @tf.custom_gradient
+    def double(x):
+        return 2 * x, lambda gradient: 2 * gradient
+
+    inputs = [tf.TensorSpec([None], name="x")]
+    write_saved_model(tmp_path / "1", {"one": Signature(lambda x: {"y": double(x)}, inputs)})
+    assert b"grad_fn" not in (tmp_path / "1" / "saved_model.pb").read_bytes()
+    loaded = tf.saved_model.load(str(tmp_path / "1")).signatures["one"]
+    assert loaded(x=tf.constant([1.5]))["y"] == [3.0]
+
+
 def test_temporary_files_lie_beside_and_are_gone_at_the_end(tmp_path, monkeypatch):
     """AutoGraph's Python files stayed in the system's temporary folder after a kill."""
     seen = []
 
-    def save(module, folder, signatures):
+    def save(module, folder, **_):
         seen.append(Path(tempfile.gettempdir()))
         (seen[0] / "generated.py").write_text("")
 
