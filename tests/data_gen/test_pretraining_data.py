@@ -275,7 +275,7 @@ def test_the_same_bytes_with_several_processes(corpus, made, tmp_path):
     """The files have other names, are given one by one, and in another order."""
     corpus.write(tmp_path / "text", names="hgfedcba")
     files = [str(tmp_path / "text" / f"{name}.txt") for name in "cahbgdfe"]
-    make(corpus, files, tmp_path / "data", beam_options=["--direct_num_workers=2"])
+    make(corpus, files, tmp_path / "data", beam_options=["--direct_num_workers=4"])
     assert shard_bytes(tmp_path / "data") == shard_bytes(made[2])
 
 
@@ -598,19 +598,19 @@ def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_dista
             assert b[0] > a[-1] + LENGTH or a[0] > b[-1] + LENGTH
 
 
-def test_a_line_of_12_mb(corpus, tmp_path):
-    """A document, a sentence and a line of 12 MB: cut into rows, nothing of it lost."""
+def test_a_line_of_50_mb(corpus, tmp_path):
+    """A document, a sentence and a line of 50 MB: cut into rows, nothing of it lost."""
     path = tmp_path / "a.txt"
     with path.open("w") as file:
-        for start in range(0, 1_700_000, 1000):
+        for start in range(0, 7_000_000, 1000):
             file.write("    ".join(f"w{n % 1000}" for n in range(start, start + 1000)) + "    ")
         file.write("\n\nw1 w2.\nw3.\n")
-    assert path.stat().st_size > 12e6
+    assert path.stat().st_size > 50e6
     card = make(
         corpus, str(path), tmp_path / "data", objective="mlm", dupe_factor=1, eval_fraction=0,
         max_length=512, masking="dynamic", item_bytes=2 << 20,
     )  # fmt: skip
     train = card.splits["train"]
     assert train.counters["documents"] == 2
-    assert train.tokens - 2 * train.instances == train.counters["tokens_of_text"] == 1_700_005
+    assert train.tokens - 2 * train.instances == train.counters["tokens_of_text"] == 7_000_005
     assert train.tokens / train.instances > 480

@@ -77,10 +77,9 @@ def test_names_and_order_of_files_and_workers_change_nothing(tmp_path, capfd):
     learned = learn_vocabulary(input=f"{tmp_path}/one/*", output=tmp_path / "1", size=150, unused=4)
     assert len(learned.vocabulary) == 150
     command = ["vocab", "--size=150", "--unused=4", f"--input={tmp_path}/two/*"]
-    # Threads, as processes would load TensorFlow; those are in test_pretraining_data.py.
-    command += ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
+    command += [f"--output={tmp_path}/2", "--direct_num_workers=2"]
     capfd.readouterr()
-    assert main([*command, f"--output={tmp_path}/2"]) == 0
+    assert main(command) == 0
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
     # Nothing of what Beam and its workers say reaches the user.
     printed = capfd.readouterr()
