@@ -149,7 +149,7 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
     printed = capsys.readouterr().out
     assert re.search(r"Wrote .*embeddings/1 \([\d.]+ MB\)\.", printed)
     assert re.search(r"models.config and .* were not written: .* \(notes.txt\)\.\n", printed)
-    assert "(text=tf.constant(['a text']))" in printed
+    assert '(text=tf.constant(["a text"]))' in printed
     ask = tf.saved_model.load(str(output / "1")).signatures["serving_default"]
     assert set(ask(text=tf.constant(["good film"]))) == {"sentence", "cls"}
     for wrong, message in (
