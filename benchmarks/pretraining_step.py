@@ -20,6 +20,7 @@ rate, which is given or measured.
 
     python benchmarks/pretraining_step.py                       # all of it: most of an hour
     python benchmarks/pretraining_step.py --architecture tiny --dtype float32
+    python benchmarks/pretraining_step.py --without transformers --without "transformers compiled"
     python benchmarks/pretraining_step.py --fit                 # the last table alone
     python benchmarks/pretraining_step.py --quick               # that it runs
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu
@@ -136,6 +137,9 @@ def main():
     parser.add_argument("--dtype", choices=tuple(POLICIES), action="append")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--batches", type=int, help="in a turn; by itself some seconds' worth")
+    parser.add_argument(
+        "--without", choices=PEERS, action="append", default=[], help="leave it out"
+    )
     parser.add_argument("--books", type=Path, default=Path("../shared/data/books"))
     parser.add_argument("--quick", action="store_true", help="one round of tiny in float32")
     parser.add_argument("--fit", action="store_true", help="what a run takes beside its steps")
@@ -173,9 +177,10 @@ def main():
         for architecture, rows, dtype in grid:
             text = arguments.here / architecture / "data"
             point = Point(architecture, rows, dtype, arguments.batches, text)
-            measure(point, rounds=arguments.rounds)
+            measure(point, rounds=arguments.rounds, without=arguments.without)
         return
-    columns = ("point", *CONTENDERS, "ours / fastest other", "at most", "GFLOP/s")
+    contenders = [name for name in CONTENDERS if name not in arguments.without]
+    columns = ("point", *contenders, "ours / fastest other", "at most", "GFLOP/s")
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     grid = list(grid)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
@@ -211,6 +216,7 @@ def in_a_process_of_its_own(point, arguments, *, folder):
     names = ("--architecture", "--rows", "--dtype")
     flags = [str(x) for pair in zip(names, point, strict=True) for x in pair]
     flags += ["--batches", str(arguments.batches)] if arguments.batches else []
+    flags += [word for name in arguments.without for word in ("--without", name)]
     command = [
         sys.executable,
         __file__,
@@ -223,11 +229,12 @@ def in_a_process_of_its_own(point, arguments, *, folder):
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
-def measure(point, *, rounds):
+def measure(point, *, rounds, without=()):
     from keras_bert.train.matrix_rate import matrix_rate
 
     rate = matrix_rate(point.dtype) / 1e9
-    turns = {name: make(point) for name, make in {**CONTENDERS, LEAST: kernels}.items()}
+    contenders = {name: make for name, make in CONTENDERS.items() if name not in without}
+    turns = {name: make(point) for name, make in {**contenders, LEAST: kernels}.items()}
     speeds = {name: [] for name in turns}
     for number in range(rounds + 1):
         for name, (turn, tokens) in turns.items():
@@ -238,7 +245,7 @@ def measure(point, *, rounds):
     ours = max(speed for name, speed in medians.items() if name.startswith("ours"))
     others = max(speed for name, speed in medians.items() if not name.startswith(("ours", LEAST)))
     done = ours * flops_of(point) / 1e9
-    cells = " | ".join(f"{medians[name]:,.0f}" for name in CONTENDERS)
+    cells = " | ".join(f"{medians[name]:,.0f}" for name in contenders)
     print(
         f"| {point.architecture} {point.rows} {point.dtype} | {cells} | {ours / others:.2f} | "
         f"{medians[LEAST] / others:.2f} | {done:.0f} of {rate:.0f} |",
@@ -482,6 +489,7 @@ CONTENDERS = {
     "transformers": transformers(False),
     "transformers compiled": transformers(True),
 }
+PEERS = tuple(name for name in CONTENDERS if not name.startswith("ours"))
 
 
 if __name__ == "__main__":

@@ -446,15 +446,7 @@ def check_near(name, found, expected, precision):
     assert np.mean(same) >= least, np.mean(same)
 
 
-@pytest.fixture
-def without_graphs():
-    """Functions are run and not traced, which takes a third of the time."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-@pytest.mark.usefixtures("without_graphs")
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(("name", "precision"), IN_PRECISION)
 def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, name, precision):
     """By the functions that an export writes; the next test asks what was written."""
