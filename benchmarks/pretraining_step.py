@@ -155,6 +155,8 @@ def main():
     )
     parser.add_argument("--here", type=Path, help="do not start a process a point; its rows")
     arguments = parser.parse_args()
+    if set(PEERS) <= set(arguments.without):
+        parser.error("--without leaves no peer to be beside.")
     if arguments.quick:
         arguments.architecture, arguments.dtype = ["tiny"], ["float32"]
         arguments.rounds = arguments.batches = 1

@@ -16,6 +16,7 @@ import pytest
 from keras_bert.config import BertConfig
 from keras_bert.encoder import BertEncoder
 from keras_bert.tasks import KINDS, task_class
+from keras_bert.train.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
 IS_TOKEN = np.arange(7) < LENGTHS[:, None]
@@ -73,8 +74,8 @@ def test_a_step_trains_what_the_task_uses(name):
     inputs, labels = batch(task)
     weights = task.weights
     before = [np.array(w.value) for w in weights]
-    # Less to compile than of our own optimizer, which `several_devices_on_jax.py` has.
-    task.compile_defaults(keras.optimizers.SGD(10.0))
+    optimizer = make_optimizer(task, learning_rate=0.1, warmup=0.0, weight_decay=0.1, steps=2)
+    task.compile_defaults(optimizer)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         (loss,) = task.fit(inputs, labels, batch_size=3, verbose=0).history["loss"]

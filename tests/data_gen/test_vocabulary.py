@@ -116,10 +116,8 @@ def test_only_so_many_words_are_held(files):
     assert few.vocabulary.pieces == learn_wordpiece(dict(frequent), size=80).pieces
 
 
-@pytest.mark.parametrize(
-    "algorithm, other", [("wordpiece", "--min-frequency=3"), ("bpe", "--cased")]
-)
-def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm, other):
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
+def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm):
     output = files / ("vocab.txt" if algorithm == "wordpiece" else "vocab")
     command = ["vocab", f"--input={files / 'a.txt'}", f"--output={output}", "--size=80"]
     command.append(f"--algorithm={algorithm}")
@@ -129,8 +127,9 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert main(command) == 0
     printed = capsys.readouterr()
     assert f"{output} is finished already" in printed.err and "Next: keras-bert" in printed.out
-    assert main([*command, other]) == 2
-    assert "exists already, and is not what was learned now; " in capsys.readouterr().err
+    for other in ("--min-frequency=3", "--cased"):
+        assert main([*command, other]) == 2
+        assert "exists already, and is not what was learned now; " in capsys.readouterr().err
     assert main([*command, "--size=70"]) == 2
     assert "exists already; " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written

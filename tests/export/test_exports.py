@@ -73,13 +73,6 @@ IN_SIZE = {
 }
 # Those whose files are asked in bfloat16, too.
 IN_BFLOAT16 = ("tagger-crf", "question-answering")
-# Kinds with precisions: int8, in which each layer of a head has a part of its own, and one of two
-# bytes, which are made by the same code and differ in their numbers alone.
-IN_PRECISION = [
-    (name, precision)
-    for number, name in enumerate(MAKERS)
-    for precision in ("int8", "float16" if number % 2 or name in IN_BFLOAT16 else "bfloat16")
-]
 # They have no `ids`, which do not tell where words end.
 WITHOUT_IDS = ("span-classifier", "relation-classifier")
 # Texts that have a word, and fit into a row beside the other one.
@@ -447,7 +440,8 @@ def check_near(name, found, expected, precision):
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize(("name", "precision"), IN_PRECISION)
+@pytest.mark.parametrize("precision", BOUNDS)
+@pytest.mark.parametrize("name", MAKERS)
 def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, name, precision):
     """By the functions that an export writes; the next test asks what was written."""
     model, off = as_exported(models[name], precision)

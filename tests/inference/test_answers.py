@@ -53,7 +53,7 @@ def together(tmp_path_factory):
     return tagger, path, found
 
 
-@pytest.mark.parametrize("count", [1, 7, 30])
+@pytest.mark.parametrize("count", [1, 3, 7, 30])
 def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
     count, together, monkeypatch
 ):

@@ -109,13 +109,10 @@ def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_pa
     assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
 
-@pytest.mark.usefixtures("eager")
 def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path, capsys):
     assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
     measures = json.loads(capsys.readouterr().out)
-    expected = json.loads((run / "metrics.json").read_text())["dev"]
-    bins = zip(measures.pop("calibration"), expected.pop("calibration"), strict=True)
-    assert measures == expected and all(one == pytest.approx(other) for one, other in bins)
+    assert measures == json.loads((run / "metrics.json").read_text())["dev"]
     wrong = tmp_path / "wrong.conll"
     words = "then anna saw new york and rome .".split()
     tags = "O B-PER O B-LOC I-LOC I-LOC B-LOC O".split()
