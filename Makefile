@@ -43,7 +43,8 @@ types: $(VENV)/installed-test
 BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py finetuning.py \
   embedding_choices.py kernels.py pretraining_choices.py pretraining_worth.py quickstart_seeds.py serving.py \
   serving_contenders.py serving_soak.py smaller_exports.py fuzz_exports.py downstream.py needed.py \
-  peer_finetuning.py peers.py processes.py real_tasks.py run_overhead.py steps_on_jax.py turns.py)
+  peer_finetuning.py peers.py pretraining_contenders.py processes.py real_tasks.py run_overhead.py \
+  steps_on_jax.py turns.py)
 benchmark: $(VENV)/installed-test
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -36,7 +36,6 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.cpu
 
 import argparse
 import contextlib
-import dataclasses
 import itertools
 import statistics
 import tempfile
@@ -46,88 +45,25 @@ from pathlib import Path
 # What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
 import keras
 import numpy as np
-from peers import keras_nlp_backbone
+from pretraining_contenders import (
+    CONTENDERS,
+    LEAST,
+    MASKED_RATE,
+    PEERS,
+    POLICIES,
+    ROWS,
+    VOCABULARY,
+    Point,
+    keras_dataset,
+    kernels,
+    our_model,
+    real_tokens,
+)
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.records import DataFolder
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.train.flops import flops_a_token
-from keras_bert.train.optimizer import make_optimizer
 
-ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128)}  # rows in a batch, tokens in a row
-VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522}
-POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-MASKED_RATE = 0.15
-BATCHES = {"tiny": 8, "mini": 4, "base": 1}  # of a turn
 GPU_LENGTHS = (128, 512)
 GPU_STEPS = 20  # of a turn
-
-
-@dataclasses.dataclass(frozen=True)
-class Point:
-    architecture: str
-    rows: str
-    dtype: str
-    count: int | None = None  # of batches in a turn, where not as many as usual
-    text: Path | None = None  # the data folder of real rows
-    sizes: tuple[int, int] | None = None  # rows in a batch, tokens in a row, where not as usual
-    dropout: float = 0.1
-
-    @property
-    def config(self):
-        return BertConfig.preset(
-            self.architecture,
-            vocab_size=VOCABULARY[self.architecture],
-            hidden_act="gelu_new",
-            add_pooling_layer=False,
-            hidden_dropout_prob=self.dropout,
-            attention_probs_dropout_prob=self.dropout,
-        )
-
-    @property
-    def shape(self):
-        return self.sizes or ROWS[self.architecture]
-
-    @property
-    def policy(self):
-        return POLICIES[self.dtype]
-
-    @property
-    def predictions(self):
-        return round(MASKED_RATE * self.shape[1])
-
-    def batches(self, *, by_tokens=False):
-        """-> a list of (x, y, sample_weight), as our task takes them."""
-        count, (size, length) = self.count or BATCHES[self.architecture], self.shape
-        if self.rows == "full":
-            return [_full_rows(self, np.random.default_rng(n)) for n in range(count)]
-        from keras_bert.tasks.pretraining.features import training_dataset
-
-        rows = {"batch_tokens": size * length} if by_tokens else {"batch_size": size}
-        folder = DataFolder.open(self.text)
-        vocabulary = Vocabulary.from_file(self.text.parent / "vocab.txt")
-        dataset = training_dataset(folder, vocabulary=vocabulary, seed=0, **rows)
-        return list(dataset.take(count).as_numpy_iterator())
-
-
-def _full_rows(point, rng):
-    size, length = point.shape
-    ids = rng.integers(1000, VOCABULARY[point.architecture], (size, length), "int32")
-    positions = np.argsort(rng.random((size, length - 1)), axis=1)[:, : point.predictions] + 1
-    inputs = {
-        "input_ids": ids,
-        "input_mask": np.ones_like(ids),
-        "segment_ids": np.zeros_like(ids),
-        "masked_lm_positions": np.sort(positions, axis=1).astype("int32"),
-    }
-    labels = rng.integers(1000, VOCABULARY[point.architecture], positions.shape, "int32")
-    return inputs, {"masked_lm": labels}, {"masked_lm": np.ones(positions.shape, "float32")}
-
-
-def real_tokens(batches):
-    return sum(int(x["input_mask"].sum()) for x, _, _ in batches)
 
 
 def main():
@@ -331,167 +267,6 @@ def measure_gpu(arguments):
             f"{100 * done / peak:.0f} |",
             flush=True,
         )
-
-
-def our_model(point, *, jit_compile):
-    task = FillMask(BertEncoder(point.config, dtype=point.policy), _tokenizer(point))
-    optimizer = make_optimizer(
-        task,
-        learning_rate=1e-4,
-        warmup=0.1,
-        weight_decay=0.01,
-        steps=10**6,
-        measures_gradients=keras.backend.backend() == "tensorflow",  # where runs have it
-    )
-    task.compile_defaults(optimizer, counts_finite=True, jit_compile=jit_compile)
-    return task
-
-
-def _tokenizer(point):
-    """What tells masked tokens from others, as in a run; rows that are made up need none."""
-    if point.rows == "full":
-        return None
-    from keras_bert.text.tokenizer import Tokenizer
-
-    vocabulary = Vocabulary.from_file(point.text.parent / "vocab.txt")
-    return Tokenizer.from_vocab(vocabulary, lowercase=True)
-
-
-def ours(jit_compile):
-    def make(point):
-        batches = point.batches(by_tokens=not jit_compile)
-        return keras_turn(our_model(point, jit_compile=jit_compile), batches)
-
-    return make
-
-
-def keras_nlp(jit_compile):
-    def make(point):
-        from keras_nlp.models import BertMaskedLM
-
-        backbone = keras_nlp_backbone(point.config, dtype=point.policy)
-        model = BertMaskedLM(backbone, preprocessor=None, dtype=point.policy)
-        optimizer = keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0)
-        optimizer.build(model.trainable_variables)
-        model.compile(optimizer=optimizer, jit_compile=jit_compile)
-        names = {"input_ids": "token_ids", "input_mask": "padding_mask"}
-        names |= {"masked_lm_positions": "mask_positions"}
-        batches = [
-            (
-                {names.get(name, name): values for name, values in x.items()},
-                *y.values(),
-                *w.values(),
-            )
-            for x, y, w in point.batches()
-        ]
-        turn, _ = keras_turn(model, batches, tokens=real_tokens(point.batches()))
-        return turn, real_tokens(point.batches())
-
-    return make
-
-
-def keras_turn(model, batches, *, tokens=None):
-    """-> (a function that trains on all batches, their real tokens)."""
-    model.make_train_function()
-    iterator = iter(keras_dataset(batches))
-
-    def turn():
-        for _ in batches:
-            logs = model.train_function(iterator)
-        float(logs["loss"])  # when it is there, the work is done
-
-    return turn, real_tokens(batches) if tokens is None else tokens
-
-
-def keras_dataset(batches):
-    """The batches again and again, out of memory; shapes are static where all have the same."""
-    import tensorflow as tf
-
-    from keras_bert.input_pipeline.datasets import settled
-
-    def spec(*arrays):
-        shape = tuple(
-            n[0] if len(set(n)) == 1 else None for n in zip(*map(np.shape, arrays), strict=True)
-        )
-        return tf.TensorSpec(shape, arrays[0].dtype)
-
-    signature = tf.nest.map_structure(spec, *batches)
-    dataset = tf.data.Dataset.from_generator(lambda: batches, output_signature=signature)
-    return settled(dataset.cache().repeat())
-
-
-def transformers(compiled):
-    def make(point):
-        import torch
-        import transformers as peer
-
-        config = peer.BertConfig(**point.config.to_dict())
-        model = peer.BertForMaskedLM(config).train()
-        called = torch.compile(model) if compiled else model
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
-        half = torch.autocast("cpu", torch.bfloat16, enabled=point.dtype == "bfloat16")
-        batches = [_for_torch(*batch, as_long=compiled) for batch in point.batches()]
-
-        def turn():
-            for inputs in batches:
-                with half:
-                    loss = called(**inputs).loss
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-            loss.item()
-
-        return turn, real_tokens(point.batches())
-
-    return make
-
-
-def _for_torch(x, y, weights, *, as_long):
-    """A batch as its own collator gives it: padded to its longest row; -100 is no label."""
-    import torch
-
-    labels = np.full_like(x["input_ids"], -100)
-    rows, places = np.nonzero(weights["masked_lm"])
-    labels[rows, x["masked_lm_positions"][rows, places]] = y["masked_lm"][rows, places]
-    width = x["input_ids"].shape[1] if as_long else int(x["input_mask"].sum(axis=1).max())
-    names = {"input_ids": "input_ids", "attention_mask": "input_mask"}
-    arrays = {name: x[source] for name, source in names.items()} | {"labels": labels}
-    return {name: torch.tensor(array[:, :width]).long() for name, array in arrays.items()}
-
-
-def kernels(point):
-    """As fast as a step could be at the most: its products, gelu and AdamW, and nothing else."""
-    from kernels import Kernels
-
-    config, batches = point.config, point.batches()
-    tokens = real_tokens(batches) // len(batches)
-    predictions = round(sum(w["masked_lm"].sum() for _, _, w in batches) / len(batches))
-    width, wide = config.hidden_size, config.intermediate_size
-    block = [(width, 3 * width), (width, width), (width, wide), (wide, width)]
-    products = [(tokens, *kernel) for kernel in block] * config.num_hidden_layers
-    products += [(predictions, width, width), (predictions, width, config.vocab_size)]
-    gelus = [(tokens, wide)] * config.num_hidden_layers + [(predictions, width)]
-    weights = our_model(point, jit_compile=False).trainable_variables
-    step = Kernels(products, weights, gelus=gelus, dtype=point.dtype).step(gelu=True, adamw=True)
-
-    def turn():
-        for _ in batches:
-            step()
-
-    return turn, real_tokens(batches)
-
-
-LEAST = "kernels alone"
-CONTENDERS = {
-    "ours": ours(False),
-    "ours XLA": ours(True),
-    "keras-nlp": keras_nlp(False),
-    "keras-nlp XLA": keras_nlp(True),
-    "transformers": transformers(False),
-    "transformers compiled": transformers(True),
-}
-PEERS = tuple(name for name in CONTENDERS if not name.startswith("ours"))
 
 
 if __name__ == "__main__":

@@ -134,17 +134,20 @@ def _name_problem():
 
 def _devices(problems):
     """The devices of the backends that are installed; one that cannot be loaded is a problem."""
-    asked = os.environ.get("KERAS_BACKEND")
-    yield "Keras's backend", asked or "tensorflow, or as ~/.keras/keras.json says"
     for backend, devices in (("tensorflow", _of_tensorflow), ("jax", _of_jax)):
         if util.find_spec(backend) is None:
             yield backend, "not installed"
-            continue
-        try:
-            yield backend, devices()
-        except Exception as error:  # whatever a broken installation of somebody's raises
-            yield backend, "cannot be loaded"
-            problems.append(f"{backend} cannot be loaded: {type(error).__name__}: {error}")
+        else:
+            yield backend, _loaded(devices, backend, problems)
+    yield "Keras's backend", _loaded(_of_keras, "Keras", problems)
+
+
+def _loaded(ask, name, problems):
+    try:
+        return ask()
+    except Exception as error:  # whatever a broken installation of somebody's raises
+        problems.append(f"{name} cannot be loaded: {type(error).__name__}: {error}")
+        return "cannot be loaded"
 
 
 def _of_tensorflow():
@@ -157,6 +160,14 @@ def _of_jax():
     import jax
 
     return ", ".join(map(str, jax.devices()))
+
+
+def _of_keras():
+    """The backend that Keras takes, which may stand in a file of its own."""
+    import keras
+
+    said = "as KERAS_BACKEND says" if os.environ.get("KERAS_BACKEND") else "as keras.json says"
+    return f"{keras.config.backend()}, {said}"
 
 
 def _extras(requirements):

@@ -105,6 +105,24 @@ def wordpiece_of(tokenizer, *, source):
     return WordPieceVocabulary(pieces)
 
 
+def check_pieces(vocabulary, tokenizer, *, source):
+    """Refuses a `tokenizer.json` that gives the pieces of the vocabulary's own files other ids.
+
+    `transformers` reads the one, and this library the others.
+    """
+    theirs = _held(tokenizer, "model", dict, source=f"{source}/tokenizer.json").get("vocab")
+    if not isinstance(theirs, dict):  # there is no such file, or it is of another algorithm
+        return
+    ours = {piece: id for id, piece in enumerate(vocabulary.pieces)}
+    for piece in [*ours, *theirs]:
+        if ours.get(piece) != theirs.get(piece):
+            ids = [f"the id {ids[piece]}" if piece in ids else "none" for ids in (ours, theirs)]
+            raise InputError(
+                f"{source}: {piece!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
+                "tokenizer.json; delete the file that is not this model's."
+            )
+
+
 def tokenizer_config(vocabulary, *, lowercase):
     """The content of `tokenizer_config.json` for a vocabulary of either kind."""
     classes = {"wordpiece": "BertTokenizer", "bpe": "PreTrainedTokenizerFast"}

@@ -46,9 +46,10 @@ def open_folder(folder, *, lowercase=None):
     """As `open_vocabulary`, for a folder.
 
     Raises `InputError` for what is no folder with a vocabulary, where the folder says something
-    else than `lowercase`, and where it asks for ids which this library does not give. Also where
-    nobody says the case of a vocabulary of byte-pair encoding: its folders say it, so one that does
-    not is only a part of one. (BERT's own `vocab.txt` may lie in a folder alone.)
+    else than `lowercase`, where two of its files give a piece different ids, and where it asks for
+    ids which this library does not give. Also where nobody says the case of a vocabulary of
+    byte-pair encoding: its folders say it, so one that does not is only a part of one. (BERT's own
+    `vocab.txt` may lie in a folder alone.)
     """
     vocabulary, said = _read_folder(Path(folder))
     if None not in (said, lowercase) and said != lowercase:
@@ -206,7 +207,9 @@ def _read_folder(folder):
             f"library reads ({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
     added = _read_json(folder / ADDED_FILE)
-    return vocabulary, hugging_face.case_of(config, tokenizer, added, source=str(folder))
+    case = hugging_face.case_of(config, tokenizer, added, source=str(folder))
+    hugging_face.check_pieces(vocabulary, tokenizer, source=str(folder))
+    return vocabulary, case
 
 
 def _write_into(folder, texts):

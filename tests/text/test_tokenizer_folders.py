@@ -13,6 +13,10 @@ BERT = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
 USER = {"id": len(PIECES), "content": "<b>", "special": False}
 
 
+def ids(pieces):
+    return {piece: id for id, piece in enumerate(pieces)}
+
+
 def tokenizer_json(**changes):
     """What transformers 5 saves of a BERT tokenizer, as far as it matters."""
     return {
@@ -22,7 +26,7 @@ def tokenizer_json(**changes):
         "model": {
             "type": "WordPiece",
             "continuing_subword_prefix": "##",
-            "vocab": {piece: i for i, piece in enumerate(PIECES)},
+            "vocab": ids(PIECES),
         },
         **changes,
     }
@@ -107,6 +111,21 @@ def test_a_broken_tokenizer_json_is_one_sentence(tmp_path, changes, sentence):
     folder = write(tmp_path, vocab=False, tokenizer=tokenizer_json(**changes))
     with pytest.raises(InputError, match=sentence):
         Tokenizer.from_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("vocab", "said"),
+    [
+        ({**ids(PIECES), "the": 6, "bank": 5}, "'the' has the id 5 in vocab.txt and the id 6 in"),
+        (ids(PIECES[:-1]), "'>' has the id 10 in vocab.txt and none in tokenizer.json"),
+        (ids([*PIECES, "river"]), "'river' has none in vocab.txt and the id 11 in tokenizer.json"),
+    ],
+)
+def test_two_vocabularies_in_one_folder_are_refused(tmp_path, vocab, said):
+    """transformers read the one, and this library the other: ids differed without a word."""
+    content = tokenizer_json(model={**tokenizer_json()["model"], "vocab": vocab})
+    with pytest.raises(InputError, match=said):
+        Tokenizer.from_folder(write(tmp_path, tokenizer=content))
 
 
 def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):

@@ -185,7 +185,10 @@ def _search(logits, windows, numbers, piece_starts, *, longest):
 
 
 def _in_turn(find, count):
-    """`find(numbers)` for the numbers up to `count`, some at a time: `_Found` of them all."""
+    """`find(numbers)` for the numbers up to `count`, some at a time: `_Found` of them all.
+
+    Unlike `serving_inputs.in_turn`, it finds nothing where there is nothing: no window has no row.
+    """
     dtypes = _Found(tf.float32, tf.int64, tf.int64, tf.float32, tf.float32)
     turns = -(-count // _WINDOWS_TOGETHER)
     arrays = [
