@@ -243,9 +243,7 @@ class BertConfig:
             InputError: a field that is not known, one that asks for arithmetic that this encoder
                 does not have, a size that is missing, or a value that cannot be.
         """
-        if not isinstance(values, dict):
-            kind = _KINDS.get(type(values), "null")
-            raise InputError(f"{source} should hold a JSON object, not {kind}.")
+        _check_object(values, source=source)
         model_type = values.get("model_type", "bert")
         if model_type not in MODEL_TYPES:
             raise InputError(
@@ -297,10 +295,10 @@ def read_json(path):
 
     Raises:
         InputError: the file is missing or cannot be read, is not UTF-8, or is not JSON (with the
-            line).
+            line) or no object.
     """
     try:
-        return parse_json(read_small(path).decode("utf-8"))
+        values = parse_json(read_small(path).decode("utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except IsADirectoryError as error:
@@ -312,6 +310,14 @@ def read_json(path):
     except NotJson as error:
         place = f"{path}, line {error.line}" if error.line else str(path)
         raise InputError(f"{place}: this is not JSON ({error}).") from error
+    _check_object(values, source=path)
+    return values
+
+
+def _check_object(values, *, source):
+    if not isinstance(values, dict):
+        kind = _KINDS.get(type(values), "null")
+        raise InputError(f"{source} should hold a JSON object, not {kind}.")
 
 
 def _check_type(name, annotation, value):

@@ -93,10 +93,11 @@ def load_keras_nlp(path):
     try:
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
         theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
-    except (OSError, ValueError, KeyError) as error:
+        encoder = from_keras_nlp(backbone)
+    # Whatever it does with what it did not expect in a file.
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = str(error).splitlines()[0]
         raise InputError(f"{path} is not a whole keras-nlp preset: {message}") from error
-    encoder = from_keras_nlp(backbone)
     vocabulary = WordPieceVocabulary(theirs.get_vocabulary())
     if len(vocabulary) > encoder.config.vocab_size:
         raise InputError(

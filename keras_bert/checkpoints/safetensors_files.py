@@ -95,8 +95,7 @@ def write(tensors, path):
 
 def _shards(folder, index_file):
     path = folder / index_file
-    index = read_json(path)
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    weight_map = read_json(path).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise InputError(f"{path} has no weight_map.")
     names = sorted({str(name) for name in weight_map.values()})

@@ -233,12 +233,7 @@ def _parse_wordpiece(data, path):
 
 def _read_json(path):
     """The object in a JSON file; {} where there is no such file."""
-    if not path.exists():
-        return {}
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise InputError(f"{path} must hold a JSON object.")
-    return value
+    return read_json(path) if path.exists() else {}
 
 
 def _read_bytes(path):

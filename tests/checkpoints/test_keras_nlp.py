@@ -1,5 +1,7 @@
 """keras-nlp's BertBackbone, in and out."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,24 @@ def test_through_a_preset_folder(inputs, make_encoder, tokenizer, tmp_path):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     save_keras_nlp(encoder, tokenizer, tmp_path / "preset", overwrite=True)  # our own
     (tmp_path / "preset" / "model.weights.h5").unlink()
+    with pytest.raises(InputError, match="not a whole keras-nlp preset"):
+        load_keras_nlp(tmp_path / "preset")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("config.json", lambda content: {**content, "config": "BertBackbone"}),
+        ("config.json", lambda content: content["config"].update(num_layers="two") or content),
+        ("config.json", lambda content: content["config"].update(num_layers=0) or content),
+        ("tokenizer.json", lambda content: [content]),
+    ],
+)
+def test_a_preset_of_other_values_is_one_sentence(name, change, make_encoder, tokenizer, tmp_path):
+    """They ended in keras-nlp's tracebacks."""
+    save_keras_nlp(make_encoder(hidden_act="gelu_new"), tokenizer, tmp_path / "preset")
+    path = tmp_path / "preset" / name
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(InputError, match="not a whole keras-nlp preset"):
         load_keras_nlp(tmp_path / "preset")
 

@@ -361,9 +361,9 @@ def test_what_the_config_says_of_a_task_and_cannot_be(classifier_folder, change,
         (b"", "is not JSON"),
     ],
 )
-def test_a_config_that_is_none(folder, content, message):
+def test_a_config_that_is_none(folder, content, message, tmp_path):
     (folder / "config.json").write_bytes(content)
-    for read in (load, load_task):
+    for read in (load, load_task, lambda folder: convert(folder, tmp_path / "converted")):
         with pytest.raises(InputError, match=message):
             read(folder)
 
