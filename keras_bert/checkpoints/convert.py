@@ -93,6 +93,8 @@ def read_model(source):
             return "folder", task, task.tokenizer, _other_heads(source, task)
         encoder, tokenizer = load(source)
         return "folder", encoder, tokenizer, _other_heads(source, None)
+    if source.is_file():
+        raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
     raise InputError(
         f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
         "a Google checkpoint (bert_config.json), nor a keras-nlp preset."

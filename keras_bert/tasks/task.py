@@ -78,8 +78,9 @@ class Task(keras.Model):
     SHOWN = {"loss": "loss"}
 
     def __new__(cls, encoder=None, *more, **options):
-        # Here, as each constructor looks into its encoder. (Keras makes a task without any.)
-        if encoder is not None and not isinstance(getattr(encoder, "config", None), BertConfig):
+        # Here, as each constructor looks into its encoder. (Keras makes a task without anything.)
+        by_keras = encoder is None and not (more or options)
+        if not by_keras and not isinstance(getattr(encoder, "config", None), BertConfig):
             raise ValueError(
                 f"`{cls.__name__}` takes a `BertEncoder`: `encoder, tokenizer = kb.load(folder)` "
                 "gives a model folder's, and `kb.load_task(folder)` the whole task that one holds. "

@@ -15,7 +15,7 @@ def make_small_encoder(**changes):
     return make_encoder(make_tokenizer(), num_hidden_layers=1, **changes)
 
 
-@pytest.mark.parametrize("given", ["runs/pretrained", ("encoder", "tokenizer"), 3])
+@pytest.mark.parametrize("given", ["runs/pretrained", ("encoder", "tokenizer"), 3, None])
 def test_what_is_no_encoder_is_refused_with_the_way_to_one(given):
     with pytest.raises(ValueError, match=r"(?s)`Tagger` takes.*kb\.load\(folder\)") as refused:
         Tagger(given, labels=["no", "yes"])
