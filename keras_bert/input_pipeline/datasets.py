@@ -20,6 +20,7 @@ def settled(dataset):
     return dataset.with_options(options)
 
 
+@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def planned_batches(plan, batch):
     """The dataset of `batch(rows)` for each array of row numbers in `plan`."""
     rows = np.concatenate([np.empty(0, np.int32), *plan]).astype(np.int32)

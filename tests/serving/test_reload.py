@@ -4,18 +4,29 @@ import gc
 import threading
 import time
 import weakref
+from functools import partial
 
+import pytest
 import requests
 
 from keras_bert.serving.ask import connect
 from keras_bert.serving.served_model import ServedModel
 from tests.serving.running import running
-from tests.serving.toy_models import write_echo
+from tests.serving.toy_models import copy_echo, write_echo
 
 
-def test_no_request_is_lost_while_versions_change(tmp_path):
+@pytest.fixture(scope="module")
+def put_echo(tmp_path_factory):
+    """`put_echo(folder, version)` gives a folder one of three versions, made once."""
+    written = tmp_path_factory.mktemp("written") / "echo"
+    for version in (1, 2, 3):
+        write_echo(written, version)
+    return partial(copy_echo, written)
+
+
+def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
     folder = tmp_path / "echo"
-    write_echo(folder, 1)
+    put_echo(folder, 1)
     failures, over = [], threading.Event()
 
     def ask(url):
@@ -40,7 +51,7 @@ def test_no_request_is_lost_while_versions_change(tmp_path):
             thread.start()
         wait_for("1:x")
         for version in (2, 3):
-            write_echo(folder, version)
+            put_echo(folder, version)
             wait_for(f"{version}:x")
         over.set()
         for thread in threads:
@@ -55,9 +66,9 @@ def test_no_request_is_lost_while_versions_change(tmp_path):
     assert gone.status_code == 404
 
 
-def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_path):
+def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_path, put_echo):
     folder = tmp_path / "echo"
-    write_echo(folder, 1)
+    put_echo(folder, 1)
     model = ServedModel("echo", folder)
     assert model.refresh() == "echo: version 1 answers."
     (folder / "3").mkdir()
@@ -65,21 +76,21 @@ def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_
     assert model.version().number == 1
     assert dict(model.states_of())[3].state == "END" and dict(model.states_of())[3].message
     assert model.refresh() is None, "what has not changed is not tried again"
-    write_echo(folder, 2)
+    put_echo(folder, 2)
     assert model.refresh() == "echo: version 2 answers.", "it is the newest that can be loaded"
     (folder / "3").rmdir()
-    write_echo(folder, 3)
+    put_echo(folder, 3)
     assert model.refresh() == "echo: version 3 answers."
     for entry in folder.iterdir():
         entry.rename(tmp_path / entry.name)
     assert model.refresh() is None and model.version().number == 3
 
 
-def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path):
+def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path, put_echo):
     """As TensorFlow Serving has it: so a version that is no good is taken back."""
     model = ServedModel("echo", tmp_path / "echo")
     for version in (1, 2):
-        write_echo(tmp_path / "echo", version)
+        put_echo(tmp_path / "echo", version)
         assert model.refresh() == f"echo: version {version} answers."
     (tmp_path / "echo" / "2").rename(tmp_path / "2")
     assert model.refresh() == "echo: version 1 answers."
@@ -89,12 +100,12 @@ def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path):
     assert model.refresh() == "echo: version 2 answers."
 
 
-def test_a_version_is_let_go_at_once(tmp_path):
+def test_a_version_is_let_go_at_once(tmp_path, put_echo):
     model = ServedModel("echo", tmp_path / "echo")
-    write_echo(tmp_path / "echo", 1)
+    put_echo(tmp_path / "echo", 1)
     model.refresh()
     before = weakref.ref(model.version()._model.signatures["serving_default"].graph)
-    write_echo(tmp_path / "echo", 2)
+    put_echo(tmp_path / "echo", 2)
     gc.disable()
     try:
         model.refresh()
@@ -103,19 +114,19 @@ def test_a_version_is_let_go_at_once(tmp_path):
         gc.enable()
 
 
-def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path):
+def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path, put_echo):
     """A terminal that was closed, or a pipe whose reader has gone."""
 
     def gone(line):
         raise BrokenPipeError
 
     folder = tmp_path / "echo"
-    write_echo(folder, 1)
+    put_echo(folder, 1)
     with running(models=[folder], poll=0.05) as server:
         server._report = gone
         with connect(server.rest, timeout=30) as client:
             for version in (2, 3):
-                write_echo(folder, version)
+                put_echo(folder, version)
                 until = time.monotonic() + 30
                 while client.predict("echo", [{"text": "x"}])[0]["label"] != f"{version}:x":
                     assert time.monotonic() < until

@@ -1,5 +1,7 @@
 """SavedModels of a few operations, whose answers tell who asked and which version answered."""
 
+import shutil
+
 import tensorflow as tf
 
 
@@ -41,10 +43,25 @@ class Echo(tf.Module):
 
 def write_echo(folder, version):
     """Writes version `version` under `folder`, in one rename."""
+    aside = _aside(folder, version)
     model = Echo(version)
-    aside = folder.parent / f".{folder.name}-{version}"
     tf.saved_model.save(
         model, str(aside), signatures={"serving_default": model.answer, "two": model.two}
     )
+    _put(aside, folder, version)
+
+
+def copy_echo(written, folder, version):
+    """Puts version `version`, as `write_echo` has written it elsewhere, under `folder` alike."""
+    aside = _aside(folder, version)
+    shutil.copytree(written / str(version), aside)
+    _put(aside, folder, version)
+
+
+def _aside(folder, version):
+    return folder.parent / f".{folder.name}-{version}"
+
+
+def _put(aside, folder, version):
     folder.mkdir(exist_ok=True)
     aside.rename(folder / str(version))

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.text import Tokenizer
+from keras_bert.text import Tokenizer, normalization
 from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -75,6 +75,18 @@ def test_what_is_no_batch_of_texts_is_refused(tokenizer, given):
 def test_special_pieces_in_a_text_are_ordinary_text(tokenizer):
     found = pieces(tokenizer, "[MASK] [mask]")
     assert found == ["[", "mask" if tokenizer.lowercase else "[UNK]", "]", "[", "mask", "]"]
+
+
+def test_tokenizers_of_one_vocabulary_are_compiled_once(monkeypatch):
+    builder, compiled = normalization.wordpiece_model_builder, []
+    build = builder.build_fast_wordpiece_model
+    monkeypatch.setattr(
+        builder, "build_fast_wordpiece_model", lambda *args: compiled.append(args) or build(*args)
+    )
+    for lowercase in (True, False):
+        Tokenizer(WordPieceVocabulary([*SPECIAL_PIECES, "once"]), lowercase=lowercase)
+    Tokenizer(WordPieceVocabulary([*SPECIAL_PIECES, "another"]), lowercase=True)
+    assert [pieces[-1] for pieces, *_ in compiled] == ["once", "another"]
 
 
 def test_detokenize(tokenizer):

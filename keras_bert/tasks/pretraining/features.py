@@ -55,6 +55,7 @@ _OF_PREDICTIONS = (
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
 
+@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def training_dataset(
     folder, *, vocabulary, seed, batch_size=None, batch_tokens=None, first_step=0, task=None
 ):
@@ -102,6 +103,7 @@ def training_dataset(
     return settled(dataset).prefetch(PREFETCHED)
 
 
+@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=None):
     """Returns the batches of the eval split, every row once and always in the same order.
 
