@@ -92,11 +92,7 @@ def wordpiece_of(tokenizer, *, source):
             f"{source} holds a tokenizer of type {model.get('type')}, continuing words with "
             f"{prefix!r}; WordPiece with {CONTINUATION_PREFIX!r} was expected."
         )
-    added = _added_tokens(tokenizer, source=source)
-    ids = {
-        **_held(model, "vocab", dict, source=source),
-        **{token["content"]: token.get("id") for token in added},
-    }
+    ids = _ids(tokenizer, source=source)
     numbered = all(type(id) is int for id in ids.values())
     pieces = sorted(ids, key=ids.get) if numbered else []
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
@@ -110,9 +106,10 @@ def check_pieces(vocabulary, tokenizer, *, source):
 
     `transformers` reads the one, and this library the others.
     """
-    theirs = _held(tokenizer, "model", dict, source=f"{source}/tokenizer.json").get("vocab")
-    if not isinstance(theirs, dict):  # there is no such file, or it is of another algorithm
-        return
+    file = f"{source}/tokenizer.json"
+    if not isinstance(_held(tokenizer, "model", dict, source=file).get("vocab"), dict):
+        return  # there is no such file, or it is of another algorithm
+    theirs = _ids(tokenizer, source=file)
     ours = {piece: id for id, piece in enumerate(vocabulary.pieces)}
     for piece in [*ours, *theirs]:
         if ours.get(piece) != theirs.get(piece):
@@ -280,6 +277,16 @@ def _check_added(tokens, *, source):
             f"{source} adds {shown} to BERT's tokens, to be cut out of a text before it is parted "
             "into words; this tokenizer cuts out none."
         )
+
+
+def _ids(tokenizer, *, source):
+    """Piece -> id of a `tokenizer.json`; [CLS] and its like may be among what is added alone."""
+    model = _held(tokenizer, "model", dict, source=source)
+    added = _added_tokens(tokenizer, source=source)
+    return {
+        **_held(model, "vocab", dict, source=source),
+        **{token["content"]: token.get("id") for token in added},
+    }
 
 
 def _added_tokens(tokenizer, *, source):

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import keras
 import pytest
 from packaging.requirements import Requirement
 
@@ -92,6 +93,20 @@ def test_the_doctor_knows_every_extra_and_says_how_to_get_it(monkeypatch, capsys
     assert "(pip install 'keras-bert-toolkit[hub]')" in said
     assert "tensorflow is 1.0, and <2.22,>=2.21 is needed: pip install 'tensorflow" in said
     assert "has the same import name: pip uninstall keras-bert" in said
+
+
+def test_the_doctor_says_what_keras_takes_and_what_cannot_be_loaded(monkeypatch):
+    def broken():
+        raise ValueError("no such library")
+
+    monkeypatch.setattr(diagnosis, "_of_tensorflow", lambda: "a device")
+    monkeypatch.setattr(diagnosis, "_of_jax", broken)
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    problems = []
+    said = dict(diagnosis._devices(problems))
+    assert said["Keras's backend"] == f"{keras.config.backend()}, as keras.json says"
+    assert said["tensorflow"] == "a device" and said["jax"] == "cannot be loaded"
+    assert problems == ["jax cannot be loaded: ValueError: no such library"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -223,6 +223,12 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(ending, embedded, tmp_pa
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize(("text", "lines"), [("", 0), ("a\n", 1), ("a\nb", 2), ("a\n\n", 2)])
+def test_the_bar_counts_every_line(text, lines, tmp_path):
+    (tmp_path / "texts").write_text(text)
+    assert module._count_lines(str(tmp_path / "texts")) == lines
+
+
 def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
     with pytest.raises(InputError, match="`text` is called `data` now"):
         embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.npz")

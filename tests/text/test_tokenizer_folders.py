@@ -128,6 +128,15 @@ def test_two_vocabularies_in_one_folder_are_refused(tmp_path, vocab, said):
         Tokenizer.from_folder(write(tmp_path, tokenizer=content))
 
 
+def test_the_special_pieces_may_be_added_to_the_others(tmp_path):
+    """And stand in no other place of tokenizer.json."""
+    others = {piece: id for piece, id in ids(PIECES).items() if piece not in SPECIAL_PIECES}
+    content = tokenizer_json(model={**tokenizer_json()["model"], "vocab": others})
+    for vocab in (False, True):
+        tokenizer = Tokenizer.from_folder(write(tmp_path, vocab=vocab, tokenizer=content))
+        assert tokenizer.vocabulary.pieces == tuple(PIECES)
+
+
 def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):
     """The text "false" was taken for true."""
     with pytest.raises(InputError, match="do_lower_case is 'false'; it should be true or false"):
