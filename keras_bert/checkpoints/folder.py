@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import keras_bert
-from keras_bert.checkpoints import hugging_face, rename, safetensors_files
+from keras_bert import rename
+from keras_bert.checkpoints import kinds, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, stored, task_of
+from keras_bert.checkpoints.kinds import MARK, task_of
 from keras_bert.checkpoints.named_models import local_folder
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
-from keras_bert.config import read_json
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder
-from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.files import check_output_folder, held_names, new_folder, read_json
 from keras_bert.text import vocabulary_files
 
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ CARD = "README.md"
 
 def load(
     folder: str | PathLike[str], *, dtype: Any = None
-) -> "tuple[BertEncoder, Tokenizer | None]":
-    """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
+) -> "tuple[Encoder, Tokenizer | None]":
+    """Loads the encoder and tokenizer of a model folder.
 
-    Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
-    them).
+    Heads that the folder contains too are left out (`load_task` loads them).
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
@@ -48,7 +47,7 @@ def load(
             own setting.
 
     Returns:
-        (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
+        (encoder, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is None, with a warning:
         it is a byte-level one, which this library does not have.
 
     Raises:
@@ -66,8 +65,7 @@ def holds_task(folder):
     Raises: as `load`.
     """
     source = OpenedFolder(local_folder(folder))
-    held = stored(source.values, source=str(source.folder / CONFIG))
-    return source.architecture.kind is not None or "task" in held
+    return kinds.holds_task(source.values, source.names, source=str(source.folder / CONFIG))
 
 
 def load_task(folder: str | PathLike[str]) -> "Task":
@@ -84,7 +82,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
         InputError: as `load`; also refused is a folder that holds no task of ours.
     """
     source = OpenedFolder(find_model_folder(folder))
-    task_class = task_of(source.values, source=str(source.folder / CONFIG))
+    task_class = task_of(source.values, source.names, source=str(source.folder / CONFIG))
     options = source.settings(task_class)
     if task_class.LEAST_LABELS:
         options["labels"] = source.labels()
@@ -92,12 +90,15 @@ def load_task(folder: str | PathLike[str]) -> "Task":
             raise InputError(
                 f"{source.folder} has a single label; the task {task_class.KIND} has two or more."
             )
-    sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
-    source.settle_decoder(needed="masked_lm_head" in source.architecture.heads)
-    table = head_table(task_class, source.architecture, source.config)
+    sizes = {**source.names.sizes, "C": len(options.get("labels", ()))}
+    source.check_copies(needed="lm_head" in source.class_names.heads)
+    table = head_table(task_class, source.class_names)
     _check_head(source, table, sizes)
-    task = task_class(source.task_encoder(), source.tokenizer, **options)
-    own = own_tensors(task, source.architecture)
+    mix = source.layer_mix()
+    if mix is not None:
+        options["layer_mix"] = mix
+    task = task_class(source.encoder(), source.tokenizer, **options)
+    own = own_tensors(task, source.class_names)
     _check_own_head(source, own)
     rename.assign(task, table, source.read)
     for name, variable in own.items():
@@ -105,28 +106,27 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     return task
 
 
-def head_table(task, architecture, config):
-    """The lines of those heads of a task (or of its class) that `transformers` has names for."""
-    heads = hugging_face.HEADS[config.model_type]
-    known = [architecture.heads[head] for head in task.HEADS if head in architecture.heads]
-    return [line for head in known for line in heads[head]]
+def head_table(task, class_names):
+    """The lines of those heads of a task (or of its class) that a class of `transformers` has."""
+    known = [class_names.heads[head] for head in task.HEADS if head in class_names.heads]
+    return [line for head in known for line in head]
 
 
-def own_tensors(task, architecture):
+def own_tensors(task, class_names):
     """The variables of a task's other heads, by names of ours; not what the encoder has, too.
 
     A head `crf_layer`, beside a setting `crf`, is kept under `crf`.
     """
     tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
-    for head in task.HEADS:
-        if head not in architecture.heads:
+    for head in task.head_names():
+        if head not in class_names.heads:
             layer = getattr(task, head)
             for variable in layer.weights:
                 if id(variable) in shared:
                     continue
                 _, _, inside = variable.path.rpartition(f"{layer.name}/")
                 name = f"{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
-                tensors[f"{hugging_face.KEPT}{name}"] = variable
+                tensors[f"{KEPT}{name}"] = variable
     return tensors
 
 
@@ -162,7 +162,7 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
     """Writes an encoder or a task as a model folder, aside first and then under its name.
 
     Args:
-        model: a `BertEncoder` or a task.
+        model: an encoder or a task.
         tokenizer: its `Tokenizer`; None only for a RoBERTa encoder, whose tokenizer this library
             does not have.
         folder: the path to write. It may not exist, or be empty.
@@ -170,12 +170,9 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
 
     Raises:
         InputError: the folder holds something else, or something that may not be replaced.
-        ValueError: the tokenizer is missing or does not fit the model, or the model is an export's
-            copy with joined projections.
+        ValueError: the tokenizer is missing or does not fit the model.
     """
     config = model.config
-    if getattr(model, "encoder", model).base().joined:
-        raise ValueError("Query, key and value are three layers in a folder. Received: joined=True")
     if tokenizer is None and config.model_type == "bert":
         raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None")
     if tokenizer is not None and len(tokenizer) > config.vocab_size:
@@ -195,36 +192,27 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
 
 def to_hugging_face(model):
     """The dictionary of `config.json` and the arrays by Hugging Face's names."""
-    config = model.config
-    if isinstance(model, MixedEncoder):
-        raise ValueError("A mix is saved with the task that learned it. Received: a MixedEncoder")
-    name = name_of(model)
-    if name not in ARCHITECTURES:
-        raise ValueError(f"There is no architecture for these weights. Received: {name}")
-    architecture = ARCHITECTURES[name]
-    is_task = not isinstance(model, BertEncoder)
+    is_task = not isinstance(model, Encoder)
     encoder = model.encoder if is_task else model
+    names = encoder.tensor_names(model.config)
+    class_name = model.architecture if is_task else names.base_class
+    class_names = names.names(class_name)
     labels = list(getattr(model, "labels", None) or ())
-    sizes = rename.sizes_of(config, labels=len(labels))
+    tensors = rename.gather(encoder, names.table(class_name), sizes=names.sizes)
+    values = {"architectures": [class_name], **model.config.to_dict()}
     kept = {"version": keras_bert.__version__}
-    tensors = {}
-    if isinstance(encoder, MixedEncoder):
-        tensors = rename.gather(encoder, hugging_face.SCALAR_MIX, sizes=sizes)
-        kept["scalar_mix"] = encoder.mix_settings
-        encoder = encoder.encoder
-    prefix = hugging_face.encoder_prefix(name, config.model_type)
-    table = hugging_face.encoder_table(config, bare_prefix=prefix, pooler=architecture.pooler)
-    tensors.update(rename.gather(encoder, table, sizes=sizes))
-    values = {"architectures": [name], **config.to_dict()}
     if is_task:
-        tensors.update(rename.gather(model, head_table(model, architecture, config), sizes=sizes))
-        for own, variable in own_tensors(model, architecture).items():
+        sizes = {**names.sizes, "C": len(labels)}
+        tensors.update(rename.gather(model, head_table(model, class_names), sizes=sizes))
+        for own, variable in own_tensors(model, class_names).items():
             tensors[own] = np.ascontiguousarray(rename.to_numpy(variable))
         if model.LEAST_LABELS:
             values |= labels_format.to_config(labels)
         values |= model.config_entries()
         kept["task"] = model.KIND
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+        if model.layer_mix is not None:
+            kept["scalar_mix"] = model.layer_mix
     values[MARK] = kept
     return values, tensors
 

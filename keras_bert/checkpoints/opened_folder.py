@@ -1,17 +1,19 @@
 """A Hugging Face folder, read and checked as far as one can without building a model."""
 
+import re
 import warnings
 from pathlib import Path
 
 import numpy as np
 
-from keras_bert.checkpoints import hugging_face, rename, safetensors_files
+from keras_bert import rename
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.kinds import MARK, architecture_of, stored
-from keras_bert.config import BertConfig, read_json
-from keras_bert.encoder import BertEncoder
+from keras_bert.checkpoints import safetensors_files
+from keras_bert.checkpoints.kinds import MARK, check_class, class_of, stored
+from keras_bert.encoders import encoder_class, new_encoder, read_config
+from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.errors import InputError
-from keras_bert.mixed_encoder import MixedEncoder
+from keras_bert.files import read_json
 from keras_bert.settings import checked
 from keras_bert.text.vocabulary_files import holds_own_kind
 
@@ -19,11 +21,11 @@ CONFIG = "config.json"
 
 
 class OpenedFolder:
-    """A Hugging Face BERT or RoBERTa folder: its config, tensors under plain names, tokenizer.
+    """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
 
-    Attributes: `folder` (a path), `values` (the dictionary of `config.json`), `config` (a
-    `BertConfig`), `architecture` (an `Architecture`), `shapes` (of every tensor, by plain name),
-    `tokenizer` (or None).
+    Attributes: `folder` (a path), `values` (the dictionary of `config.json`), `config` (an
+    `EncoderConfig`), `encoder_class`, `names` (its `TensorNames`), `class_names` (the `ClassNames`
+    of the folder's class), `shapes` (of every tensor, by plain name), `tokenizer` (or None).
 
     Args:
         folder: the path.
@@ -46,28 +48,52 @@ class OpenedFolder:
             found = google if (self.folder / "bert_config.json").exists() else ""
             raise InputError(f"{folder} is not a model folder: it holds no {CONFIG}{found}.")
         self.values = read_json(path)
-        config = BertConfig.from_dict(self.values, source=str(path))
+        config = read_config(self.values, source=str(path))
         self._tensors = safetensors_files.open_folder(self.folder)
-        self.architecture = architecture_of(
-            self.values, model_type=config.model_type, source=str(path)
+        self.encoder_class = encoder_class(config.model_type)
+        self.config = self.encoder_class.completed_config(
+            config, given=self.values, tensors=self._tensors.shapes
         )
-        self._names = hugging_face.plain_names(
-            self._tensors.shapes,
-            config.model_type,
-            pooler=self.architecture.pooler,
-            source=self.folder,
-        )
+        self.names = self.encoder_class.tensor_names(self.config)
+        check_class(self.values, self.names, source=str(path))
+        self.class_names = self.names.names(class_of(self.values))
+        self._names = self._plain_names()
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
-        if "add_pooling_layer" not in self.values:
-            # Hugging Face's config does not say; the tensors do.
-            pooler = any(name.startswith("pooler.") for name in self.shapes)
-            config = BertConfig(**{**config.to_dict(), "add_pooling_layer": pooler})
-        self.config = config
         self._check_encoder()
+        self.config.report_extra_keys(source=path)
         self.tokenizer = self._load_tokenizer()
 
+    def _plain_names(self):
+        """The names of the file's tensors by their names in `TensorNames`.
+
+        The head transform is under its plain name, wherever the class has it. One that is in the
+        encoder as well as in the head (files of 2019) was never used.
+
+        Raises:
+            InputError: two names in the file are one.
+        """
+        plain = {}
+        place = self.class_names.transform
+        for name in self._tensors.shapes:
+            short = self.names.plain(name)
+            if short is None:
+                continue
+            if place not in (None, "pooler"):
+                if short.startswith("pooler."):
+                    continue
+                short = re.sub(rf"^{re.escape(place)}\.", "pooler.", short)
+            elif short.startswith(f"{KEPT}pooler."):
+                short = short.removeprefix(KEPT)
+            if short in plain:
+                raise InputError(
+                    f"{self.folder} contains {plain[short]} and {name}, two tensors for one "
+                    "weight. Remove one of them."
+                )
+            plain[short] = name
+        return plain
+
     def read(self, plain):
-        """The tensor of that plain name; InputError where it is none of finite numbers."""
+        """The tensor of that plain name; InputError unless it holds finite numbers."""
         name = self._names[plain]
         return rename.numbers(self._tensors.read(name), name, source=self.folder)
 
@@ -75,71 +101,49 @@ class OpenedFolder:
         shapes = {
             name: shape
             for name, shape in self.shapes.items()
-            if not name.startswith(hugging_face.HEAD_PREFIXES)
+            if not name.startswith(self.names.head_prefixes)
         }
-        rename.check_blocks(shapes, self.config.num_hidden_layers, source=str(self.folder))
+        layers = self.config.num_hidden_states - 1
+        rename.check_layers(shapes, layers, source=str(self.folder))
         rename.check_shapes(
-            shapes,
-            hugging_face.encoder_table(self.config),
-            sizes=rename.sizes_of(self.config),
-            source=str(self.folder),
+            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.folder)
         )
 
     def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
-        encoder = BertEncoder(self.config, dtype=dtype)
-        rename.assign(encoder, hugging_face.encoder_table(self.config), self.read)
+        encoder = new_encoder(self.config, dtype=dtype)
+        rename.assign(encoder, self.names.table(), self.read)
         return encoder
 
-    def task_encoder(self):
-        """What the task in the folder stands on: the encoder, or a `MixedEncoder` of it."""
-        encoder = self.encoder()
-        mix = stored(self.values, source=str(self.folder / CONFIG)).get("scalar_mix")
-        if mix is None:
-            return encoder
-        table = hugging_face.SCALAR_MIX
-        names = {line.theirs for line in table}
-        shapes = {name: shape for name, shape in self.shapes.items() if name in names}
-        sizes = rename.sizes_of(self.config)
-        rename.check_shapes(shapes, table, sizes=sizes, source=str(self.folder))
-        try:
-            mixed = MixedEncoder(encoder, **mix)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{self.folder / CONFIG}: the scalar_mix under {MARK} cannot be: {error}"
-            ) from error
-        rename.assign(mixed, table, self.read)
-        return mixed
+    def check_copies(self, *, needed):
+        """Compares tensors that some writers store in addition with those that they repeat.
 
-    def settle_decoder(self, *, needed):
-        """Takes away the copies of the token embedding, having seen that they are copies.
+        Args:
+            needed: whether the task has the language-model head that these belong to.
 
         Raises:
-            InputError: an output embedding of its own, which a tied head cannot hold, or one that
-                the config says there is and that is not there.
+            InputError: two that should be the same differ.
         """
-        weights = [f"{decoder}.weight" for decoder in hugging_face.DECODERS]
+        if not needed:
+            return
+        output = self.names.output_embedding
         untied = self.values.get("tie_word_embeddings") is False
-        if needed and untied and not any(weight in self.shapes for weight in weights):
+        if output and untied and not any(name in self.shapes for name in output):
             raise InputError(
-                f"{self.folder / CONFIG} says tie_word_embeddings: false, and the folder holds no "
-                f"output embedding ({' or '.join(weights)}); say true where it is the token "
-                "embedding."
+                f"{self.folder / CONFIG} says tie_word_embeddings: false, but the folder has no "
+                f"output embedding ({' or '.join(output)}). Set tie_word_embeddings to true if "
+                "the output embedding is the token embedding."
             )
-        for decoder, weight in zip(hugging_face.DECODERS, weights, strict=True):
-            bias, ours = f"{decoder}.bias", hugging_face.DECODER_BIAS[decoder]
-            if needed and weight in self.shapes:
-                tied = self.read(hugging_face.TOKEN_EMBEDDING)
-                if not np.array_equal(self.read(weight), tied):
-                    raise InputError(
-                        f"{self.folder}: {weight} differs from the token embedding; this head "
-                        "shares the two and cannot hold an output embedding of its own."
-                    )
-            if needed and bias in self.shapes:
-                if ours not in self.shapes:
-                    self.shapes[ours], self._names[ours] = self.shapes[bias], self._names[bias]
-                elif not np.array_equal(self.read(bias), self.read(ours)):
-                    raise InputError(f"{self.folder}: {bias} and {ours} differ; they are one bias.")
+        for copy, original in self.names.copies.items():
+            if copy not in self.shapes:
+                continue
+            if original not in self.shapes:
+                self.shapes[original], self._names[original] = self.shapes[copy], self._names[copy]
+            elif not np.array_equal(self.read(copy), self.read(original)):
+                raise InputError(
+                    f"{self.folder}: {copy} differs from {original}, but this model shares the "
+                    "two. Weights that are not tied cannot be loaded."
+                )
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
@@ -152,12 +156,27 @@ class OpenedFolder:
             except InputError as error:
                 raise InputError(f"{source}, under {MARK}: {error}") from None
         length = settings.get("max_length")
-        if length is not None and length > self.config.max_length:
+        longest = self.config.max_length
+        if None not in (length, longest) and length > longest:
             raise InputError(
                 f"{source}, under {MARK}: `max_length` is {length}; it should be at most the "
-                f"{self.config.max_length} positions of the model."
+                f"{longest} positions of the model."
             )
         return settings
+
+    def layer_mix(self):
+        """The arguments of the task's layer mix; None where it has none."""
+        held = stored(self.values, source=str(self.folder / CONFIG)).get("scalar_mix")
+        if held is None:
+            return None
+        sizes = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
+        right = isinstance(held, dict) and held.keys() == sizes.keys()
+        if not right or not all(isinstance(held[name], kind) for name, kind in sizes.items()):
+            raise InputError(
+                f"{self.folder / CONFIG}, under {MARK}: invalid scalar_mix {held!r}. Expected an "
+                "object with layer_norm_eps and l2."
+            )
+        return held
 
     def labels(self):
         """The labels of the task in the folder, in order."""

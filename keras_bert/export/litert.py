@@ -12,7 +12,7 @@ from keras_bert.errors import InputError
 from keras_bert.export.archive import write_saved_model
 from keras_bert.export.precision import difference, some_rows
 from keras_bert.files import new_file, scratch_folder
-from keras_bert.layers.fast.program import for_litert
+from keras_bert.layers.kernels.program import for_litert
 from keras_bert.tasks.signature import Signature
 
 _SIGNATURE = "serving_default"

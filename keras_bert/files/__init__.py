@@ -10,7 +10,7 @@ from keras_bert.files.checks import (
     refuse_input_as_output,
     same_files,
 )
-from keras_bert.files.json_text import NotJson, parse_json
+from keras_bert.files.json_text import NotJson, check_object, parse_json, read_json
 from keras_bert.files.names import aside_name, is_aside
 from keras_bert.files.ownership import Owner, owned
 from keras_bert.files.publishing import (
@@ -31,6 +31,7 @@ __all__ = [
     "NotJson",
     "Owner",
     "aside_name",
+    "check_object",
     "check_output_file",
     "check_output_folder",
     "clear_leftovers",
@@ -42,6 +43,7 @@ __all__ = [
     "new_folder",
     "owned",
     "parse_json",
+    "read_json",
     "read_small",
     "refuse_input_as_output",
     "same_files",

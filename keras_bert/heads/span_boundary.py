@@ -7,7 +7,7 @@ from keras_bert.heads.tied_output import tied_logits
 from keras_bert.layers.activations import activation
 from keras_bert.layers.dense import dense, initializer, logits_dtype
 from keras_bert.layers.embedding_table import embedded
-from keras_bert.layers.fast.rows import at_positions
+from keras_bert.layers.kernels.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
 # Of the embedding of an offset, whatever the model's own width, as in the paper's program.

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.fast.rows import at_positions, look_up
+from keras_bert.layers.kernels.rows import at_positions, look_up
 
 MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
 

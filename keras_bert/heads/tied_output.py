@@ -6,9 +6,10 @@ from keras_bert.layers.embedding_table import embedding_table
 
 
 def tied_logits(x, *, token_embedding, bias, dtype):
-    """Logits over the vocabulary: (N, D), the encoder's embedding (V, D), bias (V,) -> (N, V).
+    """Logits over the vocabulary: (N, D), the encoder's embedding (V, D), bias (V,) or None -> (N, V).
 
     They are computed in `dtype`, from the table as it is stored.
     """
     table = embedding_table(token_embedding, dtype=dtype)  # (V, D)
-    return ops.matmul(ops.cast(x, dtype), ops.transpose(table)) + bias
+    logits = ops.matmul(ops.cast(x, dtype), ops.transpose(table))
+    return logits if bias is None else logits + bias

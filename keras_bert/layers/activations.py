@@ -2,17 +2,17 @@
 
 from keras import ops
 
-from keras_bert.layers.fast import gelu as fast
+from keras_bert.layers.kernels import gelu as kernels
 
 
 def gelu(x, training=None):
     """The Gaussian error linear unit by the error function, x Φ(x) (Hendrycks & Gimpel 2016)."""
-    return fast.gelu(x, training)
+    return kernels.gelu(x, training)
 
 
 def gelu_tanh(x, training=None):
     """Its tanh form, 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), as google-research/bert has it."""
-    return fast.gelu_tanh(x, training)
+    return kernels.gelu_tanh(x, training)
 
 
 def relu(x, training=None):

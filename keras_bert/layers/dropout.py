@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.fast.random_bits import uniform_uint16
+from keras_bert.layers.kernels.random_bits import uniform_uint16
 
 _STEPS = 1 << 16
 

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_bert.layers.fast.rows import look_up
+from keras_bert.layers.kernels.rows import look_up
 
 
 def embedding_table(embedding, *, dtype):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.fast.program import is_unfused
+from keras_bert.layers.kernels.program import is_unfused
 
 GRADIENT_NORM = "gradient_norm"
 

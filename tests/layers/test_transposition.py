@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers.fast.transposition import transposed
+from keras_bert.layers.kernels.transposition import transposed
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
 AXES = (0, 3, 1, 2)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers.fast import unpadding as module
-from keras_bert.layers.fast.unpadding import NoUnpadding, Unpadding, unpadding_of
+from keras_bert.layers.kernels import unpadding as module
+from keras_bert.layers.kernels.unpadding import NoUnpadding, Unpadding, unpadding_of
 from keras_bert.layers.transformer_block import TransformerBlock
 
 RNG = np.random.default_rng(5)

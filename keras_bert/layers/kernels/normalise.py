@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_bert.layers.fast.program import compiled_by_xla
+from keras_bert.layers.kernels.program import compiled_by_xla
 
 
 def normalise(x, gamma, beta, *, epsilon):

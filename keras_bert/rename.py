@@ -1,7 +1,7 @@
-"""Rename tables: one line a weight, read in either direction.
+"""Rename tables: one line per weight, read in both directions.
 
-A table says, for each weight of ours, what a foreign format calls it and how it lies there. The
-same lines save and load, so that a format cannot be written one way and read another.
+A table says, for each weight of ours, what a foreign format calls it and how it is stored there.
+The same lines save and load, so that a format cannot be written one way and read another.
 """
 
 import dataclasses
@@ -18,15 +18,19 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # which is of no kind that numpy knows
 
 @dataclasses.dataclass(frozen=True)
 class Rename:
-    """One weight, or with `{i}` in both names the same weight of every block.
+    """One weight, or with `{i}` in both names the same weight of every layer.
 
     Attributes:
-        ours: attributes from the model to the variable, "blocks.{i}.attention.query.kernel".
+        ours: attributes from the model to the variable, "blocks.{i}.attention.projection.kernel",
+            or Keras's path of it, "gru/gru_cell/kernel".
         theirs: the foreign name.
-        shape: the shape that ours has, in letters (see `sizes_of`): "D I".
+        shape: the shape of what the line moves as it is in ours, in letters: "D I".
         transposed: theirs is the transpose of ours.
         folded: the shape that theirs has, where its axes are ours split or joined: "D N H".
         times: the attribute of the model that ours is multiplied by to be theirs.
+        part: (k, n): the line moves the k-th, from 0, of n equal parts of ours, along its last axis.
+        their_part: (k, n): the same of theirs, along the axis that is ours' last one.
+        not_in: the layers that do not have this weight.
     """
 
     ours: str
@@ -35,64 +39,49 @@ class Rename:
     transposed: bool = False
     folded: str | None = None
     times: str | None = None
+    part: tuple[int, int] | None = None
+    their_part: tuple[int, int] | None = None
+    not_in: tuple[int, ...] = ()
 
     def foreign_shape(self, sizes):
         """The shape of the foreign tensor, as a tuple."""
         letters = (self.folded or self.shape).split()
-        if self.transposed:
-            letters = letters[::-1]
-        return tuple(sizes[letter] if letter.isalpha() else int(letter) for letter in letters)
+        shape = [sizes[letter] if letter.isalpha() else int(letter) for letter in letters]
+        if self.their_part is not None:
+            shape[-1] *= self.their_part[1]
+        return tuple(shape[::-1] if self.transposed else shape)
 
 
-def transposed(ours, theirs, shape):
+def transposed(ours, theirs, shape, **options):
     """A line whose foreign tensor is the transpose of ours, as PyTorch's dense kernels are."""
-    return Rename(ours, theirs, shape, transposed=True)
-
-
-def sizes_of(config, *, labels=None):
-    """What the letters of a table's shapes stand for.
-
-    Args:
-        config: a `BertConfig`.
-        labels: number of classes of a task's classifier, where there is one.
-    """
-    return {
-        "V": config.vocab_size,
-        "D": config.hidden_size,
-        "I": config.intermediate_size,
-        "N": config.num_attention_heads,
-        "H": config.hidden_size // config.num_attention_heads,
-        "P": config.max_position_embeddings,
-        "T": config.type_vocab_size,
-        "K": config.num_hidden_layers + 1,  # hidden states: the embeddings and every block's output
-        "C": labels,
-    }
+    return Rename(ours, theirs, shape, transposed=True, **options)
 
 
 def expand(table, layers):
-    """Writes the lines with `{i}` out for every block."""
+    """Writes the lines with `{i}` out for every layer that has the weight."""
     return [
         dataclasses.replace(line, ours=line.ours.format(i=i), theirs=line.theirs.format(i=i))
         for line in table
         for i in (range(layers) if "{i}" in line.theirs else (0,))
+        if "{i}" not in line.theirs or i not in line.not_in
     ]
 
 
-def check_blocks(shapes, layers, *, source):
-    """Refuses a config that asks for more blocks than there can be, before a table is written out.
+def check_layers(shapes, layers, *, source):
+    """Rejects a config that asks for more layers than there can be, before a table is written out.
 
     Args:
         shapes: shape of each foreign tensor by name.
-        layers: the number of blocks.
+        layers: the number of layers.
         source: the file or folder, for messages.
 
     Raises:
-        InputError: there are fewer tensors than blocks.
+        InputError: there are fewer tensors than layers.
     """
     if layers > len(shapes):
         raise InputError(
-            f"{source} has {len(shapes)} tensors; its config asks for {layers} blocks "
-            "(num_hidden_layers), which have more."
+            f"{source} has {len(shapes)} tensors, but its config asks for {layers} layers "
+            "(num_hidden_layers), which need more."
         )
 
 
@@ -110,7 +99,7 @@ def check_shapes(shapes, table, *, sizes, source):
     Args:
         shapes: shape of each foreign tensor by name.
         table: an expanded table.
-        sizes: see `sizes_of`.
+        sizes: what the letters of the shapes stand for.
         source: the file or folder, for messages.
 
     Raises:
@@ -146,14 +135,32 @@ def assign(model, table, read):
         table: an expanded table, its shapes checked.
         read: a function from a foreign name to an array.
     """
+    wholes = {}  # of variables that several lines fill in parts
     for line in table:
         target = variable(model, line.ours)
         array = np.asarray(read(line.theirs)).astype("float32", copy=False)
         if line.transposed:
             array = array.T
+        if line.their_part is not None:
+            array = _part(array, line.their_part)
         if line.times is not None:
             array = array / getattr(model, line.times)
-        target.assign(array.reshape(target.shape))
+        if line.part is None:
+            target.assign(array.reshape(target.shape))
+            continue
+        if line.ours not in wholes:
+            wholes[line.ours] = np.empty(target.shape, np.float32)
+        part = _part(wholes[line.ours], line.part)
+        part[...] = array.reshape(part.shape)
+    for path, whole in wholes.items():
+        variable(model, path).assign(whole)
+
+
+def _part(array, part):
+    """A view of the k-th of n equal parts of an array, along its last axis."""
+    k, n = part
+    size = array.shape[-1] // n
+    return array[..., k * size : (k + 1) * size]
 
 
 def numbers(array, name, *, source):
@@ -181,14 +188,25 @@ def gather(model, table, *, sizes):
     Contiguous, because safetensors writes the bytes behind an array as they lie: a transposed
     view of a square kernel would be written untransposed without a word.
     """
-    tensors = {}
+    tensors, wholes = {}, {}  # `wholes` are foreign tensors that several lines fill in parts
     for line in table:
         array = to_numpy(variable(model, line.ours))
-        if line.transposed:
-            array = array.T
+        if line.part is not None:
+            array = _part(array, line.part)
         if line.times is not None:
             array = array * np.float32(getattr(model, line.times))
-        tensors[line.theirs] = np.ascontiguousarray(array.reshape(line.foreign_shape(sizes)))
+        shape = line.foreign_shape(sizes)
+        if line.their_part is None:
+            array = array.T if line.transposed else array
+            tensors[line.theirs] = np.ascontiguousarray(array.reshape(shape))
+            continue
+        if line.theirs not in wholes:
+            untransposed = shape[::-1] if line.transposed else shape
+            wholes[line.theirs] = np.empty(untransposed, array.dtype), line.transposed
+        part = _part(wholes[line.theirs][0], line.their_part)
+        part[...] = array.reshape(part.shape)
+    for name, (whole, is_transposed) in wholes.items():
+        tensors[name] = np.ascontiguousarray(whole.T if is_transposed else whole)
     return tensors
 
 
@@ -198,7 +216,9 @@ def to_numpy(variable):
 
 
 def variable(model, path):
-    """The variable at the end of a dotted path of attributes and list indices."""
+    """The variable at the end of a dotted path of attributes and list indices, or with its path."""
+    if "/" in path:
+        return next(weight for weight in model.weights if weight.path == path)
     value = model
     for step in path.split("."):
         value = value[int(step)] if step.isdigit() else getattr(value, step)

@@ -9,7 +9,7 @@ has that form, who wants another one and why. docs/performance.md says what it i
 - `attention`: one product for query, key and value; scale and mask where they are joined
 - `normalise`: LayerNorm's gradient written out, its column sums as products
 - `random_bits`: two draws of dropout from one random number
-- `transposition`: axes in another order, by a kernel that begins at once
+
 - `unpadding`: padding left out of the dense layers
 - `rows`: slices and plain lookups, whose gradients are tables and not lists of rows
 """

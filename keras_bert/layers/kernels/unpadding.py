@@ -1,6 +1,6 @@
-"""Unpadding: a block's dense layers work on a batch's tokens alone.
+"""Unpadding: the dense layers of a forward pass work on a batch's tokens alone.
 
-A dense layer takes each position for itself, so that work on padding is wasted. Where shapes may
+A dense layer treats each position separately, so that work on padding is wasted. Where shapes may
 vary (TensorFlow outside XLA, on a CPU) the tokens of a batch are gathered into rows without
 padding, as in "Effective Transformer" (ByteDance 2020); attention alone sees the batch as it is.
 A batch that is half padding takes half to two thirds of the time of a full one.
@@ -8,42 +8,39 @@ A batch that is half padding takes half to two thirds of the time of a full one.
 
 from keras import ops
 
-from keras_bert.layers.attention_mask import check_attention_mask
-from keras_bert.layers.fast.program import shapes_may_vary
+from keras_bert.layers.kernels.program import shapes_may_vary
 
-# Gathering costs about as much as working on this share of padding.
+# Gathering costs about as much as working on this fraction of padding.
 _WORTHWHILE = 0.1
 
 
-def unpadding_of(hidden, attention_mask):
-    """The `Unpadding` of a batch, or `NoUnpadding` where nothing is to be left out.
+def unpadding_of(is_token, *, worthwhile):
+    """The `Unpadding` of a batch, or `NoUnpadding` where every position is worked on.
 
     Args:
-        hidden: (B, S, D).
-        attention_mask: bool (B, 1, 1, S), or (B, 1, S, S), which tells no token from padding.
-
-    Raises:
-        ValueError: the mask has another form.
+        is_token: bool (B, S).
+        worthwhile: whether the batch may have enough padding for it to pay off.
     """
-    check_attention_mask(attention_mask, length=hidden.shape[1])
-    if attention_mask.shape[2] == 1 and shapes_may_vary():
-        return Unpadding(attention_mask[:, 0, 0])
-    return NoUnpadding(ops.shape(hidden)[1])
+    return Unpadding(is_token) if worthwhile and shapes_may_vary() else NoUnpadding(is_token)
 
 
 class NoUnpadding:
-    """Every position of a batch of rows of `length` S."""
+    """Every position of a batch of rows of S tokens: R = B * S."""
 
-    def __init__(self, length):
-        self.length = length
+    def __init__(self, is_token):
+        self.length = ops.shape(is_token)[1]
 
     def unpad(self, x):
-        """(B, S, D) -> (B * S, D)."""
+        """(B, S, D) -> (R, D)."""
         return ops.reshape(x, (-1, x.shape[-1]))
 
-    def pad(self, rows):
-        """(B * S, D) -> (B, S, D)."""
-        return ops.reshape(rows, (-1, self.length, rows.shape[-1]))
+    def pad(self, x):
+        """(R, D) -> (B, S, D)."""
+        return ops.reshape(x, (-1, self.length, x.shape[-1]))
+
+    def first(self, x):
+        """(R, D) -> (B, D)."""
+        return self.pad(x)[:, 0]
 
 
 class Unpadding:
@@ -71,10 +68,15 @@ class Unpadding:
         flat = ops.reshape(x, (-1, x.shape[-1]))
         return self._exchanged(flat, self._gather, self._spread)
 
-    def pad(self, rows):
+    def pad(self, x):
         """(R, D) -> (B, S, D), 0 at padding."""
-        x = self._exchanged(rows, self._spread, self._gather)
-        return ops.reshape(x, (*self.shape, rows.shape[-1]))
+        flat = self._exchanged(x, self._spread, self._gather)
+        return ops.reshape(flat, (*self.shape, x.shape[-1]))
+
+    def first(self, x):
+        """(R, D) -> (B, D); 0 for a row without a token."""
+        padded = ops.concatenate([x, ops.zeros((1, x.shape[-1]), x.dtype)], axis=0)
+        return ops.take(padded, ops.reshape(self.rows, self.shape)[:, 0], axis=0)
 
     def _exchanged(self, x, forward, backward):
         """Each is the other's gradient; a derived one would add up row by row."""

@@ -15,16 +15,13 @@ so that it does so whatever stands there.
 import keras
 import numpy as np
 
-from keras_bert.encoder import BertEncoder
-
-INITIALIZATIONS = ("bert", "neighbours")
 OFFSETS = (-1, 1, -2, 2)  # of the first heads of the first block
 OFFSETS_BEFORE = (-1, -2, -3, -4)  # where no position sees what comes after it
 
 _PEAK = 6.0  # what softmax gets for the neighbour; for far positions it gets about 0
 
 
-def start_with_neighbours(encoder: BertEncoder) -> None:
+def initialize_local_attention(encoder) -> None:
     """Gives a new `BertEncoder` weights whose first heads look at the tokens beside their own.
 
     D width, H head size, P = min(H, D/4) units of the state that hold positions:
@@ -50,8 +47,10 @@ def start_with_neighbours(encoder: BertEncoder) -> None:
     def normal(shape):  # a new initializer for each, as one of them repeats its numbers
         return keras.initializers.TruncatedNormal(stddev=width**-0.5)(shape)
 
-    for layer in (attention.value, attention.projection):
-        layer.kernel.assign(normal(layer.kernel.shape))
+    kernels = np.array(attention.query_key_value.kernel)  # (D, 3 D)
+    query, key, value = np.split(kernels, 3, axis=1)  # each a view of its part
+    value[:] = normal(value.shape)
+    attention.projection.kernel.assign(normal(attention.projection.kernel.shape))
 
     frequencies = _frequencies(pairs)
     table = np.array(normal((encoder.config.vocab_size, width)))
@@ -68,14 +67,12 @@ def start_with_neighbours(encoder: BertEncoder) -> None:
     # After LayerNorm the pairs' squares are D / 2 in sum. The score of the key d positions from
     # where a head looks is gain² (D / 2) mean(cos(frequency d)) / √H.
     gain = np.sqrt(_PEAK * np.sqrt(attention.head_size) / (width / 2))
-    query, key = (np.array(layer.kernel) for layer in (attention.query, attention.key))
     offsets = OFFSETS_BEFORE if encoder.config.is_decoder else OFFSETS
     for head, offset in enumerate(offsets[: attention.num_heads]):
         units = slice(head * attention.head_size, head * attention.head_size + 2 * pairs)
         query[: 2 * pairs, units] += gain * _rotations(frequencies * offset)
         key[: 2 * pairs, units] += gain * np.eye(2 * pairs)
-    attention.query.kernel.assign(query)
-    attention.key.kernel.assign(key)
+    attention.query_key_value.kernel.assign(kernels)
 
 
 def _frequencies(pairs):

@@ -11,7 +11,7 @@ import math
 
 from keras import ops
 
-from keras_bert.layers.fast.program import is_for_litert
+from keras_bert.layers.kernels.program import is_for_litert
 
 _CUBIC = 0.044715  # of the tanh form
 _TANH_SCALE = math.sqrt(2 / math.pi)
