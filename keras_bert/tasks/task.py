@@ -66,6 +66,7 @@ class Task(keras.Model):
 
     Raises:
         ValueError: the encoder is none, or the head reads a pooler that it does not have.
+        InputError: the head reads the [CLS] of a causal encoder.
     """
 
     KIND = None
@@ -94,6 +95,11 @@ class Task(keras.Model):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "
                 f"Received: add_pooling_layer={encoder.config.add_pooling_layer}"
+            )
+        if "pooled_output" in self.READS and encoder.config.is_decoder:
+            raise InputError(
+                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
+                "token, so that it is the same for every text. Use an encoder that is not causal."
             )
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
@@ -147,7 +153,7 @@ class Task(keras.Model):
 
     @staticmethod
     def to_examples(x, features):
-        """Vectors of the encoder's rows, (R, 1, D), -> of the task's `features`, (B, n, D)."""
+        """Vectors of the encoder's rows, (R, S, D), -> of the task's `features`, (B, …, S, D)."""
         return x
 
     def connect(self, encoded, inputs):

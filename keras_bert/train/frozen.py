@@ -30,7 +30,7 @@ def freeze(task):
     The features are by name hidden states (B batch, S tokens in a row, D width): `hidden_0` to
     `hidden_L` of a `MixedEncoder`, the embeddings first, and of any other encoder the last one.
     They are (B, S, D), or of [CLS] alone (B, 1, D), where the head reads nothing but the pooler;
-    of examples of several rows, each row's [CLS], (B, n, D).
+    of examples of several rows (B, n, S, D) or (B, n, 1, D).
     """
     encoder = task.encoder
     for layer in (encoder.base().embeddings, *encoder.base().blocks):
@@ -39,10 +39,10 @@ def freeze(task):
     inputs = task.feature_inputs()
     found = view({name: task.to_rows(x) for name, x in inputs.items()})["hidden_states"]
     states = {f"hidden_{k}": found[k] for k in encoder.states_read}
-    of_tokens = "sequence_output" in task.READS
-    if not of_tokens:
-        rows = {k: keras.ops.expand_dims(state[:, 0], axis=1) for k, state in states.items()}
-        states = {k: task.to_examples(state, inputs) for k, state in rows.items()}
+    if "sequence_output" not in task.READS:
+        # Not `[:, :1]`, whose length Keras does not tell before there is a batch.
+        states = {k: keras.ops.expand_dims(state[:, 0], axis=1) for k, state in states.items()}
+    states = {k: task.to_examples(state, inputs) for k, state in states.items()}
     features = keras.Model(
         inputs,
         {name: keras.ops.cast(state, "float32") for name, state in states.items()},
@@ -54,9 +54,7 @@ def freeze(task):
         for name, given in task.input.items()
         if name in task.READS
     }
-    hidden = list(read.values())
-    if not of_tokens:
-        hidden = [keras.ops.reshape(state, (-1, 1, state.shape[-1])) for state in hidden]
+    hidden = [task.to_rows(state) for state in read.values()]  # (R, S, D) each
     outputs = task.connect(encoder.from_states(hidden), others)
     return features, keras.Model({**read, **others}, outputs, name="head")
 
@@ -83,11 +81,13 @@ class FrozenRows(RowBatches):
         super().__init__(rows.lengths)
         self._rows = rows
         self._others = [name for name in head.input if name not in features.output]
-        # Features have a vector for every token of a row, or for the [CLS] of it or its parts.
-        several = any(state.shape[1] is None for state in features.output.values())
-        of_tokens = several and len(features.input["input_ids"].shape) == 2
-        self._several = several
-        self._sizes = self.lengths if of_tokens else rows.encoder_rows
+        # What is stored for each row: a vector for every token, or for [CLS] alone, of each of the
+        # encoder's rows, of which an example of several rows has an axis.
+        shape = next(iter(features.output.values())).shape  # (B, S, D) or (B, n, S, D)
+        self._of_tokens = shape[-2] is None
+        axes = [rows.encoder_rows, rows.lengths if self._of_tokens else np.ones_like(rows.lengths)]
+        self._blocks = np.stack(axes[4 - len(shape) :], axis=1)  # (N, 1 or 2)
+        self._sizes = self._blocks.prod(axis=1)
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._stores = {
             name: _mapped_array((int(self._sizes.sum()), state.shape[-1]), folder)
@@ -103,35 +103,44 @@ class FrozenRows(RowBatches):
             found = compute({name: inputs[name] for name in read})
             for name, store in self._stores.items():
                 for row, state in zip(numbers, found[name].numpy(), strict=True):
-                    size = self._sizes[row]
-                    store[self._starts[row] :][:size] = state[:size]
+                    vectors = state[self._inside(row)].reshape(-1, store.shape[-1])
+                    store[self._starts[row] :][: len(vectors)] = vectors
             if on_batch is not None:
                 on_batch(len(numbers))
 
     def batch(self, rows):
-        batch, width = {}, tf.constant(1)
-        if self._several or self._others:
+        axes = self._blocks.shape[1]
+        batch, shape = {}, tf.constant([1])
+        if self._of_tokens or axes > 1 or self._others:
             inputs = self._rows.inputs(*self._rows.take(rows))
             batch = {name: inputs[name] for name in self._others}
-            if self._several:
-                width = tf.shape(inputs["input_ids"])[1]
-        found = tf.numpy_function(self._read, [rows, width], [tf.float32] * len(self._stores))
+            shape = tf.shape(inputs["input_ids"])[1:]  # (S,) or (n, S)
+            if not self._of_tokens:
+                shape = tf.concat([shape[:-1], [1]], axis=0)
+        found = tf.numpy_function(self._read, [rows, shape], [tf.float32] * len(self._stores))
         batch |= {
-            name: tf.ensure_shape(states, [None, None, store.shape[-1]])
+            name: tf.ensure_shape(states, [None] * (1 + axes) + [store.shape[-1]])
             for (name, store), states in zip(self._stores.items(), found, strict=True)
         }
         return batch, *self._rows.targets(rows)
 
-    def _read(self, rows, width):
-        """The features of some rows, a list of (B, S, D) in the order of names; padding is zero."""
+    def _read(self, rows, shape):
+        """The features of some rows in the order of names; padding is zero.
+
+        A list of (B, S, D), or of (B, n, S, D).
+        """
         found = []
         for store in self._stores.values():
-            batch = np.zeros((len(rows), width, store.shape[-1]), np.float32)
-            sizes = self._sizes[rows]
-            for place, (start, size) in enumerate(zip(self._starts[rows], sizes, strict=True)):
-                batch[place, :size] = store[start : start + size]
+            batch = np.zeros((len(rows), *shape, store.shape[-1]), np.float32)
+            for place, row in zip(batch, rows, strict=True):
+                held = store[self._starts[row] :][: self._sizes[row]]
+                place[self._inside(row)] = held.reshape(*self._blocks[row], -1)
             found.append(batch)
         return found
+
+    def _inside(self, row):
+        """Where a row's vectors are in its place of a batch."""
+        return tuple(map(slice, self._blocks[row]))
 
 
 def computed_once(splits, features, head, *, batch_size, folder):

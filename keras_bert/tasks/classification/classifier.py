@@ -45,8 +45,9 @@ class Classifier(PooledTask):
         multi_label: a text may have any number of the labels. Probabilities are then of each label
             for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
         threshold: with `multi_label`, the probability above which a label is given.
-        pooling: what the head reads: "cls", "mean" or "both" (see `keras_bert.heads.labelled`).
-            None is "cls", or "mean" of an encoder without a pooler, whose [CLS] nothing trained.
+        pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
+            `keras_bert.heads.labelled`). None is "cls", "mean" over an encoder without a pooler,
+            whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
             `multi_label`, what each label weighs in it (see `decision_weights`).
         figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
@@ -62,7 +63,8 @@ class Classifier(PooledTask):
     Raises:
         ValueError: the encoder has no pooler and one is read, or the labels are fewer than two or
             not unique.
-        InputError: the class weights cannot be, or the figure is none of such labels.
+        InputError: the class weights cannot be, the figure is none of such labels, or [CLS] of a
+            causal encoder is to be read.
     """
 
     KIND = "classifier"
@@ -108,12 +110,13 @@ class Classifier(PooledTask):
         super().__init__(tokenizer, name=name)
 
     def connect(self, encoded, inputs):
-        vector = self.dropout(self.vector(encoded, inputs))  # (B, D or 2 D)
+        vector = self.dropout(self.vector(encoded, inputs))  # (B, D), or (B, n D)
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
     def settings_in_config(cls, values):
-        return {"multi_label": values.get("problem_type") == "multi_label_classification"}
+        several = values.get("problem_type") == "multi_label_classification"
+        return {**super().settings_in_config(values), "multi_label": several}
 
     def config_entries(self):
         return {"problem_type": "multi_label_classification"} if self.multi_label else {}

@@ -28,6 +28,11 @@ class PooledTask(Task):
     def architecture(cls, *, pooling="cls", **settings):
         return cls.ARCHITECTURE if pooling == "cls" else "BertModel"
 
+    @classmethod
+    def settings_in_config(cls, values):
+        # Hugging Face's classes, and folders from before there was a choice, read [CLS].
+        return {"pooling": "cls"}
+
     def vector(self, encoded, inputs):
-        """What the head reads: (B, D), or (B, 2 D) of both."""
+        """What the head reads: (B, D), or (B, n D) of n poolings."""
         return pooled(encoded, inputs, pooling=self.pooling)

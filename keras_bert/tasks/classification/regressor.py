@@ -79,7 +79,7 @@ class Regressor(PooledTask):
         super().__init__(tokenizer, name=name)
 
     def connect(self, encoded, inputs):
-        vector = self.dropout(self.vector(encoded, inputs))  # (B, D or 2 D)
+        vector = self.dropout(self.vector(encoded, inputs))  # (B, D), or (B, n D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
 
     def config_entries(self):

@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_bert.errors import InputError
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.heads.word_means import WordMeans
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
@@ -17,10 +16,9 @@ from keras_bert.tasks.span_classification.settings import (
     RelationClassifierSettings,
 )
 from keras_bert.tasks.span_classification.span_classifier import (
+    WordsTask,
     span_representation_of,
-    word_inputs,
 )
-from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent, quoted
 
 # What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
@@ -28,7 +26,7 @@ _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class RelationClassifier(Task):
+class RelationClassifier(WordsTask):
     """An encoder with a classifier over pairs of spans, the head and the tail of a relation.
 
     Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W), as a `SpanClassifier`
@@ -43,6 +41,7 @@ class RelationClassifier(Task):
         labels: the names of the labels in the order of the logits, each once; at least two.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`). Spans may
             have any length.
+        combine_pieces: see `SpanClassifier`.
         null_label: the label of pairs without a relation, which F1 leaves out. None is one of the
             usual names among the labels, such as "no_relation", or none.
         dropout: the share of the words' vectors that is dropped in training. None is the config's
@@ -74,6 +73,7 @@ class RelationClassifier(Task):
         *,
         labels,
         span_representation="mean",
+        combine_pieces=None,
         null_label=None,
         dropout=None,
         max_length=None,
@@ -84,17 +84,20 @@ class RelationClassifier(Task):
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        self.word_means = WordMeans(dtype=encoder.layer_policy, name="word_means")
+        self.settle_pieces(combine_pieces)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name)
 
-    @staticmethod
-    def head_inputs():
-        names = ("span_firsts", "span_lasts")
-        return word_inputs() | {name: keras.Input((2,), dtype="int32", name=name) for name in names}
+    @classmethod
+    def head_inputs(cls):
+        pair = {
+            name: keras.Input((2,), dtype="int32", name=name)
+            for name in ("span_firsts", "span_lasts")
+        }
+        return super().head_inputs() | pair
 
     def connect(self, encoded, inputs):
         hidden = encoded["sequence_output"]

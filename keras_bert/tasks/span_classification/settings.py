@@ -10,6 +10,7 @@ from keras_bert.tasks.settings import TaskSettings
 MAX_SPAN_LENGTH = 10
 # As `keras_bert.heads.span_representation.REPRESENTATIONS`, which is Keras's to load.
 REPRESENTATIONS = ("mean", "biaffine", "attention")
+MEAN, LAST = "mean", "last"
 
 
 def representation_setting():
@@ -21,6 +22,17 @@ def representation_setting():
             "mean (attention), or two networks for its ends and their product (biaffine)"
         ),
         choices=REPRESENTATIONS,
+        stored=True,
+    )
+
+
+def pieces_setting():
+    """The setting of how a word's pieces become one vector."""
+    return setting(
+        None,
+        help="a word's vector: the mean of its pieces, or its last piece",
+        choices=(MEAN, LAST),
+        default_help="mean; last for a causal model, which sees the whole word only there",
         stored=True,
     )
 
@@ -56,6 +68,7 @@ class SpanClassifierSettings(TaskSettings):
         choices=("f1", "precision"),
         stored=True,
     )
+    combine_pieces: str | None = pieces_setting()
     flat: bool = setting(
         False, help="of spans that overlap, only the likeliest is found", stored=True
     )
@@ -67,6 +80,7 @@ class RelationClassifierSettings(TaskSettings):
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
     span_representation: str = representation_setting()
+    combine_pieces: str | None = pieces_setting()
     null_label: str | None = setting(
         None,
         help="the label of pairs that have no relation, which F1 leaves out",

@@ -15,7 +15,12 @@ from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
 from keras_bert.tasks.span_classification.candidates import best_threshold
 from keras_bert.tasks.span_classification.metrics import span_metrics
-from keras_bert.tasks.span_classification.settings import MAX_SPAN_LENGTH, SpanClassifierSettings
+from keras_bert.tasks.span_classification.settings import (
+    LAST,
+    MAX_SPAN_LENGTH,
+    MEAN,
+    SpanClassifierSettings,
+)
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent, quoted
 
@@ -28,16 +33,41 @@ ANY = "span"
 _RARE = 0.01
 
 
+class WordsTask(Task):
+    """A task whose head reads a vector for each word, made of the vectors of its pieces.
+
+    A constructor calls `settle_pieces` before it calls `super().__init__`.
+    """
+
+    def settle_pieces(self, combine_pieces):
+        """Sets `combine_pieces`, None being what suits the encoder, and makes `word_means`."""
+        self.combine_pieces = combine_pieces or (LAST if self.encoder.config.is_decoder else MEAN)
+        self.word_means = WordMeans(
+            last=self.combine_pieces == LAST, dtype=self.encoder.layer_policy, name="word_means"
+        )
+
+    @classmethod
+    def settings_in_config(cls, values):
+        return {"combine_pieces": MEAN}  # in folders from before there was a choice
+
+    @staticmethod
+    def head_inputs():
+        """The symbolic inputs (B, W): the places of the words' tokens."""
+        names = ("word_starts", "word_ends")
+        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+
+
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanClassifier(Task):
+class SpanClassifier(WordsTask):
     """An encoder with a classifier over all spans of up to L words.
 
     Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W) int32: the place of
     each word's first token, and the one after its last (0 and 0 for none). A word is the mean of
-    its tokens. Gives `logits` (B, W, L, C): from each word the spans of 1 to L words, and for each
-    "no span" and the labels. B is the batch, W the words in a row, C one more than the labels.
-    Labels are `logits` (B, W, L) numbers; sample weights of the same name and shape are 1 at spans
-    that count. (Lee et al. 2017 and Yu et al. 2020 classify spans so.)
+    its tokens (over a causal encoder its last token, see `combine_pieces`). Gives `logits` (B, W,
+    L, C): from each word the spans of 1 to L words, and for each "no span" and the labels. B is the
+    batch, W the words in a row, C one more than the labels. Labels are `logits` (B, W, L) numbers;
+    sample weights of the same name and shape are 1 at spans that count. (Lee et al. 2017 and Yu et
+    al. 2020 classify spans so.)
 
     Args:
         encoder: a `BertEncoder`.
@@ -48,6 +78,8 @@ class SpanClassifier(Task):
         identify: leave the labels out: a span is one or is not, and is called "span".
         threshold: the probability from which on a span is found. None is 0.5 until `tune` sets it.
         tune_for: what it is tuned for: "f1", or "precision" for F0.5.
+        combine_pieces: a word's vector: "mean", that of its pieces, or "last", its last piece. None
+            is "mean", or "last" over a causal encoder.
         flat: of spans that overlap, only the likeliest is found.
         dropout: the share of the words' vectors that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
@@ -81,6 +113,7 @@ class SpanClassifier(Task):
         identify=False,
         threshold=None,
         tune_for="f1",
+        combine_pieces=None,
         flat=False,
         dropout=None,
         max_length=None,
@@ -96,7 +129,7 @@ class SpanClassifier(Task):
         self.tune_for = tune_for
         self.flat = flat
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        self.word_means = WordMeans(dtype=encoder.layer_policy, name="word_means")
+        self.settle_pieces(combine_pieces)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
         )
@@ -110,10 +143,6 @@ class SpanClassifier(Task):
     def found_above(self):
         """The probability over which a span is found: more likely than not, where none is tuned."""
         return 0.5 if self.threshold is None else self.threshold
-
-    @staticmethod
-    def head_inputs():
-        return word_inputs()
 
     def connect(self, encoded, inputs):
         hidden = encoded["sequence_output"]
@@ -277,12 +306,6 @@ def _few_are_spans(shape, dtype=None):
     """The bias of the logits in which a span is one with a probability of `_RARE`."""
     odds = (1 - _RARE) / _RARE * (shape[0] - 1)
     return keras.ops.convert_to_tensor([math.log(odds)] + [0.0] * (shape[0] - 1), dtype)
-
-
-def word_inputs():
-    """The symbolic inputs (B, W) of a task on words: the places of their tokens."""
-    names = ("word_starts", "word_ends")
-    return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
 
 def span_representation_of(encoder, *, representation, max_words):

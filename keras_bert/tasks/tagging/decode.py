@@ -6,7 +6,7 @@ from keras import ops
 from keras_bert.examples.schemes import spans_of
 from keras_bert.tasks.probabilities import softmax
 from keras_bert.tasks.tagging.crf_decoding import likeliest
-from keras_bert.tasks.tagging.settings import FIRST, MEAN
+from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 
 # Words, with padding, whose transitions are looked at together; so many arrays a label wide.
 _WORDS_TOGETHER = 8192
@@ -35,8 +35,8 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
     pieces = np.concatenate([np.zeros((0, len(labels)), np.float32), *pieces]).astype(np.float64)
     counts = np.array([len(sentence.words) for sentence in rows.sentences])
     if crf is not None:
-        firsts = pieces[np.cumsum(sizes) - sizes]
-        numbers, scores = _by_transitions(firsts, counts, crf)
+        chosen = pieces[_chosen(sizes, combine_pieces)]
+        numbers, scores = _by_transitions(chosen, counts, crf)
     else:
         chances = word_distributions(pieces, sizes, combine_pieces=combine_pieces)
         numbers = chances.argmax(axis=-1)
@@ -66,18 +66,24 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
 def word_distributions(logits, sizes, *, combine_pieces):
     """The distribution over labels of each word: (T, C) of all pieces, (W,) -> float64 (W, C).
 
-    That of its first piece; or the mean of its pieces'; or their product, normalised.
+    That of its first or last piece; or the mean of its pieces'; or their product, normalised.
     """
-    starts = np.cumsum(sizes) - sizes
-    if combine_pieces == FIRST:
-        return softmax(logits[starts])
+    if combine_pieces in (FIRST, LAST):
+        return softmax(logits[_chosen(sizes, combine_pieces)])
     if not len(sizes):
         return logits
+    starts = np.cumsum(sizes) - sizes
     if combine_pieces == MEAN:
         return np.add.reduceat(softmax(logits), starts, axis=0) / sizes[:, None]
     shifted = logits - logits.max(axis=-1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return softmax(np.add.reduceat(logarithms, starts, axis=0))
+
+
+def _chosen(sizes, combine_pieces):
+    """The first or the last piece of each word: (W,), the pieces that it has -> (W,)."""
+    ends = np.cumsum(sizes)
+    return ends - sizes if combine_pieces == FIRST else ends - 1
 
 
 def _by_transitions(emissions, counts, crf):

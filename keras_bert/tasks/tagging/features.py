@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
 from keras_bert.input_pipeline.windows import Windows, windows
 from keras_bert.input_pipeline.words import words_given, words_of_texts
-from keras_bert.tasks.tagging.settings import ALL
+from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 _SPECIAL = 2  # [CLS] and [SEP] of a row
 
@@ -63,7 +63,7 @@ def tagged_rows(
     Args:
         examples: `TaggedWords`, those of a document in order.
         labels: the tags in the order of the logits.
-        label_pieces: "first" or "all", see `TaggerSettings`.
+        label_pieces: "first", "last" or "all", see `TaggerSettings`.
         labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
             piece counts in one row alone; a tag that is none of `labels` does not count.
         transitions: the `Transitions` of a conditional random field, or None. In a part of a split
@@ -197,9 +197,10 @@ def _targets(examples, sentences, labels, label_pieces):
     tags = np.repeat(tags, sizes)
     counts = tags >= 0
     if label_pieces != ALL:
-        is_first = np.zeros(len(tags), np.bool_)
-        is_first[np.cumsum(sizes) - sizes] = True
-        counts &= is_first
+        ends = np.cumsum(sizes)
+        is_labelled = np.zeros(len(tags), np.bool_)
+        is_labelled[ends - sizes if label_pieces == FIRST else ends - 1] = True
+        counts &= is_labelled
     return np.maximum(tags, 0), counts
 
 

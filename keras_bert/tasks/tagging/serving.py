@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.windows import windows
-from keras_bert.input_pipeline.words import cut, words_of_texts
+from keras_bert.input_pipeline.words import cut, ends_word, words_of_texts
 from keras_bert.tasks.serving_inputs import (
     examples_signature,
     ids_signature,
@@ -16,7 +16,7 @@ from keras_bert.tasks.serving_inputs import (
     warmup_texts,
 )
 from keras_bert.tasks.signature import Signature
-from keras_bert.tasks.tagging.settings import FIRST, MEAN
+from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 from keras_bert.text.ragged import of_values
 
 
@@ -116,8 +116,8 @@ def _of_words(task, logits, is_first, lengths):
     Returns: ragged int32 and float32 (B, None), a value a word.
     """
     if task.crf_layer is not None:
-        firsts = tf.boolean_mask(logits, is_first)  # (W, C)
-        emissions = tf.RaggedTensor.from_row_lengths(firsts, lengths)
+        chosen = tf.boolean_mask(logits, _chosen(task.combine_pieces, is_first))  # (W, C)
+        emissions = tf.RaggedTensor.from_row_lengths(chosen, lengths)
         # At least one place, so that there is a first word to begin with.
         width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
         shape = tf.stack([tf.size(lengths), width, len(task.labels)])
@@ -136,9 +136,14 @@ def _of_words(task, logits, is_first, lengths):
 
 def distributions(combine_pieces, logits, is_first):
     """As `word_distributions`: float32 (T, C), bool (T,) at the first piece of a word -> (W, C)."""
-    if combine_pieces == FIRST:
-        return tf.nn.softmax(tf.boolean_mask(logits, is_first))
+    if combine_pieces in (FIRST, LAST):
+        return tf.nn.softmax(tf.boolean_mask(logits, _chosen(combine_pieces, is_first)))
     word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)
     if combine_pieces == MEAN:
         return tf.math.segment_mean(tf.nn.softmax(logits), word)
     return tf.nn.softmax(tf.math.segment_sum(tf.nn.log_softmax(logits), word))
+
+
+def _chosen(combine_pieces, is_first):
+    """bool (T,): the first piece of each word, or the last one."""
+    return is_first if combine_pieces == FIRST else ends_word(is_first)

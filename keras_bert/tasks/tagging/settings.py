@@ -8,7 +8,7 @@ from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
 COUNT = "count"
-FIRST, ALL, MEAN, PRODUCT = "first", "all", "mean", "product"
+FIRST, LAST, ALL, MEAN, PRODUCT = "first", "last", "all", "mean", "product"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,17 +36,19 @@ class TaggerSettings(TaskSettings):
         choices=(REFUSE, COUNT),
         reads=True,
     )
-    label_pieces: str = setting(
-        FIRST,
+    label_pieces: str | None = setting(
+        None,
         help="which pieces of a word are trained to have its tag",
-        choices=(FIRST, ALL),
+        choices=(FIRST, LAST, ALL),
+        default_help="first; last for a causal model, which sees the whole word only there",
         stored=True,
     )
-    combine_pieces: str = setting(
-        FIRST,
-        help="what a word's tag is told by: its first piece, or the mean or product of the "
-        "distributions of all its pieces",
-        choices=(FIRST, MEAN, PRODUCT),
+    combine_pieces: str | None = setting(
+        None,
+        help="what a word's tag is taken from: its first or last piece, or the mean or product of "
+        "the distributions of all its pieces",
+        choices=(FIRST, LAST, MEAN, PRODUCT),
+        default_help="the piece that is trained; where all are, first, or last for a causal model",
         stored=True,
     )
     document_context: bool = setting(
@@ -74,8 +76,8 @@ class TaggerSettings(TaskSettings):
         super().check()
         if self.crf:
             for name in ("label_pieces", "combine_pieces"):
-                if getattr(self, name) != FIRST:
+                if getattr(self, name) not in (None, FIRST, LAST):
                     raise InputError(
-                        f"`{name}` must be {FIRST} with `crf`: transitions are from the first "
+                        f"`{name}` must be {FIRST} or {LAST} with `crf`: transitions are from one "
                         "piece of a word to that of the next."
                     )

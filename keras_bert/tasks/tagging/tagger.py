@@ -21,7 +21,7 @@ from keras_bert.tasks.tagging.crf_loss import CrfLoss
 from keras_bert.tasks.tagging.decode import tagger_answers
 from keras_bert.tasks.tagging.mistakes import tagging_mistakes
 from keras_bert.tasks.tagging.reading import CheckedSentences
-from keras_bert.tasks.tagging.settings import FIRST, TaggerSettings
+from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
 from keras_bert.wording import counted, listed, percent
 
@@ -48,8 +48,13 @@ class Tagger(Task):
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
         max_length: tokens in a row, [CLS] and [SEP] counted in; a longer sentence is split into
             windows. None is 128, or all positions of an encoder that has fewer.
-        label_pieces, combine_pieces, document_context, crf, bilstm: see `TaggerSettings`. With
-            `crf` the tokens whose weight is not 0 are the words, whose labels the loss is of.
+        label_pieces: the pieces of a word that are trained on its tag: "first", "last" or "all".
+            None is "first", or "last" over a causal encoder.
+        combine_pieces: what a word's tag is taken from: "first" or "last", or the "mean" or
+            "product" of all pieces' distributions. None is the piece that is trained; where all
+            are, "first", or "last" over a causal encoder.
+        document_context, crf, bilstm: see `TaggerSettings`. With `crf` the tokens whose weight is
+            not 0 are the words, whose labels the loss is of.
 
     Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
     `crf_layer` and `bilstm_layer` (or None), and the arguments.
@@ -75,8 +80,8 @@ class Tagger(Task):
         labels,
         dropout=None,
         max_length=None,
-        label_pieces=FIRST,
-        combine_pieces=FIRST,
+        label_pieces=None,
+        combine_pieces=None,
         document_context=False,
         crf=False,
         bilstm=None,
@@ -86,13 +91,15 @@ class Tagger(Task):
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.scheme = scheme_of_labels(self.labels)
         self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        if crf and (label_pieces, combine_pieces) != (FIRST, FIRST):
+        whole = LAST if encoder.config.is_decoder else FIRST  # the piece that sees most of a word
+        self.label_pieces = label_pieces or whole
+        trained = whole if self.label_pieces == ALL else self.label_pieces
+        self.combine_pieces = combine_pieces or trained
+        if crf and not self._by_one_piece:
             raise ValueError(
-                "`crf` is over the first pieces of words. Received: "
+                "`crf` is over the first pieces of words, or over the last ones. Received: "
                 f"label_pieces={label_pieces!r}, combine_pieces={combine_pieces!r}"
             )
-        self.label_pieces = label_pieces
-        self.combine_pieces = combine_pieces
         self.document_context = document_context
         self.crf = crf
         self.bilstm = bilstm
@@ -119,6 +126,11 @@ class Tagger(Task):
             hidden = self.bilstm_layer(hidden, inputs["input_mask"])
         logits = self.classifier(self.dropout(hidden))  # (B, S, C)
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
+
+    @property
+    def _by_one_piece(self):
+        """Whether the tag of a word is taken from the one piece that is trained to have it."""
+        return self.label_pieces == self.combine_pieces  # no other value is common to both
 
     @classmethod
     def architecture(cls, *, bilstm=None, **settings):
@@ -149,8 +161,7 @@ class Tagger(Task):
         None where that is not the share of words, which `measure` tells: with `crf` it is sequences
         that are chosen, and else words may be told by all of their pieces, or all pieces counted.
         """
-        by_first_pieces = (self.label_pieces, self.combine_pieces) == (FIRST, FIRST)
-        if self.crf_layer is not None or not by_first_pieces:
+        if self.crf_layer is not None or not self._by_one_piece:
             return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 

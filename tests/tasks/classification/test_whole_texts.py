@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from keras_bert import Classifier, PairClassifier, Regressor
+from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
@@ -70,8 +70,73 @@ def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, toke
 
 
 def test_a_pooling_that_is_none_is_named(tokenizer):
-    with pytest.raises(ValueError, match="`pooling` must be one of cls, mean, both. Received: 'm"):
-        Classifier(one_block(tokenizer), tokenizer, labels=LABELS, pooling="max")
+    with pytest.raises(ValueError, match=r"one of cls, mean, both, .*mean. Received: 'median'"):
+        Classifier(one_block(tokenizer), tokenizer, labels=LABELS, pooling="median")
+
+
+@pytest.mark.parametrize("pooling", ["last", "max", "last+max+mean"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokenizer, tmp_path):
+    encoder = one_block(tokenizer, is_decoder=causal)
+    task = Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
+    lengths, inputs = (9, 5, 2), batch(lengths=(9, 5, 2))
+    hidden = np.asarray(encoder(inputs)["sequence_output"])
+    rows = [row[:length] for row, length in zip(hidden, lengths, strict=True)]
+    parts = {"last": lambda x: x[-1], "max": lambda x: x.max(axis=0), "mean": lambda x: x.mean(0)}
+    vectors = np.array(
+        [np.concatenate([parts[name](row) for name in pooling.split("+")]) for row in rows]
+    )
+    expected = vectors @ task.classifier.kernel + task.classifier.bias
+    found = np.asarray(task(inputs)["logits"])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    padded = {name: np.pad(x, ((0, 0), (0, 4))) for name, x in inputs.items()}
+    np.testing.assert_allclose(task(padded)["logits"], expected, atol=1e-5)
+    task.save(tmp_path / "model")
+    again = load_task(tmp_path / "model")
+    assert again.pooling == pooling
+    np.testing.assert_array_equal(again(inputs)["logits"], found)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        KINDS["cls"],
+        KINDS["pair"],
+        KINDS["score"],
+        lambda encoder, tokenizer: MultipleChoice(encoder, tokenizer),
+    ],
+)
+@pytest.mark.parametrize("has_pooler", [False, True])
+def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, tokenizer):
+    """Its [CLS] has seen nothing but itself: the head would say the same of every text."""
+    task = make(
+        one_block(tokenizer, is_decoder=True, add_pooling_layer=has_pooler),
+        tokenizer,
+    )
+    assert task.pooling == "last"
+    inputs = [batch(seed=seed) for seed in (0, 1)]
+    if task.KIND == "multiple-choice":
+        inputs = [{name: x[None] for name, x in each.items()} for each in inputs]
+    (first,), (second,) = (task(each).values() for each in inputs)
+    assert np.abs(np.asarray(first) - np.asarray(second)).min() > 1e-4
+
+
+def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_path):
+    encoder = one_block(tokenizer, is_decoder=True)
+    for pooling in ("cls", "both"):
+        with pytest.raises(InputError, match=f"`pooling` is {pooling}, but the encoder is causal"):
+            Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
+        with pytest.raises(InputError, match="Choose from mean, last, max, last.max.mean"):
+            MultipleChoice(encoder, tokenizer, pooling=pooling)
+    with pytest.raises(InputError, match="`Pretrainer` reads .CLS., which in a causal encoder"):
+        Pretrainer(encoder)
+    # Nor where another program's config says that it is: its class reads [CLS].
+    path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
+    values = json.loads(path.read_text())
+    for kept in (values["keras_bert"], {}):
+        path.write_text(json.dumps({**values, "is_decoder": True, "keras_bert": kept}))
+        with pytest.raises(InputError, match="`pooling` is cls, but the encoder is causal"):
+            load_task(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["both", "several", "pair", "score"])

@@ -74,11 +74,11 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_frozen_encoder_gives_the_head_the_same(task, rows, tmp_path):
-    """Of every choice its [CLS], here of all layers, which the head mixes."""
+@pytest.mark.parametrize("pooling", ["cls", "last+max+mean"])
+def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, rows, tmp_path):
+    """Of every choice its [CLS] or its tokens, here of all layers, which the head mixes."""
     encoder = MixedEncoder(make_encoder(task.tokenizer))
-    own = MultipleChoice(encoder, task.tokenizer, dropout=0.0)
-    own.classifier.set_weights(task.classifier.get_weights())
+    own = MultipleChoice(encoder, task.tokenizer, dropout=0.0, pooling=pooling)
     features, head = freeze(own)
     frozen = FrozenRows(rows, features, head, batch_size=2, folder=tmp_path)
     (batch, _), (inputs, labels) = (

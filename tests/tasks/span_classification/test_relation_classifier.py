@@ -132,6 +132,30 @@ def test_what_is_served_is_what_predict_answers(trained):
             served(text, **places, tail_end=tf.constant([end, 4]))
 
 
+def test_a_word_over_a_causal_encoder_is_its_last_piece(tmp_path):
+    """The encoder has not seen the whole word before."""
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer, is_decoder=True, num_hidden_layers=1)
+    task = RelationClassifier(encoder, tokenizer, labels=["x", "NA"])
+    assert task.combine_pieces == "last"
+    given = {"words": ["abc", "d", "ef"], "head": [0, 1], "tail": [2, 3]}
+    rows = task.features(list(task.read([given], labelled=False)))
+    inputs, _ = rows.batch(np.array([0], np.int32))
+    hidden = task.encoder({name: inputs[name] for name in task.encoder.input})["sequence_output"]
+    words = task.word_means(hidden, inputs["word_starts"], inputs["word_ends"])
+    # [CLS] a ##b ##c d e ##f [SEP]; behind the three words there are none.
+    np.testing.assert_array_equal(words[0][:3], np.asarray(hidden)[0, [3, 4, 6]])
+    assert not np.asarray(words[0][3:]).any()
+    task.save(tmp_path / "model")
+    assert load_task(tmp_path / "model").combine_pieces == "last"
+    # A folder from before there was a choice was trained on means.
+    path = tmp_path / "model" / "config.json"
+    values = json.loads(path.read_text())
+    del values["keras_bert"]["combine_pieces"]
+    path.write_text(json.dumps(values))
+    assert load_task(tmp_path / "model").combine_pieces == "mean"
+
+
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(representation):
     task = make(representation)

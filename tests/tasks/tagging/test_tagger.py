@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import Tagger
+from keras_bert.checkpoints import load_task
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.train.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
@@ -114,9 +115,38 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
 
 
 def test_transitions_are_between_first_pieces(tokenizer):
-    for options in ({"label_pieces": "all"}, {"combine_pieces": "mean"}):
+    for options in (
+        {"label_pieces": "all"},
+        {"combine_pieces": "mean"},
+        {"label_pieces": "last", "combine_pieces": "first"},
+    ):
         with pytest.raises(ValueError, match="over the first pieces of words"):
             make(tokenizer, crf=True, **options)
+    assert make(tokenizer, crf=True, label_pieces="last").combine_pieces == "last"
+
+
+def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_path):
+    """At its first piece the encoder has not seen the others."""
+    encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
+    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
+    assert (task.label_pieces, task.combine_pieces) == ("last", "last")
+    tags = []
+    for words in (["abc", "de"], ["abd", "de"], ["abc", "df"]):
+        rows = task.features(list(Tagger.read([words], labelled=False)))
+        inputs = rows.inputs(*rows.take(tf.constant([0])))
+        logits = task(inputs)["logits"]
+        (answer,) = task.decode({"logits": np.asarray(logits)}, rows)
+        tags.append(answer["scores"])
+        served = task.signatures()["serving_default"].function(tf.constant([" ".join(words)]))
+        np.testing.assert_allclose(served["scores"][0], answer["scores"], atol=1e-5)
+    assert tags[0] != tags[1] and tags[0] != tags[2]  # each word is read whole
+    every = Tagger(encoder, tokenizer, labels=LABELS, label_pieces="all")
+    assert every.combine_pieces == "last"
+    # A folder that says otherwise is read as it was trained.
+    first = Tagger(encoder, tokenizer, labels=LABELS, label_pieces="first")
+    first.save(tmp_path / "model")
+    again = load_task(tmp_path / "model")
+    assert (again.label_pieces, again.combine_pieces) == ("first", "first")
 
 
 def test_the_figure_is_that_of_the_labels(tokenizer):

@@ -81,7 +81,7 @@ def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
     assert fourth.words == [] and fourth.ids.shape == (0,)
 
 
-@pytest.mark.parametrize("label_pieces", ["first", "all"])
+@pytest.mark.parametrize("label_pieces", ["first", "last", "all"])
 @pytest.mark.parametrize("document_context", [False, True])
 def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_context, tokenizer):
     long = " ".join(["Abc", "i", "o", "the"] * 6)
@@ -103,9 +103,9 @@ def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_
     expected = split_sentences(examples, tokenizer)
     np.testing.assert_array_equal(found_ids, np.concatenate([s.ids for s in expected]))
     sizes = np.concatenate([s.sizes for s in expected])
-    first = np.zeros(len(found_ids))
-    first[np.cumsum(sizes) - sizes] = 1
-    np.testing.assert_array_equal(found_counts, 1 if label_pieces == "all" else first)
+    chosen = np.full(len(found_ids), float(label_pieces == "all"))
+    chosen[np.cumsum(sizes) - (sizes if label_pieces == "first" else 1)] = 1
+    np.testing.assert_array_equal(found_counts, chosen)
     numbers = np.repeat([LABELS.index(tag) for e in examples for tag in e.tags], sizes)
     np.testing.assert_array_equal(found_tags, numbers)
     assert rows.example_of_row.tolist() == sorted(rows.example_of_row)
@@ -147,7 +147,7 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
     ids = rows.inputs(*rows.take(tf.range(len(rows))))["input_ids"].numpy()
     logits = list(said[ids])
     given = {"labels": LABELS, "scheme": "bio"}
-    for combine in ("first", "mean", "product"):
+    for combine in ("first", "last", "mean", "product"):
         answers = tagger_answers(logits, rows, combine_pieces=combine, **given)
         for answer, sentence in zip(answers, rows.sentences, strict=True):
             pieces = said[sentence.ids]
@@ -158,7 +158,12 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
     pieces = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
     pieces /= pieces.sum(-1, keepdims=True)
     product = pieces.prod(0) / pieces.prod(0).sum()
-    for combine, expected in (("first", pieces[0]), ("mean", pieces.mean(0)), ("product", product)):
+    for combine, expected in (
+        ("first", pieces[0]),
+        ("last", pieces[2]),
+        ("mean", pieces.mean(0)),
+        ("product", product),
+    ):
         found = word_distributions(np.log(pieces), np.array([3]), combine_pieces=combine)
         np.testing.assert_allclose(found, [expected])
 

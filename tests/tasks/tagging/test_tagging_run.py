@@ -182,7 +182,7 @@ def tagger(request, files):
     return loaded
 
 
-@pytest.mark.parametrize("combine", ["first", "mean", "product"])
+@pytest.mark.parametrize("combine", ["first", "last", "mean", "product"])
 def test_the_graph_combines_pieces_as_decoding_does(combine):
     sizes = np.array([2, 1, 4, 1])
     logits = np.random.default_rng(2).normal(0, 2, (8, 3)).astype("float32")
