@@ -92,33 +92,33 @@ def load_task(folder: str | PathLike[str]) -> "Task":
             raise InputError(
                 f"{source.folder} has a single label; the task {task_class.KIND} has two or more."
             )
-    sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
     source.settle_decoder(needed="masked_lm_head" in source.architecture.heads)
-    table = head_table(task_class, source.architecture, source.config)
-    _check_head(source, table, sizes)
+    sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
+    # Before a model is built of the sizes that a config asks for.
+    _check_head(source, head_table(task_class, source.architecture, source.config), sizes)
     task = task_class(source.task_encoder(), source.tokenizer, **options)
-    own = own_tensors(task, source.architecture)
-    _check_own_head(source, own)
-    rename.assign(task, table, source.read)
-    for name, variable in own.items():
-        variable.assign(source.read(name))
+    assign_heads(task, source, source.architecture)
     return task
 
 
-def head_table(task, architecture, config):
-    """The lines of those heads of a task (or of its class) that `transformers` has names for."""
-    heads = hugging_face.HEADS[config.model_type]
-    known = [architecture.heads[head] for head in task.HEADS if head in architecture.heads]
-    return [line for head in known for line in heads[head]]
+def head_table(task, architecture, config, *, heads=None):
+    """The lines of those heads of a task (or of its class) that `transformers` has names for.
+
+    `heads` are some of the task's HEADS; None is all of them.
+    """
+    tables = hugging_face.HEADS[config.model_type]
+    heads = task.HEADS if heads is None else heads
+    known = [architecture.heads[head] for head in heads if head in architecture.heads]
+    return [line for head in known for line in tables[head]]
 
 
-def own_tensors(task, architecture):
+def own_tensors(task, architecture, *, heads=None):
     """The variables of a task's other heads, by names of ours; not what the encoder has, too.
 
-    A head `crf_layer`, beside a setting `crf`, is kept under `crf`.
+    A head `crf_layer`, beside a setting `crf`, is kept under `crf`. `heads` as in `head_table`.
     """
     tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
-    for head in task.HEADS:
+    for head in task.HEADS if heads is None else heads:
         if head not in architecture.heads:
             layer = getattr(task, head)
             for variable in layer.weights:
@@ -128,6 +128,65 @@ def own_tensors(task, architecture):
                 name = f"{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
                 tensors[f"{hugging_face.KEPT}{name}"] = variable
     return tensors
+
+
+def assign_heads(task, source, architecture, *, heads=None):
+    """Puts the weights of a task's heads that a folder holds into the task.
+
+    Args:
+        task: the task.
+        source: an `OpenedFolder`.
+        architecture: the `Architecture` by whose names the folder holds them.
+        heads: those to be read, of the task's HEADS; None is all of them.
+
+    Raises:
+        InputError: a tensor is missing or has another shape.
+    """
+    sizes = rename.sizes_of(source.config, labels=len(getattr(task, "labels", None) or ()))
+    for head in task.HEADS if heads is None else heads:
+        table = head_table(task, architecture, source.config, heads=[head])
+        own = own_tensors(task, architecture, heads=[head])
+        _check_head(source, table, sizes)
+        _check_own_head(source, own)
+        times = 1.0 / _head_scale(task, head)
+        if own and head in task.HEAD_SCALES:
+            times *= _scale_left_out(source, task.HEAD_SCALES[head])
+        read = _times(source.read, times)
+        rename.assign(task, table, read)
+        for name, variable in own.items():
+            variable.assign(read(name))
+
+
+def _head_scale(task, head):
+    """What the weights of a head are multiplied by in a folder."""
+    return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
+
+
+def _times(read, factor):
+    if factor == 1.0:
+        return read
+    return lambda name: read(name).astype(np.float32) * np.float32(factor)
+
+
+def _scale_left_out(source, name):
+    """What the folder's weights under names of ours are still to be multiplied by: 1 as a rule.
+
+    Raises:
+        InputError: the folder does not say so, as those do not that were written before weights
+            under such names were multiplied by their scale.
+    """
+    path = source.folder / CONFIG
+    scale = stored(source.values, source=str(path)).get(name)
+    if scale is None:
+        raise InputError(
+            f"{source.folder} was written by an earlier version of keras-bert that left out the "
+            f"{name} of the head, so that its predictions would be wrong; train it again, or copy "
+            f'the number `inputs.made_with.{name}` of the run\'s run.json as "{name}" into '
+            f'"{MARK}" of {path}.'
+        )
+    if type(scale) not in (int, float) or not 0 < scale < np.inf:
+        raise InputError(f"{path}, under {MARK}: `{name}` is {scale!r}; expected a number above 0.")
+    return float(scale)
 
 
 def _check_head(source, table, sizes):
@@ -217,9 +276,11 @@ def to_hugging_face(model):
     tensors.update(rename.gather(encoder, table, sizes=sizes))
     values = {"architectures": [name], **config.to_dict()}
     if is_task:
-        tensors.update(rename.gather(model, head_table(model, architecture, config), sizes=sizes))
-        for own, variable in own_tensors(model, architecture).items():
-            tensors[own] = np.ascontiguousarray(rename.to_numpy(variable))
+        for head in model.HEADS:
+            found, is_own = _head_tensors(model, head, architecture, sizes)
+            tensors.update(found)
+            if is_own and head in model.HEAD_SCALES:
+                kept[model.HEAD_SCALES[head]] = 1.0  # nothing is left to multiply by
         if model.LEAST_LABELS:
             values |= labels_format.to_config(labels)
         values |= model.config_entries()
@@ -227,6 +288,18 @@ def to_hugging_face(model):
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
     values[MARK] = kept
     return values, tensors
+
+
+def _head_tensors(task, head, architecture, sizes):
+    """-> (the arrays of a head by name, whether the names are of ours)."""
+    table = head_table(task, architecture, task.config, heads=[head])
+    tensors = rename.gather(task, table, sizes=sizes)
+    own = own_tensors(task, architecture, heads=[head])
+    tensors |= {name: rename.to_numpy(variable) for name, variable in own.items()}
+    times = _head_scale(task, head)
+    if times != 1.0:
+        tensors = {name: array * np.float32(times) for name, array in tensors.items()}
+    return {name: np.ascontiguousarray(array) for name, array in tensors.items()}, bool(own)
 
 
 def _is_own(folder):

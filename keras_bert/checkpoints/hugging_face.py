@@ -1,6 +1,5 @@
 """The names that Hugging Face's `transformers` gives to BERT's and RoBERTa's tensors."""
 
-import dataclasses
 import re
 
 from keras_bert.checkpoints import rename
@@ -20,11 +19,6 @@ def _norm(ours, theirs):
         Rename(f"{ours}.gamma", f"{theirs}.weight", "D"),
         Rename(f"{ours}.beta", f"{theirs}.bias", "D"),
     ]
-
-
-def _scaled(ours, theirs):
-    """The layer of one number, which a task computes in units of its `scale`."""
-    return [dataclasses.replace(line, times="scale") for line in _dense(ours, theirs, "D 1")]
 
 
 _LAYER = "encoder.layer.{i}"
@@ -73,7 +67,7 @@ HEADS = {
         "next_sentence_head": _dense("next_sentence_head.dense", "cls.seq_relationship", "D 2"),
         "classifier": _dense("classifier", "classifier", "D C"),
         "choice_classifier": _dense("classifier", "classifier", "D 1"),
-        "scorer": _scaled("scorer", "classifier"),
+        "scorer": _dense("scorer", "classifier", "D 1"),
         "qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2"),
     },
     "roberta": {
@@ -85,7 +79,7 @@ HEADS = {
         "classifier": _dense("classifier", "classifier", "D C"),
         "out_proj": _dense("classifier", "classifier.out_proj", "D C"),
         "choice_classifier": _dense("classifier", "classifier", "D 1"),
-        "scorer_out_proj": _scaled("scorer", "classifier.out_proj"),
+        "scorer_out_proj": _dense("scorer", "classifier.out_proj", "D 1"),
         "qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2"),
     },
 }

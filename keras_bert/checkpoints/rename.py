@@ -26,7 +26,6 @@ class Rename:
         shape: the shape that ours has, in letters (see `sizes_of`): "D I".
         transposed: theirs is the transpose of ours.
         folded: the shape that theirs has, where its axes are ours split or joined: "D N H".
-        times: the attribute of the model that ours is multiplied by to be theirs.
     """
 
     ours: str
@@ -34,7 +33,6 @@ class Rename:
     shape: str
     transposed: bool = False
     folded: str | None = None
-    times: str | None = None
 
     def foreign_shape(self, sizes):
         """The shape of the foreign tensor, as a tuple."""
@@ -151,8 +149,6 @@ def assign(model, table, read):
         array = np.asarray(read(line.theirs)).astype("float32", copy=False)
         if line.transposed:
             array = array.T
-        if line.times is not None:
-            array = array / getattr(model, line.times)
         target.assign(array.reshape(target.shape))
 
 
@@ -186,8 +182,6 @@ def gather(model, table, *, sizes):
         array = to_numpy(variable(model, line.ours))
         if line.transposed:
             array = array.T
-        if line.times is not None:
-            array = array * np.float32(getattr(model, line.times))
         tensors[line.theirs] = np.ascontiguousarray(array.reshape(line.foreign_shape(sizes)))
     return tensors
 
