@@ -157,6 +157,16 @@ def assign_heads(task, source, architecture, *, heads=None):
             variable.assign(read(name))
 
 
+def holds_head(task, source, architecture, head):
+    """Whether a folder's class has a head of a task, or the folder any tensor of it.
+
+    Arguments as in `assign_heads`.
+    """
+    lines = head_table(task, architecture, source.config, heads=[head])
+    names = {line.theirs for line in lines} | {*own_tensors(task, architecture, heads=[head])}
+    return head in source.architecture.heads or not names.isdisjoint(source.shapes)
+
+
 def _head_scale(task, head):
     """What the weights of a head are multiplied by in a folder."""
     return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
