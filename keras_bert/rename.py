@@ -27,7 +27,6 @@ class Rename:
         shape: the shape of what the line moves as it is in ours, in letters: "D I".
         transposed: theirs is the transpose of ours.
         folded: the shape that theirs has, where its axes are ours split or joined: "D N H".
-        times: the attribute of the model that ours is multiplied by to be theirs.
         part: (k, n): the line moves the k-th, from 0, of n equal parts of ours, along its last axis.
         their_part: (k, n): the same of theirs, along the axis that is ours' last one.
         not_in: the layers that do not have this weight.
@@ -38,7 +37,6 @@ class Rename:
     shape: str
     transposed: bool = False
     folded: str | None = None
-    times: str | None = None
     part: tuple[int, int] | None = None
     their_part: tuple[int, int] | None = None
     not_in: tuple[int, ...] = ()
@@ -143,8 +141,6 @@ def assign(model, table, read):
             array = array.T
         if line.their_part is not None:
             array = _part(array, line.their_part)
-        if line.times is not None:
-            array = array / getattr(model, line.times)
         if line.part is None:
             target.assign(array.reshape(target.shape))
             continue
@@ -193,8 +189,6 @@ def gather(model, table, *, sizes):
         array = to_numpy(variable(model, line.ours))
         if line.part is not None:
             array = _part(array, line.part)
-        if line.times is not None:
-            array = array * np.float32(getattr(model, line.times))
         shape = line.foreign_shape(sizes)
         if line.their_part is None:
             array = array.T if line.transposed else array

@@ -13,7 +13,7 @@ import keras_bert
 from keras_bert import rename
 from keras_bert.checkpoints import kinds, safetensors_files
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.kinds import MARK, task_of
+from keras_bert.checkpoints.kinds import MARK, stored, task_of
 from keras_bert.checkpoints.named_models import local_folder
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoders.encoder import Encoder
@@ -90,35 +90,31 @@ def load_task(folder: str | PathLike[str]) -> "Task":
             raise InputError(
                 f"{source.folder} has a single label; the task {task_class.KIND} has two or more."
             )
-    sizes = {**source.names.sizes, "C": len(options.get("labels", ()))}
     source.check_copies(needed="lm_head" in source.class_names.heads)
-    table = head_table(task_class, source.class_names)
-    _check_head(source, table, sizes)
+    sizes = {**source.names.sizes, "C": len(options.get("labels", ()))}
+    # Before a model is built of the sizes that a config asks for.
+    _check_head(source, head_table(task_class.HEADS, source.class_names), sizes)
     mix = source.layer_mix()
     if mix is not None:
         options["layer_mix"] = mix
     task = task_class(source.encoder(), source.tokenizer, **options)
-    own = own_tensors(task, source.class_names)
-    _check_own_head(source, own)
-    rename.assign(task, table, source.read)
-    for name, variable in own.items():
-        variable.assign(source.read(name))
+    assign_heads(task, source, source.class_names)
     return task
 
 
-def head_table(task, class_names):
-    """The lines of those heads of a task (or of its class) that a class of `transformers` has."""
-    known = [class_names.heads[head] for head in task.HEADS if head in class_names.heads]
-    return [line for head in known for line in head]
+def head_table(heads, class_names):
+    """The lines of those heads, attributes of a task, that a class of `transformers` has."""
+    return [line for head in heads for line in class_names.heads.get(head, ())]
 
 
-def own_tensors(task, class_names):
+def own_tensors(task, class_names, *, heads=None):
     """The variables of a task's other heads, by names of ours; not what the encoder has, too.
 
-    A head `crf_layer`, beside a setting `crf`, is kept under `crf`.
+    A head `crf_layer`, beside a setting `crf`, is kept under `crf`. `heads` are some of the task's;
+    None is all of them.
     """
     tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
-    for head in task.head_names():
+    for head in task.heads if heads is None else heads:
         if head not in class_names.heads:
             layer = getattr(task, head)
             for variable in layer.weights:
@@ -128,6 +124,75 @@ def own_tensors(task, class_names):
                 name = f"{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
                 tensors[f"{KEPT}{name}"] = variable
     return tensors
+
+
+def assign_heads(task, source, class_names, *, heads=None):
+    """Puts the weights of a task's heads that a folder holds into the task.
+
+    Args:
+        task: the task.
+        source: an `OpenedFolder`.
+        class_names: the `ClassNames` by which the folder holds them.
+        heads: those to be read, of the task's; None is all of them.
+
+    Raises:
+        InputError: a tensor is missing or has another shape.
+    """
+    sizes = {**source.names.sizes, "C": len(getattr(task, "labels", None) or ())}
+    for head in task.heads if heads is None else heads:
+        table = head_table([head], class_names)
+        own = own_tensors(task, class_names, heads=[head])
+        _check_head(source, table, sizes)
+        _check_own_head(source, own)
+        times = 1.0 / _head_scale(task, head)
+        if own and head in task.HEAD_SCALES:
+            times *= _scale_left_out(source, task.HEAD_SCALES[head])
+        read = _times(source.read, times)
+        rename.assign(task, table, read)
+        for name, variable in own.items():
+            variable.assign(read(name))
+
+
+def holds_head(task, source, class_names, head):
+    """Whether a folder's class has a head of a task, or the folder any tensor of it.
+
+    Arguments as in `assign_heads`.
+    """
+    lines = head_table([head], class_names)
+    names = {line.theirs for line in lines} | {*own_tensors(task, class_names, heads=[head])}
+    return head in source.class_names.heads or not names.isdisjoint(source.shapes)
+
+
+def _head_scale(task, head):
+    """What the weights of a head are multiplied by in a folder."""
+    return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
+
+
+def _times(read, factor):
+    if factor == 1.0:
+        return read
+    return lambda name: read(name).astype(np.float32) * np.float32(factor)
+
+
+def _scale_left_out(source, name):
+    """What the folder's weights under names of ours are still to be multiplied by: 1 as a rule.
+
+    Raises:
+        InputError: the folder does not say so, as those do not that were written before weights
+            under such names were multiplied by their scale.
+    """
+    path = source.folder / CONFIG
+    scale = stored(source.values, source=str(path)).get(name)
+    if scale is None:
+        raise InputError(
+            f"{source.folder} was written by an earlier version of keras-bert that left out the "
+            f"{name} of the head, so that its predictions would be wrong; train it again, or copy "
+            f'the number `inputs.made_with.{name}` of the run\'s run.json as "{name}" into '
+            f'"{MARK}" of {path}.'
+        )
+    if type(scale) not in (int, float) or not 0 < scale < np.inf:
+        raise InputError(f"{path}, under {MARK}: `{name}` is {scale!r}; expected a number above 0.")
+    return float(scale)
 
 
 def _check_head(source, table, sizes):
@@ -203,9 +268,11 @@ def to_hugging_face(model):
     kept = {"version": keras_bert.__version__}
     if is_task:
         sizes = {**names.sizes, "C": len(labels)}
-        tensors.update(rename.gather(model, head_table(model, class_names), sizes=sizes))
-        for own, variable in own_tensors(model, class_names).items():
-            tensors[own] = np.ascontiguousarray(rename.to_numpy(variable))
+        for head in model.heads:
+            found, is_own = _head_tensors(model, head, class_names, sizes)
+            tensors.update(found)
+            if is_own and head in model.HEAD_SCALES:
+                kept[model.HEAD_SCALES[head]] = 1.0  # nothing is left to multiply by
         if model.LEAST_LABELS:
             values |= labels_format.to_config(labels)
         values |= model.config_entries()
@@ -215,6 +282,18 @@ def to_hugging_face(model):
             kept["scalar_mix"] = model.layer_mix
     values[MARK] = kept
     return values, tensors
+
+
+def _head_tensors(task, head, class_names, sizes):
+    """-> (the arrays of a head by name, whether the names are of ours)."""
+    table = head_table([head], class_names)
+    tensors = rename.gather(task, table, sizes=sizes)
+    own = own_tensors(task, class_names, heads=[head])
+    tensors |= {name: rename.to_numpy(variable) for name, variable in own.items()}
+    times = _head_scale(task, head)
+    if times != 1.0:
+        tensors = {name: array * np.float32(times) for name, array in tensors.items()}
+    return {name: np.ascontiguousarray(array) for name, array in tensors.items()}, bool(own)
 
 
 def _is_own(folder):

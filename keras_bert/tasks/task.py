@@ -55,6 +55,8 @@ class Task(keras.Model):
         HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What
             ARCHITECTURE has no name for is kept under `keras_bert.` and the layers' own names,
             which must be given (Keras numbers those that it makes up).
+        HEAD_SCALES: {attribute of HEADS: attribute with the number, a power of two, that a folder
+            has the head's weights multiplied by}.
         LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
         FIGURE: the figure on the dev data by which a run keeps the best epoch; more is better. It
@@ -73,6 +75,7 @@ class Task(keras.Model):
     ARCHITECTURE = None
     READS = ("sequence_output",)
     HEADS = ()
+    HEAD_SCALES = {}
     LEAST_LABELS = 0
     SETTINGS = None
     FIGURE = None

@@ -4,7 +4,10 @@ import dataclasses
 import hashlib
 import json
 
-from keras_bert.checkpoints import find_model_folder, load, load_task
+from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints.folder import assign_heads, holds_head
+from keras_bert.checkpoints.kinds import ARCHITECTURES, Architecture, name_of, stored
+from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.initialization import start_with_neighbours
@@ -17,6 +20,7 @@ from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrder
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.train.architecture import read_architecture
 from keras_bert.train.starting_point import attending, fingerprint_of_folder, with_pooler
+from keras_bert.wording import listed
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -69,14 +73,12 @@ def _why_none(settings):
 def task_at_start(task_class, folders, tokenizer, settings, *, report):
     """-> (the task, fingerprints of what its weights depend on)."""
     if settings.model is not None:
-        found = _from_folder(settings, folders, tokenizer, task_class)
-        report(f"Starting from the weights in {settings.model}.")
-        return found
+        return _from_folder(settings, folders, tokenizer, task_class, report)
     return _from_random_weights(settings, folders, tokenizer, task_class)
 
 
 def _options(task_class, settings, source=None):
-    """What a task is made with beside its encoder: what is given, or `source` has."""
+    """What a task is made with beside its encoder: what is given, or the folder `source` has."""
     if task_class is MaskedCausalLM:
         return {"causal_share": settings.causal_share}
     if task_class is not SpanPretrainer:
@@ -86,8 +88,9 @@ def _options(task_class, settings, source=None):
         for name in SpanSettings.defaults()
         if getattr(settings, name) is not None
     }
-    if isinstance(source, SpanPretrainer):
-        held = source.max_span_length
+    if source is not None and _kind_in(source) == SpanPretrainer.KIND:
+        stored_ones = source.settings(SpanPretrainer)
+        held = stored_ones.get("max_span_length", SpanSettings.max_span_length)
         if options.setdefault("max_span_length", held) != held:
             raise InputError(
                 f"`max_span_length` is {options['max_span_length']}, and the model in "
@@ -113,10 +116,11 @@ def _from_random_weights(settings, folders, tokenizer, task_class):
     return task_class(encoder, tokenizer, **_options(task_class, settings)), start
 
 
-def _from_folder(settings, folders, tokenizer, task_class):
-    """The same from a model folder; heads that it has not are new."""
+def _from_folder(settings, folders, tokenizer, task_class, report):
+    """The same from a model folder; a head that it lacks is new."""
     path = find_model_folder(settings.model)
-    encoder, its_tokenizer = load(path, dtype=settings.dtype)
+    source = OpenedFolder(path)
+    encoder, its_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
     if its_tokenizer is None:
         raise InputError(
             f"{path} has RoBERTa's byte-level tokenizer, which is not part of keras-bert, so no "
@@ -133,22 +137,26 @@ def _from_folder(settings, folders, tokenizer, task_class):
     for folder in folders:
         check_rows_fit(folder, encoder.config, source=path)
     encoder = attending(encoder, causal=task_class is CausalLM, dtype=settings.dtype)
+    lacking = []
     if "pooled_output" in task_class.READS:
+        lacking += ["pooler"] if encoder.pooler is None else []
         encoder = with_pooler(encoder, dtype=settings.dtype)
-    source = _task_in(path)
     task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
-    for head in task.HEADS:
-        if source is not None and head in source.HEADS:
-            getattr(task, head).set_weights(getattr(source, head).get_weights())
+    architecture = ARCHITECTURES.get(name_of(task), Architecture())
+    held = [head for head in task.HEADS if holds_head(task, source, architecture, head)]
+    source.settle_decoder(needed="masked_lm_head" in held)
+    assign_heads(task, source, architecture, heads=held)
+    lacking += [head.replace("_", " ") for head in task.HEADS if head not in held]
+    report(f"Starting from the weights in {settings.model}.")
+    if lacking:
+        names = listed(lacking)
+        report(f"Starting from random weights, as {settings.model} does not have them: {names}.")
     return task, {"model": fingerprint_of_folder(path)}
 
 
-def _task_in(path):
-    """The task in a model folder; None where it holds a bare encoder."""
-    try:
-        return load_task(path)
-    except InputError:
-        return None
+def _kind_in(source):
+    """The kind of task that we wrote a folder with, or None."""
+    return stored(source.values, source=str(source.folder / CONFIG)).get("task")
 
 
 def fingerprint(value):

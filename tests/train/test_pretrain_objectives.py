@@ -1,5 +1,6 @@
 """Rows of spans and of swapped segments: what is trained, resumed, kept and measured."""
 
+import itertools
 import json
 import math
 import shutil
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 from tensorflow.python.autograph.pyct import loader
 
 import keras_bert.train.pretrain as module
@@ -251,7 +252,8 @@ def test_of_other_rows_what_they_have_labels_for_is_measured(unbroken, folders, 
 def begun(run, tmp_path, monkeypatch):
     """The task that a run would train."""
     monkeypatch.setattr(module, "_train", lambda model, *others: model)
-    return lambda objective, **settings: run(tmp_path, objective, **settings)
+    outputs = (tmp_path / f"run-{number}" for number in itertools.count())
+    return lambda objective, **settings: run(next(outputs), objective, **settings)
 
 
 def test_a_run_goes_on_from_a_folder_with_its_head(begun, unbroken):
@@ -262,6 +264,52 @@ def test_a_run_goes_on_from_a_folder_with_its_head(begun, unbroken):
     assert type(task) is SpanPretrainer
     for found, expected in zip(task.get_weights(), source.get_weights(), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def changed(folder, output, *, tensors=lambda found: found, **config):
+    """A copy of a model folder with other tensors and entries of its config (None: left out)."""
+    shutil.copytree(folder / "model", output)
+    path = output / "config.json"
+    values = {**json.loads(path.read_text()), **config}
+    path.write_text(json.dumps({name: value for name, value in values.items() if value}))
+    found = load_file(output / "model.safetensors")
+    save_file(tensors(dict(found)), output / "model.safetensors")
+    return output
+
+
+def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unbroken, tmp_path):
+    """Its class or its tensors may say that it has one."""
+    folder, _ = unbroken["span"]
+    source = load_task(folder / "model")
+    bias = np.asarray(source.masked_lm_head.bias)
+    said = []
+    unnamed = changed(folder, tmp_path / "unnamed", architectures=None, keras_bert=None)
+    task = begun("mlm", model=unnamed, report=said.append)
+    np.testing.assert_array_equal(task.masked_lm_head.bias, bias)
+    assert not any("random weights" in line for line in said)
+    begun("mlm-sop", model=folder, max_span_length=None, report=said.append)
+    lines = [line for line in said if "random weights" in line]
+    assert lines == [
+        f"Starting from random weights, as {folder} does not have them: pooler, next sentence head."
+    ]
+
+    def without_head(found):
+        return {name: x for name, x in found.items() if not name.startswith(("cls.", "keras_"))}
+
+    def without_bias(found):
+        return {name: x for name, x in found.items() if name != "cls.predictions.bias"}
+
+    bare = {"architectures": None, "keras_bert": None, "tensors": without_head}
+    task = begun("mlm", model=changed(folder, tmp_path / "bare", **bare), report=said.append)
+    assert not np.asarray(task.masked_lm_head.bias).any()
+    assert said[-1].endswith("bare does not have them: masked lm head.")
+    with pytest.raises(InputError, match="lacks the tensor cls.predictions.bias"):
+        begun("mlm", model=changed(folder, tmp_path / "torn", tensors=without_bias))
+    with pytest.raises(InputError, match="lacks the tensor cls.predictions"):
+        begun("mlm", model=changed(folder, tmp_path / "said", tensors=without_head))
+    untied = {"cls.predictions.decoder.weight": np.zeros((len(VOCABULARY), 16), np.float32)}
+    with pytest.raises(InputError, match="decoder.weight differs from the token embedding"):
+        begun("mlm", model=changed(folder, tmp_path / "untied", tensors=lambda x: x | untied))
 
 
 def test_a_weight_of_0_trains_masked_spans_without_the_head(begun, folders):

@@ -127,8 +127,7 @@ def _labels(theirs):
     """A classifier with a logit per label, or the scorer of a regression under the same name."""
     return {
         "classifier": _dense("classifier", theirs, "D C"),
-        # The layer of one number, which a task computes in units of its `scale`.
-        "scorer": _dense("scorer", theirs, "D 1", times="scale"),
+        "scorer": _dense("scorer", theirs, "D 1"),
     }
 
 
@@ -162,6 +161,7 @@ _BERT = {
 }
 _ROBERTA = {
     "RobertaForMaskedLM": ClassNames(kinds=_MASKED, heads=_ROBERTA_LM, transform=None),
+    "RobertaForCausalLM": ClassNames(kinds=("causal-lm",), heads=_ROBERTA_LM, transform=None),
     # Its pooler and the linear layer over it are both in its head.
     "RobertaForSequenceClassification": ClassNames(
         kinds=_OF_TEXTS,

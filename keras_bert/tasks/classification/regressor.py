@@ -48,6 +48,7 @@ class Regressor(PooledTask):
 
     KIND = "regression"
     HEADS = ("scorer",)
+    HEAD_SCALES = {"scorer": "scale"}
     SETTINGS = RegressionSettings
     FIGURE = "pearson"
     SHOWN = {"loss": "loss", "mse": "squared error", "pearson": "Pearson", "spearman": "Spearman"}

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
@@ -224,4 +225,77 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
         answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     (worst,) = again.pop("mistakes")
     assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
+    assert again["mse"] == pytest.approx(dev["mse"], rel=1e-4)
     assert len(answers) == 16 and "expected" not in answers[-1]
+
+
+def scored(folder, count, *, seed):
+    """A file of pairs whose scores are about 400 and 900."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        label = "10"[number % 3 == 0]
+        points = {"1": 900, "0": 400}[label] + rng.integers(0, 50)
+        lines.append(f"{points}\tfilm plot\t{rng.choice(WORDS[label])}\n")
+    path = folder / f"{count}.tsv"
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pooling": "both"},
+        {"pooling": "mean", "scalar_mix": True},
+        {"pooling": "both", "frozen": True},
+        {"pooling": "cls", "scalar_mix": True},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_scores_are_those_of_the_run_wherever_the_model_goes(options, folder, arguments, tmp_path):
+    """The head computes in units of 256; a folder has its weights in the range of the scores."""
+    dev = scored(tmp_path, 15, seed=1)
+    run = tmp_path / "run"
+    metrics = finetune(
+        **{**arguments, "epochs": 1},
+        **options,
+        task="regression",
+        train=scored(tmp_path, 24, seed=2),
+        dev=dev,
+        output=run,
+    )
+    pair = ("film plot", "same")
+    load_task(run).save(tmp_path / "again")
+    load_task(tmp_path / "again").export(tmp_path / "export")
+    with eagerly():
+        for path in (run, tmp_path / "again"):
+            measures = evaluate(model=path, data=dev)
+            assert measures["mse"] == pytest.approx(metrics["dev"]["mse"], rel=1e-4)
+        (answer,) = predict(model=run, data=[pair])
+    assert 100 < answer["score"] < 1200
+    served = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures["serving_default"]
+    found = served(**{k: tf.constant([v]) for k, v in zip(("text_a", "text_b"), pair, strict=True)})
+    assert float(found["score"][0]) == pytest.approx(answer["score"], rel=1e-4)
+
+
+def test_a_folder_that_lost_the_scale_of_its_scores_is_refused(folder, tmp_path):
+    """As version 0.1.0 wrote it; the run's run.json has the scale."""
+    tokenizer = make_tokenizer(["same", "film"])
+    task = Regressor(make_encoder(tokenizer), tokenizer, pooling="mean", mean=600.0, scale=256.0)
+    expected = predict(model=task, data=[("film", "same")])
+    task.scale = 1.0
+    task.save(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    values = json.loads(path.read_text())
+    assert values["keras_bert"].pop("scale") == 1.0
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="earlier version .* left out the scale of the head"):
+        load_task(tmp_path / "model")
+    values["keras_bert"]["scale"] = 256
+    path.write_text(json.dumps(values))
+    (answer,), (wanted,) = predict(model=tmp_path / "model", data=[("film", "same")]), expected
+    assert answer["score"] == pytest.approx(wanted["score"], rel=1e-5)
+    values["keras_bert"]["scale"] = "256"
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="`scale` is '256'; expected a number above 0"):
+        load_task(tmp_path / "model")
