@@ -1,14 +1,17 @@
 """The sizes and settings of an encoder, under Hugging Face's names."""
 
 import dataclasses
+import re
 import sys
+import warnings
+from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from keras_bert.errors import InputError
+from keras_bert.errors import InputError, InputWarning
 from keras_bert.files import NotJson, parse_json, read_small
 from keras_bert.html_table import html_table
-from keras_bert.wording import counted
+from keras_bert.wording import counted, listed
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 MODEL_TYPES = ("bert", "roberta")
@@ -24,17 +27,16 @@ _PRESETS = {
     "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16},
 }
 
-# Keys of other people's config.json that say nothing about the encoder's arithmetic: bookkeeping,
-# generation settings, and what belongs to a task's head or to the tokenizer.
-_HARMLESS = frozenset(
+# Keys of other people's config.json that say nothing about the encoder's computation: bookkeeping,
+# generation settings, and what belongs to a task's head or to the tokenizer. They are not kept: a
+# folder that is saved says these things itself.
+_UNUSED_KEYS = frozenset(
     """
     architectures auto_map bos_token_id cls_token_id dtype eos_token_id finetuning_task
     gradient_checkpointing id2label keras_bert label2id language mask_token_id name
     num_labels _num_labels output_past problem_type sep_token_id tokenizer_class torch_dtype
     transformers_version unk_token_id use_cache _name_or_path _attn_implementation
     attn_implementation _attn_implementation_autoset
-    directionality do_lower_case pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers
-    pooler_size_per_head pooler_type
     bad_words_ids begin_suppress_tokens decoder_start_token_id diversity_penalty do_sample
     early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty forced_bos_token_id
     forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size num_beam_groups
@@ -45,27 +47,182 @@ _HARMLESS = frozenset(
     summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
     """.split()
 )
+_BERT_UNUSED_KEYS = frozenset(
+    """
+    directionality do_lower_case pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers
+    pooler_size_per_head pooler_type
+    """.split()
+)
 
-# Keys that change the arithmetic, with the only values that this encoder computes.
-_ONLY_VALUE = {
-    "add_cross_attention": (False, None),
+# Keys that change the computation, with the only values that a BERT encoder computes. Most belong
+# to relatives of BERT, some of which call themselves "bert" all the same. Where such a key changes
+# the names or shapes of the weights as well, these would be refused anyhow.
+_OFF = (False, None)
+_BERT_SUPPORTED_VALUES = {
+    "add_cross_attention": _OFF,
+    "alibi_starting_size": (None,),
+    "attention_type": ("original_full", "full", None),
+    "attention_window": (None,),
+    "attn_logit_softcapping": (None,),
     "cross_attention_hidden_size": (None,),
     "embedding_size": (),
-    "is_encoder_decoder": (False, None),
+    "feed_forward_type": ("original", None),
+    "final_logit_softcapping": (None,),
+    "global_attn_every_n_layers": (None,),
+    "inner_group_num": (1, None),
+    "is_encoder_decoder": _OFF,
+    "local_attention": (None,),
+    "norm_type": ("layer_norm", None),
+    "num_experts": (0, 1, None),
+    "parallel_attn": _OFF,
     "position_embedding_type": ("absolute", None),
+    "pre_norm": _OFF,
+    "prenorm": _OFF,
     "pruned_heads": ({}, None),
     "quantization_config": (None,),
+    "relative_attention": _OFF,
+    "rope_parameters": (None,),
+    "rope_scaling": (None,),
+    "rope_theta": (None,),
+    "rotary": _OFF,
+    "rotary_emb_base": (None,),
+    "rotary_emb_fraction": (0, None),
+    "rotary_value": _OFF,
+    "sliding_window": _OFF,
     "tie_word_embeddings": (True, False, None),  # of a head: see `OpenedFolder.settle_decoder`
+    "use_parallel_residual": _OFF,
+    "use_rms_norm": _OFF,
+    "use_rope": _OFF,
+    "use_sliding_window": _OFF,
 }
 
+# Levels of lists and objects in a key that is kept: Python could read more than it can write.
+_DEEPEST = 50
+
 _LARGEST_SIZE = 2**63 - 1
+
+# The escapes of a JSON text: a pair of surrogates, half of one (which is the group), any other.
+_ESCAPES = re.compile(
+    r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F]\w\w)|.)", re.DOTALL
+)
 
 # What a JSON value is called, by its type here.
 _KINDS = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class BertConfig:
+class EncoderConfig:
+    """What the configs of all encoders share: how a `config.json` becomes one, and back.
+
+    A subclass is a dataclass whose fields have Hugging Face's names, and says in class attributes
+    what else a file may hold. Keys that it does not know are kept in `extra_keys`, so that they
+    are in `to_dict` and in the folders that are saved, also after `dataclasses.replace`.
+
+    Attributes:
+        MODEL_TYPES: the values of `model_type` that the class reads; the first is the one meant by
+            a file without any.
+        UNUSED_KEYS: known keys that change nothing in the encoder, and are left out.
+        SUPPORTED_VALUES: keys that change the computation and are no fields, with the values that
+            the encoder computes.
+        extra_keys: keys of a `config.json` that are not known, with their values.
+    """
+
+    MODEL_TYPES: ClassVar[tuple[str, ...]]
+    UNUSED_KEYS: ClassVar[frozenset[str]] = _UNUSED_KEYS
+    SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
+
+    # Not hashed, since JSON's values need not be hashable.
+    extra_keys: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+
+    def __post_init__(self):
+        known = [key for key in self.extra_keys if key in self._own_fields()]
+        if known:
+            raise ValueError(
+                "`extra_keys` must not contain fields of the config. "
+                f"Received: extra_keys with {known[0]!r}"
+            )
+
+    @classmethod
+    def _own_fields(cls):
+        """The fields that are keys of a config.json, by name."""
+        return {f.name: f for f in dataclasses.fields(cls) if f.name != "extra_keys"}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], *, source: str = "the config") -> Self:
+        """Reads the dictionary of a `config.json`.
+
+        Args:
+            values: a dictionary under Hugging Face's names.
+            source: where it came from, for messages.
+
+        Raises:
+            InputError: another model type, a field that asks for a computation that this encoder
+                does not have, a size that is missing, or a value that cannot be.
+        """
+        _check_object(values, source=source)
+        model_type = values.get("model_type", cls.MODEL_TYPES[0])
+        if model_type not in cls.MODEL_TYPES:
+            raise InputError(
+                f"{source} describes a {model_type!r} model; this encoder reads the model types "
+                f"{' and '.join(cls.MODEL_TYPES)}."
+            )
+        fields = cls._own_fields()
+        extra_keys = {}
+        for name, value in values.items():
+            if name in fields or name in cls.UNUSED_KEYS:
+                continue
+            if name not in cls.SUPPORTED_VALUES:
+                extra_keys[name] = value
+            elif value not in cls.SUPPORTED_VALUES[name]:
+                known = " or ".join(repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None)
+                raise InputError(
+                    f"{source} has {name} = {value!r}, which this encoder cannot compute. "
+                    f"Supported: {known or 'no value'}."
+                )
+        missing = [
+            name
+            for name, field in fields.items()
+            if field.default is dataclasses.MISSING and name not in values
+        ]
+        if missing:
+            raise InputError(f"{source} lacks the field {missing[0]!r}.")
+        deep = [name for name, value in extra_keys.items() if _is_deeper(value, _DEEPEST)]
+        if deep:
+            raise InputError(
+                f"{source}: the value of {deep[0]!r} is nested more than {_DEEPEST} levels deep."
+            )
+        own = {name: values[name] for name in fields if name in values}
+        try:
+            return cls(**own, extra_keys=extra_keys)
+        except ValueError as error:
+            raise InputError(f"{source} has a value that cannot be: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """The dictionary of a `config.json`: every field, then the keys that were not known."""
+        return {name: getattr(self, name) for name in self._own_fields()} | self.extra_keys
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Reads a `config.json` or Google's `bert_config.json`.
+
+        Raises:
+            InputError: as `from_dict`, or the file is missing or is not JSON.
+        """
+        return cls.from_dict(read_json(path), source=str(path))
+
+    def report_extra_keys(self, *, source):
+        """Warns in one line of the keys that were not known, where there are any."""
+        if self.extra_keys:
+            warnings.warn(
+                f"{source}: unknown keys are kept, but not used: "
+                f"{listed(map(repr, self.extra_keys), most=5)}.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class BertConfig(EncoderConfig):
     """What BERT, SpanBERT and RoBERTa encoders differ in; field names are Hugging Face's.
 
     Sizes have no default. The other defaults are those that `transformers` takes for a key that
@@ -94,10 +251,16 @@ class BertConfig:
             name for it).
         add_pooling_layer: whether there is a pooler (a dense layer with tanh over [CLS]).
         classifier_dropout: dropout before a task's classifier; None means `hidden_dropout_prob`.
+        extra_keys: keys of a `config.json` that are not known here, with their values. They are
+            kept and saved again.
 
     Raises:
         ValueError: a value that no such encoder can have. `Received: …` shows it.
     """
+
+    MODEL_TYPES: ClassVar[tuple[str, ...]] = MODEL_TYPES
+    UNUSED_KEYS: ClassVar[frozenset[str]] = _UNUSED_KEYS | _BERT_UNUSED_KEYS
+    SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = _BERT_SUPPORTED_VALUES
 
     vocab_size: int
     hidden_size: int
@@ -118,6 +281,7 @@ class BertConfig:
     classifier_dropout: float | None = None
 
     def __post_init__(self):
+        super().__post_init__()
         if self.model_type not in MODEL_TYPES:
             raise ValueError(
                 "`model_type` must be one of " + ", ".join(MODEL_TYPES) + ". "
@@ -125,8 +289,8 @@ class BertConfig:
             )
         if self.pad_token_id is None:
             object.__setattr__(self, "pad_token_id", 1 if self.model_type == "roberta" else 0)
-        for field in dataclasses.fields(self):
-            _check_type(field.name, field.type, getattr(self, field.name))
+        for name, field in self._own_fields().items():
+            _check_type(name, field.type, getattr(self, name))
         for name in (
             "vocab_size",
             "hidden_size",
@@ -231,74 +395,17 @@ class BertConfig:
         values = {"intermediate_size": 4 * sizes["hidden_size"], **sizes, **changes}
         return cls(vocab_size=vocab_size, **values)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], *, source: str = "the config") -> Self:
-        """Reads the dictionary of a `config.json` (or of Google's `bert_config.json`).
-
-        Args:
-            values: a dictionary under Hugging Face's names.
-            source: where it came from, for messages.
-
-        Raises:
-            InputError: a field that is not known, one that asks for arithmetic that this encoder
-                does not have, a size that is missing, or a value that cannot be.
-        """
-        _check_object(values, source=source)
-        model_type = values.get("model_type", "bert")
-        if model_type not in MODEL_TYPES:
-            raise InputError(
-                f"{source} describes a {model_type!r} model; this encoder reads the model types "
-                f"{' and '.join(MODEL_TYPES)}."
-            )
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        for name, value in values.items():
-            if name in fields or name in _HARMLESS:
-                continue
-            if name not in _ONLY_VALUE:
-                raise InputError(
-                    f"{source} has the field {name!r}, which this encoder does not know."
-                )
-            if value not in _ONLY_VALUE[name]:
-                known = " or ".join(repr(v) for v in _ONLY_VALUE[name]) or "leaving it out"
-                raise InputError(
-                    f"{source} has {name} = {value!r}, which this encoder cannot compute; "
-                    f"it knows {known}."
-                )
-        missing = [
-            name
-            for name, field in fields.items()
-            if field.default is dataclasses.MISSING and name not in values
-        ]
-        if missing:
-            raise InputError(f"{source} lacks the field {missing[0]!r}.")
-        try:
-            return cls(**{name: values[name] for name in fields if name in values})
-        except ValueError as error:
-            raise InputError(f"{source} has a value that cannot be: {error}") from error
-
-    def to_dict(self) -> dict[str, Any]:
-        """The dictionary of a `config.json`: every field, under Hugging Face's names."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_file(cls, path: str | PathLike[str]) -> Self:
-        """Reads a `config.json` or Google's `bert_config.json`.
-
-        Raises:
-            InputError: as `from_dict`, or the file is missing or is not JSON.
-        """
-        return cls.from_dict(read_json(path), source=str(path))
-
 
 def read_json(path):
     """The object in a JSON file.
 
     Raises:
-        InputError: the file is missing or cannot be read, is not UTF-8, or is not JSON (with the
-            line) or no object.
+        InputError: the file is missing or cannot be read, is not UTF-8, is not JSON (with the
+            line) or no object, or holds a text that is no Unicode.
     """
     try:
-        values = parse_json(read_small(path).decode("utf-8"))
+        text = read_small(path).decode("utf-8")
+        values = parse_json(text)
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except IsADirectoryError as error:
@@ -311,7 +418,19 @@ def read_json(path):
         place = f"{path}, line {error.line}" if error.line else str(path)
         raise InputError(f"{place}: this is not JSON ({error}).") from error
     _check_object(values, source=path)
+    halves = (found[1] for found in _ESCAPES.finditer(text) if found[1])
+    half = next(halves, None)  # which JSON can write, and UTF-8 cannot
+    if half is not None:
+        raise InputError(
+            f"{path} contains half of a surrogate pair (\\u{half}), which is not a character."
+        )
     return values
+
+
+def _is_deeper(value, levels):
+    """Whether a JSON value has more than so many levels of lists and objects in each other."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_is_deeper(item, levels - 1) for item in inner)
 
 
 def _check_object(values, *, source):

@@ -231,7 +231,7 @@ class BertEncoder(keras.Model):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        return cls(**{**config, "config": BertConfig(**config["config"])})
+        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
 
 
 class _NamedInputs(keras.Model):

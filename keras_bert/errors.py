@@ -1,4 +1,4 @@
-"""The one error that a user sees as a sentence instead of a traceback."""
+"""What a user sees as a sentence: the error instead of a traceback, and the warning."""
 
 
 class InputError(ValueError):
@@ -12,3 +12,10 @@ class InputError(ValueError):
     def _render_traceback_(self):
         """What IPython asks an exception for: the lines to show in place of a traceback."""
         return [f"{type(self).__name__}: {self}"]
+
+
+class InputWarning(UserWarning):
+    """Something that the user gave is unusual and is used all the same: a note of one line.
+
+    The command line prints it to standard error, each once.
+    """

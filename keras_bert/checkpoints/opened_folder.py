@@ -1,5 +1,6 @@
 """A Hugging Face folder, read and checked as far as one can without building a model."""
 
+import dataclasses
 import warnings
 from pathlib import Path
 
@@ -61,9 +62,10 @@ class OpenedFolder:
         if "add_pooling_layer" not in self.values:
             # Hugging Face's config does not say; the tensors do.
             pooler = any(name.startswith("pooler.") for name in self.shapes)
-            config = BertConfig(**{**config.to_dict(), "add_pooling_layer": pooler})
+            config = dataclasses.replace(config, add_pooling_layer=pooler)
         self.config = config
         self._check_encoder()
+        config.report_extra_keys(source=path)
         self.tokenizer = self._load_tokenizer()
 
     def read(self, plain):
