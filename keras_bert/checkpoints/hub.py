@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from keras_bert.checkpoints import torch_files
 from keras_bert.errors import InputError
 from keras_bert.terminal import shows_bars
 from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
@@ -30,8 +31,8 @@ _WEIGHTS = (
     ("model.safetensors", ()),
     ("model.safetensors.index.json", ("model-*-of-*.safetensors",)),
     ("model.weights.h5", _PRESET),
-    ("pytorch_model.bin", ()),
-    ("pytorch_model.bin.index.json", ("pytorch_model-*-of-*.bin",)),
+    (torch_files.FILE, ()),
+    (torch_files.INDEX, ("pytorch_model-*-of-*.bin",)),
 )
 
 _HTTP_TROUBLE = "the hub at {endpoint} answered: {said}"
@@ -48,8 +49,8 @@ def download(name):
 
     Raises:
         InputError: the name is none, the hub has no such model or shows it to nobody unknown, it
-            cannot be reached, the cache is full, or huggingface_hub is not installed. The sentence
-            says what to do.
+            cannot be reached, the cache is full, huggingface_hub is not installed, or the weights
+            are pickled and torch is not installed or too old. The sentence says what to do.
     """
     repo, revision = parsed(name)
     with _sentences(name, repo, revision):
@@ -57,6 +58,8 @@ def download(name):
         held = _files_of(repo, commit=small.name)
         for mark, others in _WEIGHTS:
             if mark in held:
+                if mark in (torch_files.FILE, torch_files.INDEX):
+                    torch_files.safe_torch(name)  # before gigabytes are fetched
                 wanted = [CONFIG, *TOKENIZER_FILES, mark, *others]
                 is_news = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_news and shows_bars())
