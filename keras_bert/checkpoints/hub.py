@@ -99,7 +99,7 @@ def upload(repo, files, *, private, revision, message):
     Args:
         repo: "owner/name".
         files: path in the repository -> the path of a file here, or its bytes.
-        private: whether a new repository is shown to its owner alone.
+        private: whether the repository is shown to its owner alone: a new one is made so.
         revision: the branch, which is made where there is none; None is `main`.
         message: the first line of the commit.
 
@@ -107,8 +107,8 @@ def upload(repo, files, *, private, revision, message):
         The address of the commit.
 
     Raises:
-        InputError: the hub does not let us write there or cannot be reached, or huggingface_hub is
-            not installed.
+        InputError: the hub does not let us write there or cannot be reached, the repository exists
+            and is public where `private` is asked for, or huggingface_hub is not installed.
     """
     library = _library()
     api = library.HfApi(endpoint=_endpoint(), library_name="keras-bert")
@@ -118,12 +118,37 @@ def upload(repo, files, *, private, revision, message):
     ]
     with _refused_writing(repo):
         api.create_repo(repo, private=private, exist_ok=True)
+        # Asked after it was made: one that existed before keeps what it was.
+        if private and not api.model_info(repo).private:
+            raise InputError(
+                f"{repo} exists already and is public, so nothing was pushed. Make it private at "
+                f"{_endpoint()}/{repo}/settings, give another name, or leave out `private`."
+            )
         if revision is not None:
             api.create_branch(repo, branch=revision, exist_ok=True)
         commit = api.create_commit(
             repo, operations, commit_message=message, revision=revision or "main"
         )
     return str(commit.commit_url)
+
+
+def outside(folder, names):
+    """The first of a folder's files that is a link out of it, and where it leads; None if none is.
+
+    A folder in the hub's cache consists of links to files elsewhere in the cache, which are fine.
+
+    Args:
+        folder: the folder.
+        names: names of files in it.
+    """
+    real = Path(os.path.realpath(folder))
+    cache = Path(os.path.realpath(_cache()))
+    allowed = cache if real.is_relative_to(cache) else real
+    for name in names:
+        target = Path(os.path.realpath(real / name))
+        if not target.is_relative_to(allowed):
+            return name, target
+    return None
 
 
 def _library():
@@ -229,6 +254,8 @@ def _refused_writing(repo):
     errors, endpoint = _library().errors, _endpoint()
     try:
         yield
+    except InputError:
+        raise
     except errors.HfHubHTTPError as error:
         if error.response.status_code in (401, 403, 404):
             raise InputError(
