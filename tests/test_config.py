@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from keras_bert.config import BertConfig
-from keras_bert.errors import InputError
+from keras_bert.config import BertConfig, EncoderConfig
+from keras_bert.errors import InputError, InputWarning
 
 SIZES = {
     "vocab_size": 30,
@@ -30,6 +30,7 @@ def test_survives_its_own_dictionary_and_json(tmp_path):
         attention_probs_dropout_prob=0,
         pad_token_id=3,
         model_type="roberta",
+        extra_keys={"xla_device": True},
     )
     defaults = BertConfig(**SIZES)
     for field in dataclasses.fields(BertConfig):
@@ -58,7 +59,7 @@ def test_agrees_with_transformers_on_every_default():
     ]:
         ours = BertConfig.from_dict({**SIZES, "model_type": model_type})
         for field in dataclasses.fields(BertConfig):
-            if field.name != "add_pooling_layer":
+            if field.name not in ("add_pooling_layer", "extra_keys"):
                 assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
         assert BertConfig.from_dict(theirs.to_dict()) == ours
 
@@ -108,13 +109,74 @@ def test_a_preset_takes_changes_and_refuses_other_names():
         ({"model_type": "gpt2"}, "'gpt2'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type = 'relative_key'"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = 'no'"),
-        ({"rope_theta": 1e4}, "'rope_theta', which this encoder does not know"),
+        ({"rope_theta": 1e4}, "rope_theta = 10000.0, .* cannot compute. Supported: no value"),
+        ({"pre_norm": True}, "pre_norm = True, which .* cannot compute. Supported: False"),
+        ({"alibi_starting_size": 512}, "alibi_starting_size = 512, which .* cannot compute"),
     ],
 )
 def test_refuses_what_it_cannot_be(change, message):
     with pytest.raises(InputError, match=message) as error:
         BertConfig.from_dict({**SIZES, **change}, source="a/config.json")
     assert "a/config.json" in str(error.value)
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_unknown_keys_are_kept():
+    """Folders in the wild are full of keys that other programs have put there."""
+    extra = {
+        "sentence_transformers": {"version": "5.1"},
+        "unsloth_version": "2025.1",
+        "extra_keys": [3],  # the name of the attribute, too
+    }
+    known = {"transformers_version": "5.0", "rope_scaling": None, "architectures": ["BertModel"]}
+    config = BertConfig.from_dict({**SIZES, **extra, **known})
+    assert config.extra_keys == extra
+    assert config.to_dict() == {**BertConfig(**SIZES).to_dict(), **extra}
+    assert BertConfig.from_dict(config.to_dict()) == config
+    changed = dataclasses.replace(config, is_decoder=True)
+    assert changed.extra_keys == extra and changed != BertConfig(**SIZES, is_decoder=True)
+    assert hash(config) == hash(BertConfig.from_dict(config.to_dict()))
+    with pytest.warns(InputWarning) as warned:
+        config.report_extra_keys(source="a/config.json")
+    assert str(warned[0].message) == (
+        "a/config.json: unknown keys are kept, but not used: "
+        "'sentence_transformers', 'unsloth_version', 'extra_keys'."
+    )
+
+
+def test_an_extra_key_is_no_field_and_not_too_deep():
+    with pytest.raises(ValueError, match="`extra_keys` must not contain fields.*'vocab_size'"):
+        BertConfig(**SIZES, extra_keys={"vocab_size": 3})
+    BertConfig.from_dict({**SIZES, "deep": nested(50)})
+    with pytest.raises(InputError, match="'deep' is nested more than 50 levels deep"):
+        BertConfig.from_dict({**SIZES, "deep": nested(51)})
+
+
+def test_a_config_of_another_encoder():
+    """What `EncoderConfig` gives to each: fields, unknown keys, refused values."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+    class GruConfig(EncoderConfig):
+        MODEL_TYPES = ("gru",)
+        SUPPORTED_VALUES = {"bidirectional": (False,)}
+        units: int
+        model_type: str = "gru"
+
+    config = GruConfig.from_dict({"units": 3, "xla_device": True, "transformers_version": "5"})
+    assert config.to_dict() == {"units": 3, "model_type": "gru", "xla_device": True}
+    for values, message in [
+        ({"units": 3, "bidirectional": True}, "bidirectional = True, which"),
+        ({}, "lacks the field 'units'"),
+        ({"model_type": "bert"}, "describes a 'bert' model; this encoder reads .* gru"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            GruConfig.from_dict(values)
 
 
 def test_a_missing_size_is_named():
@@ -130,6 +192,7 @@ def test_a_missing_size_is_named():
         (b'{"vocab_size": 3,\n "hidden', "line 2: this is not JSON"),
         (b"[1]", "JSON object, not a list"),
         (b'{"a": "\xff"}', "not UTF-8"),
+        (b'{"id2label": {"0": "\\ud83d\\ude00 \\\\ud800 \\uDFFF"}}', r"\(\\uDFFF\), which is not"),
     ],
 )
 def test_a_bad_file_is_one_sentence(tmp_path, content, message):

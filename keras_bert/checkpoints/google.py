@@ -159,6 +159,7 @@ def load_google(path):
             "classifier has two or more."
         )
     tokenizer = _tokenizer(folder, config)
+    config.report_extra_keys(source=folder / CONFIG)
     encoder = BertEncoder(config)
     model = _model(encoder, tokenizer, heads, labels=labels)
 
@@ -267,6 +268,7 @@ def _config(config, labels):
         "type_vocab_size": config.type_vocab_size,
         "vocab_size": config.vocab_size,
         # That code takes any key; ours reads these and the labels back.
+        **config.extra_keys,
         MARK: {"version": keras_bert.__version__, "hidden_act": config.hidden_act},
     }
     return {**values, **labels_format.to_config(labels)} if labels else values

@@ -93,12 +93,17 @@ def load_keras_nlp(path):
     try:
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
         theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
-        encoder = from_keras_nlp(backbone)
-    # Whatever it does with what it did not expect in a file.
+        pieces = theirs.get_vocabulary()
+    # Whatever it does with what it did not expect in a file. Our own code is outside of this.
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = str(error).splitlines()[0]
+        message = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"{path} is not a whole keras-nlp preset: {message}") from error
-    vocabulary = WordPieceVocabulary(theirs.get_vocabulary())
+    try:
+        config = _config(backbone)
+    except ValueError as error:
+        raise InputError(f"{path} is not a whole keras-nlp preset: {error}") from error
+    encoder = _encoder(backbone, config, source=path)
+    vocabulary = WordPieceVocabulary(pieces)
     if len(vocabulary) > encoder.config.vocab_size:
         raise InputError(
             f"{path} has {len(vocabulary)} pieces, more than the {encoder.config.vocab_size} rows "
@@ -108,8 +113,17 @@ def load_keras_nlp(path):
 
 
 def from_keras_nlp(backbone):
-    """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes."""
-    config = BertConfig(
+    """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes.
+
+    Raises:
+        ValueError: a size that no such encoder can have.
+        InputError: a weight that is not finite.
+    """
+    return _encoder(backbone, _config(backbone), source="the keras-nlp backbone")
+
+
+def _config(backbone):
+    return BertConfig(
         vocab_size=backbone.vocabulary_size,
         hidden_size=backbone.hidden_dim,
         num_hidden_layers=backbone.num_layers,
@@ -122,14 +136,16 @@ def from_keras_nlp(backbone):
         type_vocab_size=backbone.num_segments,
         layer_norm_eps=_EPSILON,
     )
-    table = rename.expand(TABLE, config.num_hidden_layers)
+
+
+def _encoder(backbone, config, *, source):
     encoder = BertEncoder(config)
 
     def read(name):
         tensor = rename.to_numpy(rename.variable(backbone, name))
-        return rename.numbers(tensor, name, source="the keras-nlp backbone")
+        return rename.numbers(tensor, name, source=source)
 
-    rename.assign(encoder, table, read)
+    rename.assign(encoder, rename.expand(TABLE, config.num_hidden_layers), read)
     return encoder
 
 

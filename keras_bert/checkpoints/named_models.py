@@ -8,7 +8,7 @@ has the hash of what it was made of for its name, and may be deleted at any time
 import hashlib
 import os
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from keras_bert.checkpoints import archives, hub, kaggle
 from keras_bert.errors import InputError
@@ -63,10 +63,10 @@ def _in_our_form(folder, *, name):
     """A downloaded folder, or what it is converted to."""
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp
 
-    root = _root(folder, name)
+    root = folder / _root(_files_below(folder), name)
     if (root / _CONFIG).exists() and not is_keras_nlp(root):
         return root
-    place = _place(sorted(path for path in root.rglob("*") if path.is_file()))
+    place = _place([root / path for path in sorted(_files_below(root))])
     if not place.exists():
         _convert(root, place, name=name)
     return place
@@ -77,8 +77,8 @@ def _unpacked(archive):
     if place.exists():
         return place
     with scratch_folder(place) as scratch:
-        archives.unpack(archive, scratch)
-        _convert(_root(scratch, archive), place, name=archive)
+        root = archives.unpack(archive, scratch, root=lambda paths: _root(paths, archive))
+        _convert(root, place, name=archive)
     return place
 
 
@@ -113,24 +113,35 @@ def _place(files):
     return place
 
 
-def _root(folder, name):
-    """The folder below `folder` that a model lies in: an archive may have one of its own.
+def _files_below(folder):
+    """The paths of all files below a folder, relative to it; none in folders that are links."""
+    files, folders = [], [(Path(folder), PurePosixPath())]
+    while folders:  # no recursion: somebody's folders may be nested deeper than Python's stack
+        place, path = folders.pop()
+        for entry in os.scandir(place):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((place / entry.name, path / entry.name))
+            elif entry.is_file():
+                files.append(path / entry.name)
+    return files
 
-    What lies deeper than another is a part of that one; two beside each other are refused.
+
+def _root(paths, name):
+    """The folder that a model is in, of a tree with these files, which may have one of its own.
+
+    What is deeper than another is a part of that one; two at the same depth are refused.
     """
-    marks = (_CONFIG, *_OTHERS)
     found = sorted(
-        {path.parent for mark in marks for path in folder.rglob(mark)},
-        key=lambda p: (len(p.parts), p),
+        {path.parent for path in paths if path.name in (_CONFIG, *_OTHERS)},
+        key=lambda folder: (len(folder.parts), folder),
     )
     if len(found) > 1 and len(found[0].parts) == len(found[1].parts):
-        inside = (path.relative_to(folder) for path in found)
         raise InputError(
-            f"{name} holds several models ({listed(inside, most=3)}): give one of them by itself."
+            f"{name} holds several models ({listed(found, most=3)}): give one of them by itself."
         )
     if found:
         return found[0]
-    if any(folder.rglob("saved_model.pb")):
+    if any(path.name == "saved_model.pb" for path in paths):
         raise InputError(
             f"{name} holds a SavedModel, which does not say the sizes of its encoder; take the "
             "checkpoint with a bert_config.json that it was made of."

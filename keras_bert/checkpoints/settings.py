@@ -33,7 +33,9 @@ class PushSettings(Settings):
 
     model: str = setting(help="a model folder, or the output of a run", unit="FOLDER", is_path=True)
     to: str = setting(help="its name on the hub: owner/name", unit="OWNER/NAME")
-    private: bool = setting(False, help="where the name is new: shown to you alone")
+    private: bool = setting(
+        False, help="shown to you alone; raises an error if the repository exists and is public"
+    )
     revision: str | None = setting(
         None,
         help="the branch to push to, which is made where there is none",

@@ -31,9 +31,9 @@ def run(arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         done = convert(**settings, report=report)
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            print(f"Note: {warning.message}")
+    notes = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    for note in dict.fromkeys(notes):
+        print(f"Note: {note}")
     for name in done["left_out"]:
         print(f"Note: {name} has no place there and was left out.")
     output = arguments.output

@@ -8,6 +8,8 @@ import os
 import sys
 import warnings
 
+from keras_bert.errors import InputWarning
+
 _STDERR = 2
 _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")
 
@@ -15,6 +17,8 @@ _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")
 @contextlib.contextmanager
 def quiet_libraries():
     """Within it, of standard error only Python's own part is seen, and no log below an error.
+
+    Of warnings only `InputWarning` is seen, as a note of one line.
 
     TensorFlow's C++ code logs before it reads TF_CPP_MIN_LOG_LEVEL, and it writes to the file
     descriptor. So the descriptor is turned away, and `sys.stderr` keeps the terminal: progress
@@ -27,9 +31,15 @@ def quiet_libraries():
             stack.enter_context(_errors_only(logging.getLogger(name)))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
+        warnings.simplefilter("once", InputWarning)
+        warnings.showwarning = _show_note
         if _is_descriptor_2(sys.stderr):
             stack.enter_context(_descriptor_2_turned_away())
         yield
+
+
+def _show_note(message, category, filename, lineno, file=None, line=None):
+    print(f"Note: {message}", file=sys.stderr)
 
 
 @contextlib.contextmanager

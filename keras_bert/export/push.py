@@ -28,8 +28,9 @@ def push(**settings) -> str:
         The address of the commit.
 
     Raises:
-        InputError: the folder is none, the name is none or is not yours to write, the hub cannot be
-            reached, or huggingface_hub is not installed.
+        InputError: the folder is none, or one of its files is a link to a file outside; the name is
+            none, is not yours to write, or is that of a public repository where `private` is asked
+            for; the hub cannot be reached, or huggingface_hub is not installed.
     """
     settings = PushSettings.of(settings)
     repo, revision = hub.parsed(f"{hub.SCHEME}{settings.to.removeprefix(hub.SCHEME)}")
@@ -42,13 +43,20 @@ def push(**settings) -> str:
             f"{folder} has its weights in several files or in another form than "
             f"{safetensors_files.FILE}, which is what is pushed: keras-bert convert writes it anew."
         )
+    names = [name for name in held_names(folder) if name in _FILES or name == model_card.FILE]
+    link = hub.outside(folder, names)
+    if link is not None:
+        raise InputError(
+            f"{folder / link[0]} is a link to {link[1]}, outside the model folder. Put a copy of "
+            "the file in its place, if it is to be published."
+        )
     card = folder / model_card.FILE
     text = (
         read_small(card).decode("utf-8", errors="replace")
         if card.is_file()
         else model_card.model_card(opened.values)
     )
-    files = {name: str(folder / name) for name in held_names(folder) if name in _FILES}
+    files = {name: str(folder / name) for name in names}
     files[model_card.FILE] = text.replace(model_card.NAME, repo).encode()
     return hub.upload(
         repo,

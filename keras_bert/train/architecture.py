@@ -37,6 +37,7 @@ def read_architecture(architecture, vocabulary):
             f"{architecture} describes a model of {config.num_hidden_layers:,} blocks; at most "
             f"{_MOST_BLOCKS:,} can be built."
         )
+    config.report_extra_keys(source=architecture)
     return config
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from keras_bert.checkpoints import rename
 from keras_bert.checkpoints.keras_nlp import (
     from_keras_nlp,
     is_keras_nlp,
@@ -94,6 +95,31 @@ def test_a_preset_of_other_values_is_one_sentence(name, change, make_encoder, to
     path = tmp_path / "preset" / name
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(InputError, match="not a whole keras-nlp preset"):
+        load_keras_nlp(tmp_path / "preset")
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError, KeyError, ValueError])
+def test_a_fault_of_the_converter_is_not_the_presets(
+    error, make_encoder, tokenizer, tmp_path, monkeypatch
+):
+    """It was caught together with keras-nlp's own errors, and the preset was called broken."""
+    save_keras_nlp(make_encoder(hidden_act="gelu_new"), tokenizer, tmp_path / "preset")
+
+    def broken(*_):
+        raise error("a fault of ours")
+
+    monkeypatch.setattr(rename, "assign", broken)
+    with pytest.raises(error, match="a fault of ours") as raised:
+        load_keras_nlp(tmp_path / "preset")
+    assert type(raised.value) is error
+
+
+def test_weights_of_a_preset_that_are_not_finite_are_named(make_encoder, tokenizer, tmp_path):
+    encoder = make_encoder(hidden_act="gelu_new")
+    encoder.pooler.dense.bias.assign(np.full(8, np.nan))
+    save_keras_nlp(encoder, tokenizer, tmp_path / "preset")
+    named = f"^{tmp_path / 'preset'}: the tensor pooled_dense.bias holds NaN"
+    with pytest.raises(InputError, match=named):
         load_keras_nlp(tmp_path / "preset")
 
 

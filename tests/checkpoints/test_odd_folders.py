@@ -12,7 +12,8 @@ from keras_bert import Classifier, Pretrainer
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
+from keras_bert.encoder import BertEncoder
+from keras_bert.errors import InputError, InputWarning
 from tests.checkpoints.conftest import change_config
 
 
@@ -133,7 +134,7 @@ def test_tensors_that_do_not_fit_are_named(folder, change, message):
         ({"num_hidden_layers": 3}, "lacks the tensor encoder.layer.2."),
         ({"num_hidden_layers": 10**12}, "asks for 1000000000000 blocks"),
         ({"hidden_size": 10**12}, r"its config asks for \[15, 1000000000000\]"),
-        ({"rotary": True}, "'rotary', which this encoder does not know"),
+        ({"rotary": True}, "rotary = True, which this encoder cannot compute"),
         ({"model_type": "gpt2", "n_embd": 8}, "describes a 'gpt2' model"),
         ({"hidden_act": "silu"}, "hidden_act"),
     ],
@@ -142,6 +143,40 @@ def test_configs_that_do_not_fit_are_refused(folder, change, message):
     change_config(folder, lambda values: {**values, **change})
     with pytest.raises(InputError, match=message):
         load(folder)
+
+
+EXTRA = {"sbert_ce_default_activation_function": "Identity", "xla_device": True}
+
+
+@pytest.mark.parametrize("to", ["folder", "google"])
+def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to):
+    change_config(folder, lambda values: {**values, **EXTRA, "layer_norm_eps": 1e-12})
+    with pytest.warns(InputWarning, match="are kept, but not used: 'sbert_ce.*', 'xla_device'"):
+        encoder, _ = load(folder)
+    again = BertEncoder.from_config(encoder.get_config())  # as Keras rebuilds and clones it
+    assert again.config == encoder.config and again.config.extra_keys == EXTRA
+    with pytest.warns(InputWarning):
+        convert(folder, tmp_path / "out", to=to)
+        convert(tmp_path / "out", tmp_path / "back")
+        encoder, tokenizer = load(tmp_path / "back")
+    save_folder(encoder, tokenizer, tmp_path / "saved")
+    values = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert {key: values[key] for key in EXTRA} == EXTRA
+
+
+def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
+    change_config(folder, lambda values: {**values, **EXTRA})
+    (tmp_path / "texts.txt").write_text("a b\n")
+    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.npz")
+    command = ["embed", "--model", str(folder), "--data", data, "--output", output]
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert said.count("unknown keys are kept") == 1
+    assert f"Note: {folder / 'config.json'}: unknown keys" in said
+    command = ["convert", "--input", str(folder), "--output", str(tmp_path / "out")]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out.count("unknown keys are kept") == 1 and "unknown keys" not in err
 
 
 def header(fields, body=b""):

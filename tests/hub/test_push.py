@@ -128,3 +128,37 @@ def test_a_push_that_is_refused_says_what_to_do(hub, model, tmp_path, monkeypatc
     with pytest.raises(InputError, match="cannot be reached; the same command tries again"):
         kb.push(model=str(model), to="me/spam")
     assert not hub.repos
+
+
+def test_private_is_private_or_refused(hub, model, monkeypatch):
+    """To a public repository it was published all the same."""
+    monkeypatch.setenv("HF_TOKEN", "hf_known")
+    hub.repos["me/public"] = {"main": {}}
+    with pytest.raises(InputError, match="me/public exists already and is public, so nothing was"):
+        kb.push(model=str(model), to="me/public", private=True)
+    assert hub.repos["me/public"] == {"main": {}}
+    assert not any(path.startswith("/upload") for _, path in hub.requests)
+    for _ in range(2):  # a new one, and one that is private already
+        kb.push(model=str(model), to="me/mine", private=True)
+        assert hub.private == {"me/mine"} and "config.json" in hub.repos["me/mine"]["main"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "vocab.txt"])
+def test_a_link_out_of_the_folder_is_not_followed(hub, model, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("HF_TOKEN", "hf_known")
+    folder = shutil.copytree(model, tmp_path / "model")
+    secret = shutil.move(folder / name, tmp_path / "secret")
+    (folder / name).symlink_to(secret)
+    with pytest.raises(InputError, match=f"{name} is a link to {secret}, outside the model folder"):
+        kb.push(model=str(folder), to="me/spam")
+    assert not hub.repos
+    (folder / name).unlink()
+    shutil.copy(secret, folder / "copy")
+    (folder / name).symlink_to("copy")
+    alias = tmp_path / "alias"
+    alias.symlink_to(folder)  # a link to the folder itself is the user's own
+    kb.push(model=str(alias), to="me/spam")
+    # A folder of the hub's cache consists of links.
+    assert find_model_folder("hf://me/spam").joinpath("vocab.txt").is_symlink()
+    kb.push(model="hf://me/spam", to="me/again")
+    assert hub.repos["me/again"]["main"].keys() >= {"config.json", "vocab.txt"}
