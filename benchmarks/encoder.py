@@ -28,8 +28,8 @@ import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 
 VOCABULARY = 30522
 TOKENS = {"mini": 4096, "base": 2048}  # in a batch, padding counted in

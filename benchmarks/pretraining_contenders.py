@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.text.vocabulary import Vocabulary

@@ -24,7 +24,7 @@ from finetuning import spread
 from turns import Turns
 
 from data_gen.settings import OBJECTIVES
-from keras_bert.config import BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.files import write_json
 from keras_bert.train.pretrain_settings import INITIALIZATIONS
 

@@ -11,8 +11,8 @@ __version__ = "0.1.0"
 # Public name -> the module that defines it.
 _HOMES = {
     "InputError": "keras_bert.errors",
-    "BertConfig": "keras_bert.config",
-    "BertEncoder": "keras_bert.encoder",
+    "BertConfig": "keras_bert.encoders.bert.config",
+    "BertEncoder": "keras_bert.encoders.bert.encoder",
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
@@ -31,9 +31,7 @@ _HOMES = {
     "QuestionAnswerer": "keras_bert.tasks.question_answering.question_answerer",
     "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
     "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",
-    "ScalarMix": "keras_bert.layers.scalar_mix",
-    "MixedEncoder": "keras_bert.mixed_encoder",
-    "start_with_neighbours": "keras_bert.initialization",
+    "ScalarMix": "keras_bert.heads.layer_mix",
     "load": "keras_bert.checkpoints",
     "load_task": "keras_bert.checkpoints",
     "pretrain": "keras_bert.train.pretrain",

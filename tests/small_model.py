@@ -4,8 +4,8 @@ import string
 
 import keras
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from keras_bert.config import BertConfig, EncoderConfig
+from keras_bert.encoders.bert.config import BertConfig, EncoderConfig
 from keras_bert.errors import InputError, InputWarning
 
 SIZES = {

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.heads.masked_lm import MaskedLMHead
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.heads.lm_head import LMHead
 from keras_bert.mixed_encoder import MixedEncoder
 
 SIZES = {
@@ -293,7 +293,7 @@ def test_parameter_counts_of_large(quick_weights):
 def count_head(encoder):
     """Weights that the masked-LM head adds to its encoder's."""
     width = encoder.config.hidden_size
-    head = MaskedLMHead(
+    head = LMHead(
         token_embedding=encoder.token_embedding,
         hidden_act="gelu",
         layer_norm_eps=1e-12,

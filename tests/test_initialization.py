@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.initialization import OFFSETS, OFFSETS_BEFORE, start_with_neighbours
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.bert.initialization import OFFSETS, OFFSETS_BEFORE, start_with_neighbours
 
 VOCAB = 200
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from keras_bert.checkpoints import hugging_face
 from keras_bert.checkpoints.folder import (
     CONFIG,
     find_model_folder,
@@ -14,14 +13,12 @@ from keras_bert.checkpoints.folder import (
 )
 from keras_bert.checkpoints.google import is_google, load_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.kinds import ARCHITECTURES, class_of, name_of, stored
+from keras_bert.checkpoints.kinds import holds_task
 from keras_bert.checkpoints.opened_folder import OpenedFolder
 from keras_bert.checkpoints.settings import ConvertSettings
-from keras_bert.config import read_json
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.errors import InputError
 from keras_bert.files import held_names, refuse_input_as_output, same_files, scratch_folder
-from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.settings import takes
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
@@ -51,10 +48,10 @@ def convert(input, output, *, report=None, **settings):
     refuse_input_as_output([source], settings.output)
     to = settings.to
     found, model, tokenizer, left_out = read_model(source)
-    if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
+    if to != "folder" and getattr(model, "layer_mix", None) is not None:
         raise InputError(f"{input} has a learned mix of its layers, which {to} has no place for.")
-    if to == "keras-nlp" and not isinstance(model, BertEncoder):
-        left_out = [*left_out, name_of(model)]
+    if to == "keras-nlp" and not isinstance(model, Encoder):
+        left_out = [*left_out, model.architecture]
         model = model.encoder
     save = {"folder": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
     if not settings.force and _is_there(save, model, tokenizer, Path(settings.output)):
@@ -62,7 +59,13 @@ def convert(input, output, *, report=None, **settings):
             report(f"{settings.output} is finished already; nothing is done.")
     else:
         save(model, tokenizer, settings.output, overwrite=settings.force)
-    return {"found": found, "wrote": name_of(model), "left_out": left_out}
+    return {"found": found, "wrote": _architecture(model), "left_out": left_out}
+
+
+def _architecture(model):
+    if isinstance(model, Encoder):
+        return model.tensor_names(model.config).base_class
+    return model.architecture
 
 
 def _is_there(save, model, tokenizer, output):
@@ -86,9 +89,8 @@ def read_model(source):
         encoder, tokenizer = load_keras_nlp(source)
         return "keras-nlp", encoder, tokenizer, []
     if (source / CONFIG).exists():
-        values = read_json(source / CONFIG)
-        known = ARCHITECTURES.get(class_of(values))
-        if known is not None and (known.kind or "task" in stored(values, source=source / CONFIG)):
+        opened = OpenedFolder(source)
+        if holds_task(opened.values, opened.names, source=str(source / CONFIG)):
             task = load_task(source)
             return "folder", task, task.tokenizer, _other_heads(source, task)
         encoder, tokenizer = load(source)
@@ -106,15 +108,14 @@ def _other_heads(source, task):
     opened = OpenedFolder(source)
     used = set()
     if task is not None:
-        table = head_table(task, opened.architecture, opened.config)
-        used = {line.theirs for line in [*table, *hugging_face.SCALAR_MIX]}
-        used |= set(own_tensors(task, opened.architecture))
+        used = {line.theirs for line in head_table(task.heads, opened.class_names)}
+        used |= set(own_tensors(task, opened.class_names))
     return sorted(
         {
             ".".join(name.split(".")[:2])
             for name in opened.shapes
-            if name.startswith(hugging_face.HEAD_PREFIXES)
+            if name.startswith(opened.names.head_prefixes)
             and name not in used
-            and not name.startswith(hugging_face.DECODERS)
+            and name not in opened.names.copies
         }
     )

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 CARD = "README.md"
 
 
-def load(
-    folder: str | PathLike[str], *, dtype: Any = None
-) -> "tuple[Encoder, Tokenizer | None]":
+def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, Tokenizer | None]":
     """Loads the encoder and tokenizer of a model folder.
 
     Heads that the folder contains too are left out (`load_task` loads them).

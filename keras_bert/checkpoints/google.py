@@ -12,15 +12,20 @@ from pathlib import Path
 import numpy as np
 
 import keras_bert
+from keras_bert import rename
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints import rename
 from keras_bert.checkpoints.kinds import MARK, stored
-from keras_bert.checkpoints.rename import Rename, transposed
 from keras_bert.checkpoints.wordpiece import check_wordpiece
-from keras_bert.config import ACTIVATIONS, BertConfig, read_json
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import ACTIVATIONS, BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.bert.tensor_names import (
+    GOOGLE_ENCODER,
+    GOOGLE_HEADS,
+    GOOGLE_POOLER,
+    sizes_of,
+)
 from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder
+from keras_bert.files import check_output_folder, held_names, new_folder, read_json
 from keras_bert.tasks import task_class
 from keras_bert.wording import counted, listed
 
@@ -35,65 +40,10 @@ _EPSILON = 1e-12
 _SLOTS = re.compile(r"(/adam_[mv]|/(Adam|LAMB|lamb)[^/]*)$|^global_step$|^beta[12]_power$")
 
 
-def _dense(ours, theirs, shape):
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}/kernel", shape),
-        Rename(f"{ours}.bias", f"{theirs}/bias", shape.split()[-1]),
-    ]
-
-
-def _norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}/LayerNorm/gamma", "D"),
-        Rename(f"{ours}.beta", f"{theirs}/LayerNorm/beta", "D"),
-    ]
-
-
-def _output(ours, theirs, shape):
-    """A head made by hand there: its weights lie the other way round."""
-    return [
-        transposed(f"{ours}.kernel", f"{theirs}output_weights", shape),
-        Rename(f"{ours}.bias", f"{theirs}output_bias", shape.split()[-1]),
-    ]
-
-
-_EMBEDDINGS = "bert/embeddings"
-_TABLE = "embeddings.{}_embedding.embeddings"
-_LAYER = "bert/encoder/layer_{i}"
-
-ENCODER = [
-    Rename(_TABLE.format("token"), f"{_EMBEDDINGS}/word_embeddings", "V D"),
-    Rename(_TABLE.format("position"), f"{_EMBEDDINGS}/position_embeddings", "P D"),
-    Rename(_TABLE.format("segment"), f"{_EMBEDDINGS}/token_type_embeddings", "T D"),
-    *_norm("embeddings.layer_norm", _EMBEDDINGS),
-    *_dense("blocks.{i}.attention.query", f"{_LAYER}/attention/self/query", "D D"),
-    *_dense("blocks.{i}.attention.key", f"{_LAYER}/attention/self/key", "D D"),
-    *_dense("blocks.{i}.attention.value", f"{_LAYER}/attention/self/value", "D D"),
-    *_dense("blocks.{i}.attention.projection", f"{_LAYER}/attention/output/dense", "D D"),
-    *_norm("blocks.{i}.attention_norm", f"{_LAYER}/attention/output"),
-    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}/intermediate/dense", "D I"),
-    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}/output/dense", "I D"),
-    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}/output"),
-]
-
-POOLER = _dense("pooler.dense", "bert/pooler/dense", "D D")
-
-# By the attribute that a task has the head under.
-HEADS = {
-    "masked_lm_head": [
-        *_dense("masked_lm_head.dense", "cls/predictions/transform/dense", "D D"),
-        *_norm("masked_lm_head.layer_norm", "cls/predictions/transform"),
-        Rename("masked_lm_head.bias", "cls/predictions/output_bias", "V"),
-    ],
-    "next_sentence_head": _output("next_sentence_head.dense", "cls/seq_relationship/", "D 2"),
-    "classifier": _output("classifier", "", "D C"),
-    "qa_outputs": _output("qa_outputs", "cls/squad/", "D 2"),
-}
-
 # What a checkpoint with these heads is.
 _KINDS = {
-    ("masked_lm_head", "next_sentence_head"): "pretrainer",
-    ("masked_lm_head",): "fill-mask",
+    ("lm_head", "next_sentence_head"): "pretrainer",
+    ("lm_head",): "fill-mask",
     ("classifier",): "classifier",
     ("qa_outputs",): "question-answering",
 }
@@ -145,13 +95,15 @@ def load_google(path):
     }
     pooler = any(name.startswith("bert/pooler/") for name in shapes)
     config = dataclasses.replace(config, add_pooling_layer=pooler)
-    heads = [name for name, lines in HEADS.items() if any(line.theirs in shapes for line in lines)]
+    heads = [
+        name for name, lines in GOOGLE_HEADS.items() if any(line.theirs in shapes for line in lines)
+    ]
     labels = None
     if "classifier" in heads:
         labels = _labels(values, shapes, source=str(folder / CONFIG))
-    rename.check_blocks(shapes, config.num_hidden_layers, source=str(prefix))
+    rename.check_layers(shapes, config.num_hidden_layers, source=str(prefix))
     table = _table(config, heads)
-    sizes = rename.sizes_of(config, labels=len(labels or ()))
+    sizes = {**sizes_of(config), "C": len(labels or ())}
     rename.check_shapes(shapes, table, sizes=sizes, source=str(prefix))
     if labels is not None and len(labels) < 2:
         raise InputError(
@@ -168,7 +120,7 @@ def load_google(path):
         return rename.numbers(tensor, name, source=prefix)
 
     rename.assign(encoder, _table(config, []), read)
-    rename.assign(model, [line for head in heads for line in HEADS[head]], read)
+    rename.assign(model, [line for head in heads for line in GOOGLE_HEADS[head]], read)
     return model, tokenizer
 
 
@@ -204,19 +156,19 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     import tensorflow as tf
 
     is_task = not isinstance(model, BertEncoder)
-    if is_task and model.ARCHITECTURE not in _ARCHITECTURES:
+    if is_task and model.architecture not in _ARCHITECTURES:
         raise InputError(
             f"google-research/bert has no task like {model.KIND}; convert its encoder."
         )
     encoder = model.encoder if is_task else model
-    if not isinstance(encoder, BertEncoder):
+    if is_task and model.layer_mix is not None:
         raise InputError("google-research/bert has no mix of layers; this task is built on one.")
-    heads = [name for name in HEADS if is_task and hasattr(model, name)]
+    heads = [name for name in GOOGLE_HEADS if is_task and hasattr(model, name)]
     _say_what_changes(model, heads)
     labels = list(getattr(model, "labels", None) or ())
-    sizes = rename.sizes_of(config, labels=len(labels))
+    sizes = {**sizes_of(config), "C": len(labels)}
     tensors = rename.gather(encoder, _table(config, []), sizes=sizes)
-    tensors |= rename.gather(model, [line for h in heads for line in HEADS[h]], sizes=sizes)
+    tensors |= rename.gather(model, [line for h in heads for line in GOOGLE_HEADS[h]], sizes=sizes)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as aside:
         names = sorted(tensors)
@@ -321,8 +273,8 @@ def _labels(values, shapes, *, source):
 
 
 def _table(config, heads):
-    table = ENCODER + (POOLER if config.add_pooling_layer else [])
-    table = table + [line for head in heads for line in HEADS[head]]
+    table = GOOGLE_ENCODER + (GOOGLE_POOLER if config.add_pooling_layer else [])
+    table = table + [line for head in heads for line in GOOGLE_HEADS[head]]
     return rename.expand(table, config.num_hidden_layers)
 
 

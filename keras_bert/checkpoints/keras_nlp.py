@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import keras_bert
-from keras_bert.checkpoints import rename
+from keras_bert import rename
 from keras_bert.checkpoints.kinds import MARK
-from keras_bert.checkpoints.rename import Rename
 from keras_bert.checkpoints.wordpiece import check_wordpiece
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
 from keras_bert.errors import InputError
 from keras_bert.files import check_output_folder, held_names, new_folder, parse_json
 
@@ -19,57 +19,6 @@ _EPSILON = 1e-12
 
 _CONFIG = "config.json"
 _METADATA = "metadata.json"
-_LAYER = "transformer_layers.{i}"
-_ATTENTION = f"{_LAYER}._self_attention_layer"
-
-
-def _norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}.gamma", "D"),
-        Rename(f"{ours}.beta", f"{theirs}.beta", "D"),
-    ]
-
-
-def _dense(ours, theirs, shape):
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}.kernel", shape),
-        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
-    ]
-
-
-def _heads(name):
-    """A projection to the heads, whose width D lies there as N heads of width H."""
-    ours, theirs = f"blocks.{{i}}.attention.{name}", f"{_ATTENTION}.{name}_dense"
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}.kernel", "D D", folded="D N H"),
-        Rename(f"{ours}.bias", f"{theirs}.bias", "D", folded="N H"),
-    ]
-
-
-# Attributes of the backbone: its variables have no other names that stay the same.
-TABLE = [
-    Rename("embeddings.token_embedding.embeddings", "token_embedding.embeddings", "V D"),
-    Rename(
-        "embeddings.position_embedding.embeddings", "position_embedding.position_embeddings", "P D"
-    ),
-    Rename("embeddings.segment_embedding.embeddings", "segment_embedding.embeddings", "T D"),
-    *_norm("embeddings.layer_norm", "embeddings_layer_norm"),
-    *_heads("query"),
-    *_heads("key"),
-    *_heads("value"),
-    Rename(
-        "blocks.{i}.attention.projection.kernel",
-        f"{_ATTENTION}.output_dense.kernel",
-        "D D",
-        folded="N H D",
-    ),
-    Rename("blocks.{i}.attention.projection.bias", f"{_ATTENTION}.output_dense.bias", "D"),
-    *_norm("blocks.{i}.attention_norm", f"{_LAYER}._self_attention_layer_norm"),
-    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}._feedforward_intermediate_dense", "D I"),
-    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}._feedforward_output_dense", "I D"),
-    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}._feedforward_layer_norm"),
-    *_dense("pooler.dense", "pooled_dense", "D D"),
-]
 
 
 def is_keras_nlp(path):
@@ -145,7 +94,7 @@ def _encoder(backbone, config, *, source):
         tensor = rename.to_numpy(rename.variable(backbone, name))
         return rename.numbers(tensor, name, source=source)
 
-    rename.assign(encoder, rename.expand(TABLE, config.num_hidden_layers), read)
+    rename.assign(encoder, rename.expand(KERAS_NLP, config.num_hidden_layers), read)
     return encoder
 
 
@@ -182,8 +131,8 @@ def to_keras_nlp(encoder):
         max_sequence_length=config.max_position_embeddings,
         num_segments=config.type_vocab_size,
     )
-    table = rename.expand(TABLE, config.num_hidden_layers)
-    tensors = rename.gather(encoder, table, sizes=rename.sizes_of(config))
+    table = rename.expand(KERAS_NLP, config.num_hidden_layers)
+    tensors = rename.gather(encoder, table, sizes=sizes_of(config))
     for name, tensor in tensors.items():
         rename.variable(backbone, name).assign(tensor)
     return backbone

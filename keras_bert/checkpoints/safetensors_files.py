@@ -8,8 +8,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from keras_bert.checkpoints import torch_files
-from keras_bert.config import read_json
 from keras_bert.errors import InputError
+from keras_bert.files import read_json
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -15,17 +15,32 @@ _LAYERS = {
     "first": (0, "embeddings"),
 }
 LAYERS = tuple(_LAYERS)
+# Tokens of a row where an encoder takes sequences of any length.
+ANY_LENGTH = 512
 TOKENS = ("words-mean", "words-first", "pieces", "none")
 
 
 def check_layers(name, *, config):
     """Raises `InputError` where the model has too few layers for a choice."""
     needed, _ = _LAYERS[name]
-    if (needed or 0) > config.num_hidden_layers:
+    layers = config.num_hidden_states - 1
+    if (needed or 0) > layers:
         raise InputError(
-            f"{name} needs a model of at least {needed} layers, and this one has "
-            f"{config.num_hidden_layers}; give another choice of layers."
+            f"{name} needs a model of at least {needed} layers, and this one has {layers}; give "
+            "another choice of layers."
         )
+
+
+def layers_model(encoder, name):
+    """A `keras.Model` from an encoder's inputs to the vectors of a choice, float32 (B, S, D).
+
+    In a graph the layers above those chosen are not computed.
+    """
+    import keras  # late: a command line is parsed with the names above, and is fast
+
+    inputs = encoder.symbolic_inputs()
+    states = encoder(inputs, outputs=("hidden_states",))["hidden_states"]
+    return keras.Model(inputs, keras.ops.cast(choose_layers(states, name), "float32"))
 
 
 def choose_layers(states, name):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.embeddings.choices import check_layers, choose_layers
+from keras_bert.embeddings.choices import ANY_LENGTH, check_layers, layers_model
 from keras_bert.embeddings.long_texts import windows_of
 from keras_bert.embeddings.text_embedding import TextEmbedding
 from keras_bert.errors import InputError
@@ -24,7 +24,7 @@ class Embedder:
     """Turns texts into `TextEmbedding`s.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`.
         tokenizer: its `Tokenizer`.
         settings: `EmbedderSettings`. Its `layers` are explained at `choices.choose_layers`. Words
             are the tokenizer's: parted at white space and punctuation. Nothing of a text longer
@@ -42,16 +42,13 @@ class Embedder:
     def __init__(self, encoder, tokenizer, settings):
         config = encoder.config
         check_layers(settings.layers, config=config)
-        max_length = settings.max_length or config.max_length
-        if max_length > config.max_length:
+        max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
+        if config.max_length is not None and max_length > config.max_length:
             raise InputError(
                 f"`max_length` is {max_length}, and the model has {config.max_length} positions."
             )
-        view = encoder.view(hidden_states=True)
-        chosen = choose_layers(view.output["hidden_states"], settings.layers)
-        vectors = keras.ops.cast(chosen, "float32")
-        # Over the view's own symbols, so that blocks above the chosen layers are not computed.
-        self._vectors_of = _traced_once(keras.Model(view.input, vectors))
+        model = layers_model(encoder, settings.layers)
+        self._vectors_of = _traced_once(model)
         self._tokenizer = tokenizer
         self._tokens = settings.tokens
 
@@ -63,13 +60,17 @@ class Embedder:
         def inputs_of(ids, lengths):
             rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
             return frame(
-                [rows], vocabulary=tokenizer.vocabulary, max_length=max_length, multiple_of=_PAD_TO
+                [rows],
+                vocabulary=tokenizer.vocabulary,
+                names=encoder.input_names,
+                max_length=max_length,
+                multiple_of=_PAD_TO,
             )
 
         self._inputs_of = inputs_of
         self._max_length = max_length
         self._batch_size = settings.batch_size
-        self.width = vectors.shape[-1]
+        self.width = model.output.shape[-1]
         self.pieces = self.unknown = 0
 
     def __call__(self, examples):

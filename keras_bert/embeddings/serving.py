@@ -6,10 +6,9 @@ for), S positions of a row, D width.
 
 import functools
 
-import keras
 import tensorflow as tf
 
-from keras_bert.embeddings.choices import check_layers, choose_layers
+from keras_bert.embeddings.choices import check_layers, layers_model
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.words import cut, ends_word
 from keras_bert.tasks.serving_inputs import (
@@ -26,7 +25,7 @@ from keras_bert.text.ragged import kept, leading
 
 
 def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
-    """The signatures of a `BertEncoder` with its tokenizer; the first is the default one.
+    """The signatures of an encoder with its tokenizer; the first is the default one.
 
     * `serving_default`: `text`, string (B,), which is cut to a row.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
@@ -37,28 +36,24 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
     float32 (B, D), the mean over [CLS], the text's pieces and [SEP]; and `cls`, float32 (B, D).
     With the tokens "none" there are `sentence` and `cls` alone.
 
-    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
       Gives `embeddings` (B, S, D) at all positions, `sentence` and `cls`.
 
     Raises InputError: the model has too few layers.
     """
     check_layers(layers, config=encoder.config)
-    view = encoder.view(hidden_states=True)
-    chosen = choose_layers(view.output["hidden_states"], layers)
-    # Over the view's own symbols, so that blocks above the chosen layers are not computed.
-    vectors_of = keras.Model(view.input, keras.ops.cast(chosen, "float32"))
-    width = chosen.shape[-1]
+    vectors_of = layers_model(encoder, layers)
+    width = vectors_of.output.shape[-1]
 
-    @of_rows
-    def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    @functools.partial(of_rows, encoder=encoder)
+    def from_ids(**inputs):
         vectors = in_turn(
             lambda some: {"vectors": vectors_of(some, training=False)},
             inputs,
-            together=rows_together(input_ids),
+            together=rows_together(inputs["input_ids"]),
             specs={"vectors": tf.TensorSpec([None, None, width])},
         )["vectors"]  # (B, S, D)
-        is_token = tf.cast(input_mask > 0, tf.float32)[..., None]  # (B, S, 1)
+        is_token = tf.cast(inputs["input_mask"] > 0, tf.float32)[..., None]  # (B, S, 1)
         sums = tf.reduce_sum(vectors * is_token, axis=1)
         sentence = tf.math.divide_no_nan(sums, tf.reduce_sum(is_token, axis=1))
         return {"embeddings": vectors, "sentence": sentence, "cls": vectors[:, 0]}
@@ -70,7 +65,13 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
             leading(values, max_length - 2)
             for values in (found.ids, found.starts, found.ends, found.word_starts)
         )
-        answer = from_ids(**frame([ids], vocabulary=tokenizer.vocabulary, max_length=max_length))
+        batch = frame(
+            [ids],
+            vocabulary=tokenizer.vocabulary,
+            names=encoder.input_names,
+            max_length=max_length,
+        )
+        answer = from_ids(**batch)
         vectors = answer.pop("embeddings")[:, 1:]  # without [CLS]
         if tokens == "none":
             return answer
@@ -104,6 +105,6 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
             [tf.TensorSpec([None], tf.string, name="text")],
             warmup=[{"text": batch} for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(from_ids, config=encoder.config, cls_id=tokenizer.vocabulary.cls_id),
+        "ids": ids_signature(from_ids, encoder=encoder, cls_id=tokenizer.vocabulary.cls_id),
         "examples": examples_signature(from_text, keys=["text"]),
     }

@@ -210,6 +210,35 @@ class EncoderConfig:
         """Standard deviation of the truncated normal for a head's new weights."""
         return 0.02
 
+    @property
+    def head_activation(self) -> str:
+        """Activation of a pre-training head's own layers, by Hugging Face's name."""
+        return "gelu"
+
+    @property
+    def head_layer_norm_eps(self) -> float:
+        """Epsilon of a head's own LayerNorms."""
+        return 1e-12
+
+    def for_pretraining(self, kind: str, *, new: bool) -> Self:
+        """The config of an encoder that is pre-trained as a kind of task.
+
+        Args:
+            kind: such as "fill-mask" or "causal-lm".
+            new: the encoder has random weights: layers that the kind does not train are left out.
+
+        Raises:
+            InputError: the encoder cannot be pre-trained so.
+        """
+        causal = kind == "causal-lm"
+        if causal != self.is_causal:
+            reads = "only the tokens before it" if self.is_causal else "all tokens"
+            raise InputError(
+                f"A {self.model_type} encoder cannot be pre-trained as {kind}: each token sees "
+                f"{reads}."
+            )
+        return self
+
     def parameter_count(self) -> int:
         """Number of the encoder's weights, computed without making any."""
         raise NotImplementedError

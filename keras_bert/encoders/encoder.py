@@ -102,6 +102,10 @@ class Encoder(keras.Model):
         left_out = {"sequence_ids"} | (set() if self.config.num_segments else {"segment_ids"})
         return tuple(name for name in self.INPUTS if name not in left_out)
 
+    def symbolic_inputs(self):
+        """The inputs as `keras.Input` tensors (B, S) by name."""
+        return {name: keras.Input((None,), dtype="int32", name=name) for name in self.input_names}
+
     @property
     def layer_policy(self):
         """The dtype policy of its layers, which a head on it takes over (`dtype=`).
@@ -115,6 +119,11 @@ class Encoder(keras.Model):
         """What a head over a whole text reads if nobody says: see `keras_bert.heads.pooling`."""
         return "last" if self.config.is_causal else "mean"
 
+    def default_max_length(self, usual):
+        """The tokens of a sequence if nobody says: `usual`, or all positions where there are fewer."""
+        longest = self.config.max_length
+        return usual if longest is None else min(usual, longest)
+
     def head_transform(self, kind):
         """The layer between the first token's vector and the last linear layer of a kind of task.
 
@@ -123,6 +132,14 @@ class Encoder(keras.Model):
         None where that class has no such layer, or where the encoder's weights came without it.
         """
         return None
+
+    def lacks_head_transform(self, kind):
+        """Whether the class for the kind has a `head_transform` that the weights came without."""
+        return False
+
+    def with_head_transform(self, kind):
+        """The encoder; with a new `head_transform` layer for the kind where it lacks one."""
+        return self
 
     def lm_head(self, *, name="lm_head"):
         """A new language-model head: from hidden states and positions to logits over the tokens."""
@@ -161,15 +178,16 @@ class Encoder(keras.Model):
         Does nothing to an encoder that offers no such start.
         """
 
-    def rebuilt(self, *, dtype=None, **config_changes):
+    def rebuilt(self, *, config=None, dtype=None, **config_changes):
         """A copy with these weights.
 
         Args:
+            config: another config; None is this one.
             dtype: another dtype or policy; None is the same.
             **config_changes: fields of the config that differ. With a larger `vocab_size` the new
                 tokens' weights are random, and so is whatever else this encoder does not have.
         """
-        config = dataclasses.replace(self.config, **config_changes)
+        config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.dtype_policy, name=self.name)
         copy_weights(self, copy)
         return copy
@@ -225,6 +243,14 @@ class Encoder(keras.Model):
             ),
         }
         return {name: specs[name]() for name in self.checked_outputs(outputs)}
+
+    @property
+    def output(self):
+        """The symbolic outputs of the call that asked for most.
+
+        Keras takes the number of outputs of every call from here, to check a functional model.
+        """
+        return max((node.outputs for node in self._inbound_nodes), key=len, default=None)
 
     def get_config(self):
         return {

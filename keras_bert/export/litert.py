@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.export.archive import write_saved_model
-from keras_bert.export.precision import difference, some_rows
+from keras_bert.export.precision import difference, inputs_of, some_rows
 from keras_bert.files import new_file, scratch_folder
 from keras_bert.layers.kernels.program import for_litert
 from keras_bert.tasks.signature import Signature
@@ -57,10 +57,10 @@ def export_litert(model, output, *, precision="float32", report=None):
 
 
 def _converted(model, precision, *, scratch):
-    specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in model.input.items()]
+    specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs_of(model).items()]
 
     def outputs(*inputs):
-        found = model(dict(zip(model.input, inputs, strict=True)), training=False)
+        found = model(dict(zip(inputs_of(model), inputs, strict=True)), training=False)
         return {name: tf.cast(values, tf.float32) for name, values in found.items()}
 
     with for_litert():
@@ -84,7 +84,7 @@ def _converted(model, precision, *, scratch):
 
 def _difference(model, written, precision):
     """How far the outputs of what was written are off: the most of any of them."""
-    rows = some_rows(model.input, model.config)
+    rows = some_rows(inputs_of(model), model.config)
     interpreter = tf.lite.Interpreter(model_content=written)
     found = interpreter.get_signature_runner()(**rows)
     expected = model(rows, training=False)

@@ -122,7 +122,7 @@ def _for_rows(task, folder):
     if set(task.output) <= set(labels_of(folder)):
         return task
     masked_lm = FillMask(task.encoder, task.tokenizer)
-    masked_lm.masked_lm_head.set_weights(task.masked_lm_head.get_weights())
+    masked_lm.lm_head.set_weights(task.lm_head.get_weights())
     return masked_lm
 
 

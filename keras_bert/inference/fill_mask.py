@@ -58,14 +58,16 @@ def fill_mask(**settings) -> list[list[Candidate]]:
             f"give a shorter part of it around {MASK}."
         )
     row = tf.RaggedTensor.from_row_lengths(ids, [len(ids)])
-    inputs = frame([row], vocabulary=vocabulary, max_length=room + 2)
+    inputs = frame(
+        [row], vocabulary=vocabulary, names=task.encoder.input_names, max_length=room + 2
+    )
     positions = 1 + np.flatnonzero(ids == vocabulary.mask_id)[None]  # (1, P)
     if not positions.size:
         raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
     inputs = {name: x.numpy() for name, x in inputs.items()}
     # Not the whole task: a `SpanPretrainer` would also want to know of spans.
     hidden = task.encoder(inputs, training=False)["sequence_output"]
-    logits = task.masked_lm_head(hidden, positions.astype(np.int32), training=False)
+    logits = task.lm_head(hidden, positions.astype(np.int32), training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})
     return [likeliest(row, vocabulary, top) for row in logits]

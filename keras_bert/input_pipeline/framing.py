@@ -11,11 +11,12 @@ from keras_bert.records.framing import frame_rows, with_special_tokens
 from keras_bert.records.padding import pad_rows
 
 
-def frame(segments, *, vocabulary, max_length, multiple_of=1):
+def frame(segments, *, vocabulary, names, max_length, multiple_of=1):
     """Makes the model's inputs of one or two tokenized segments.
 
     Shapes: each segment is a ragged int32 (B, None) without special tokens -> a dictionary of
-    `input_ids`, `input_mask`, `segment_ids`, each int32 (B, S). S is the longest row of the batch,
+    `names`, those of `input_ids`, `input_mask`, `segment_ids` that the encoder takes (see
+    `Encoder.input_names`), each int32 (B, S). S is the longest row of the batch,
     rounded up to a multiple of `multiple_of`, and at most `max_length`, special tokens counted in.
     A single text that is too long loses its end; of two, the longer one loses its end until both
     fit (as in google-research/bert's run_classifier.py).
@@ -32,13 +33,14 @@ def frame(segments, *, vocabulary, max_length, multiple_of=1):
     rows, lengths = frame_rows(
         with_special_tokens(tokens, vocabulary), _trimmed(segments, max_length - 1 - len(segments))
     )
-    return pad_rows(
+    batch = pad_rows(
         rows,
         lengths[:, 0],
         max_length=max_length,
         multiple_of=multiple_of,
         pad_id=vocabulary.pad_id,
     )
+    return {name: batch[name] for name in names}
 
 
 def check_max_length(max_length, config):
@@ -46,7 +48,7 @@ def check_max_length(max_length, config):
 
     It also does where they leave no room for text.
     """
-    if max_length > config.max_length:
+    if config.max_length is not None and max_length > config.max_length:
         raise InputError(
             f"`max_length` is {max_length}, over the {config.max_length} positions that the model "
             f"has; give {config.max_length} or less."

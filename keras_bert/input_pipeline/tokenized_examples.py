@@ -34,6 +34,7 @@ class TokenizedExamples(RowBatches):
         example_of_row: int (N,), the place in `examples` of each row's; None where a row is an
             example.
         vocabulary: the `Vocabulary` of the ids.
+        input_names: the inputs that the encoder takes (see `Encoder.input_names`).
         max_length: tokens that a row is cut to, special tokens counted in.
 
     What is ragged is padded with 0 to the width of a batch. Attributes: `examples`, `segments`,
@@ -48,6 +49,7 @@ class TokenizedExamples(RowBatches):
         *,
         labels,
         vocabulary,
+        input_names,
         max_length,
         weights=None,
         columns=None,
@@ -59,6 +61,7 @@ class TokenizedExamples(RowBatches):
         self.weights = weights or {}
         self.columns = columns or {}
         self._vocabulary = vocabulary
+        self._input_names = input_names
         self._max_length = max_length
         least = 1 + 2 * len(segments)
         if max_length < least:
@@ -122,6 +125,7 @@ class TokenizedExamples(RowBatches):
         inputs = frame(
             segments,
             vocabulary=self._vocabulary,
+            names=self._input_names,
             max_length=self._max_length,
             multiple_of=PAD_TO,
         )

@@ -58,7 +58,7 @@ class TransformerBlock(keras.layers.Layer):
     def call(self, x, layout, training=None, cls_only=False, return_probabilities=False):
         attended = self.attention(
             self.attention_norm(x) if self.norm_first else x,
-            layout,
+            layout=layout,
             training=training,
             cls_only=cls_only,
             return_probabilities=return_probabilities,

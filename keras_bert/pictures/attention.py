@@ -69,13 +69,10 @@ def attention_of(encoder, tokenizer, text):
 
 
 def attention_reader(encoder, tokenizer):
-    """`attention_of` as a function of the text alone, for who asks again and again.
-
-    Each view of an encoder stays in memory with it.
-    """
+    """`attention_of` as a function of the text alone, for repeated calls."""
     vocabulary = tokenizer.vocabulary
-    most = min(_MOST_TOKENS, encoder.config.max_length)
-    view = encoder.view(attention_probabilities=True)
+    encoder.require("attention-probabilities")
+    most = encoder.default_max_length(_MOST_TOKENS)
 
     def read(text):
         ids = tokenizer.tokenize([text])
@@ -85,9 +82,15 @@ def attention_reader(encoder, tokenizer):
                 f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
                 f"{most} at most. Give a shorter text."
             )
-        inputs = frame([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
+        inputs = frame(
+            [tf.cast(ids, tf.int32)],
+            vocabulary=vocabulary,
+            names=encoder.input_names,
+            max_length=length,
+        )
         inputs = {name: x.numpy() for name, x in inputs.items()}
-        found = view(inputs, training=False)["attention_probabilities"]
+        found = encoder(inputs, outputs=("attention_probabilities",), training=False)
+        found = found["attention_probabilities"]
         probabilities = np.stack([np.asarray(x, np.float32)[0] for x in found])
         return [vocabulary.piece_name(int(id)) for id in inputs["input_ids"][0]], probabilities
 

@@ -4,14 +4,13 @@ import tensorflow as tf
 
 from keras_bert.tasks.signature import Signature
 
-_NAMES = ("input_ids", "input_mask", "segment_ids")
 # Positions that the model works on at once: a text of a megabyte, or ten thousand texts, must not
 # take the memory of all of their rows.
 _TOGETHER = 8192
 
 
-def ids_signature(answer, *, config, cls_id, axes=("B", "S")):
-    """The `Signature` for clients that tokenize: `input_ids`, `input_mask`, `segment_ids`.
+def ids_signature(answer, *, encoder, cls_id, axes=("B", "S")):
+    """The `Signature` for clients that tokenize: the encoder's inputs, such as `input_ids`.
 
     Each is int32 of those axes, the last of which is a row's tokens. A row that is longer than the
     model has positions, and numbers that it has no embedding for, are refused in the graph: a
@@ -22,31 +21,37 @@ def ids_signature(answer, *, config, cls_id, axes=("B", "S")):
     is [CLS] of the ids and 1 of the mask.
 
     Args:
-        answer: the function of the three tensors, by these names, to the outputs.
-        config: the encoder's `BertConfig`.
+        answer: a function of the encoder's inputs, by name, to the outputs.
+        encoder: the encoder.
         cls_id: the id of [CLS].
         axes: the names of the axes.
     """
 
-    def from_ids(input_ids, input_mask, segment_ids):
-        rows = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        with tf.control_dependencies(_checks(rows, config)):
+    specs = input_specs(encoder, axes=len(axes))
+
+    def from_ids(*tensors):
+        rows = {spec.name: tensor for spec, tensor in zip(specs, tensors, strict=True)}
+        with tf.control_dependencies(_checks(rows, encoder.config)):
             rows = {name: tf.identity(tensor) for name, tensor in rows.items()}
         rows["input_mask"] *= 1 - _padded_by_a_server(rows["input_ids"], cls_id)
         return answer(**rows)
 
-    return Signature(
-        from_ids, [tf.TensorSpec([None] * len(axes), tf.int32, name=n) for n in _NAMES]
-    )
+    return Signature(from_ids, specs)
 
 
-def of_rows(function, *, axes=2):
-    """A function of `input_ids`, `input_mask`, `segment_ids`, by these names, traced once.
+def input_specs(encoder, *, axes=2):
+    """The `tf.TensorSpec` of each of an encoder's inputs."""
+    return [tf.TensorSpec([None] * axes, tf.int32, name=name) for name in encoder.input_names]
+
+
+def of_rows(function, *, encoder, axes=2):
+    """A function of an encoder's inputs, by name, traced once.
 
     All signatures share it, so that an export holds the model's graph once.
     """
-    specs = [tf.TensorSpec([None] * axes, tf.int32, name=name) for name in _NAMES]
-    return tf.function(function, input_signature=specs, autograph=False)
+    specs = {spec.name: spec for spec in input_specs(encoder, axes=axes)}
+    traced = tf.function(lambda rows: function(**rows), input_signature=[specs], autograph=False)
+    return lambda **rows: traced(rows)
 
 
 def of_texts(function, *, names):
@@ -154,15 +159,19 @@ def _padded_by_a_server(ids, cls_id):
 def _checks(rows, config):
     """The assertions that `rows`, name -> int32 (B, S), must pass before they are used."""
     longest = config.max_length
-    yield tf.debugging.assert_less_equal(
-        tf.shape(rows["input_ids"])[-1], longest, message=f"A row may have at most {longest} ids."
-    )
+    if longest is not None:
+        yield tf.debugging.assert_less_equal(
+            tf.shape(rows["input_ids"])[-1],
+            longest,
+            message=f"A row may have at most {longest} ids.",
+        )
     counts = {
         "input_ids": config.vocab_size,
         "input_mask": 2,
-        "segment_ids": config.type_vocab_size,
+        "segment_ids": config.num_segments,
     }
-    for name, count in counts.items():
+    for name in rows:
+        count = counts[name]
         yield tf.debugging.assert_equal(
             tf.shape(rows[name]),
             tf.shape(rows["input_ids"]),

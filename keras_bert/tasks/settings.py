@@ -38,3 +38,11 @@ class TaskSettings(Settings):
         at_least=0,
         below=1,
     )
+    bilstm: int | None = setting(
+        None,
+        help="a bidirectional LSTM of two layers over the encoder, of so many units each way",
+        unit="UNITS",
+        default_help="none",
+        at_least=1,
+        stored=True,
+    )

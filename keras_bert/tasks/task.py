@@ -12,9 +12,11 @@ from typing import Any
 
 import keras
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import check_names
+from keras_bert.encoders.config import EncoderConfig
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.errors import InputError
+from keras_bert.heads.bilstm import BiLstm
+from keras_bert.heads.layer_mix import ScalarMix
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
 from keras_bert.tasks.global_mean import means_over_replicas
@@ -31,8 +33,7 @@ class Task(keras.Model):
 
         class Classifier(Task):
             KIND = "classifier"
-            ARCHITECTURE = "BertForSequenceClassification"
-            READS = ("pooled_output",)
+            ENCODER_OUTPUTS = ("first_output",)
             HEADS = ("classifier",)
             LEAST_LABELS = 2
 
@@ -43,18 +44,28 @@ class Task(keras.Model):
                 super().__init__(tokenizer, name=name)
 
             def connect(self, encoded, inputs):
-                return {"logits": self.classifier(encoded["pooled_output"])}  # (B, C)
+                return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
-    Attributes: `encoder`, `tokenizer` (or None: then the task takes token ids only), `config` (the
-    encoder's `BertConfig`).
+    Between encoder and head every kind may have a learned mix of the encoder's layers
+    (`layer_mix`) and a BiLSTM over the tokens (`bilstm`), which belong to the head.
+
+    Args:
+        tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: then the task takes token
+            ids only.
+        layer_mix: None, or the arguments `layer_norm_eps` and `l2` of a `ScalarMix`.
+        bilstm: None, or the units of a `BiLstm` over the tokens.
+
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix` and `bilstm_layer`
+    (or None), `transform` (the encoder's `head_transform` where the head reads it, or None).
 
     Class attributes:
         KIND: its name in `keras_bert.tasks.KINDS`, which a model folder stores.
-        ARCHITECTURE: the class of `transformers` that reads the folder.
-        READS: what the head reads, by name: outputs of the encoder and inputs of the task.
-        HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What
-            ARCHITECTURE has no name for is kept under `keras_bert.` and the layers' own names,
-            which must be given (Keras numbers those that it makes up).
+        ENCODER_OUTPUTS: the outputs of the encoder that the head reads, by name.
+        HEAD_READS: the encoder's inputs that the head reads as well, by name.
+        REQUIRES: what the encoder must be able to do (see `Encoder.LIMITS`).
+        HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What the
+            class of `transformers` has no name for is kept under `keras_bert.` and the layers' own
+            names, which must be given (Keras numbers those that it makes up).
         HEAD_SCALES: {attribute of HEADS: attribute with the number, a power of two, that a folder
             has the head's weights multiplied by}.
         LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
@@ -63,17 +74,18 @@ class Task(keras.Model):
             is one of `default_metrics`, or else of `measure`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
-    ARCHITECTURE, READS, FIGURE and SHOWN are set by a constructor, before it calls ours, where they
-    depend on its arguments.
+    ENCODER_OUTPUTS, HEAD_READS, FIGURE and SHOWN are set by a constructor, before it calls ours,
+    where they depend on its arguments.
 
     Raises:
-        ValueError: the encoder is none, or the head reads a pooler that it does not have.
-        InputError: the head reads the [CLS] of a causal encoder.
+        ValueError: `encoder` is not an `Encoder`.
+        InputError: the encoder cannot do what the task requires.
     """
 
     KIND = None
-    ARCHITECTURE = None
-    READS = ("sequence_output",)
+    ENCODER_OUTPUTS = ("sequence_output",)
+    HEAD_READS = ()
+    REQUIRES = ()
     HEADS = ()
     HEAD_SCALES = {}
     LEAST_LABELS = 0
@@ -84,32 +96,34 @@ class Task(keras.Model):
     def __new__(cls, encoder=None, *more, **options):
         # Here, as each constructor looks into its encoder. (Keras makes a task without anything.)
         by_keras = encoder is None and not (more or options)
-        if not by_keras and not isinstance(getattr(encoder, "config", None), BertConfig):
+        if not by_keras and not isinstance(encoder, Encoder):
             raise ValueError(
-                f"`{cls.__name__}` takes a `BertEncoder`: `encoder, tokenizer = kb.load(folder)` "
-                "gives a model folder's, and `kb.load_task(folder)` the whole task that one holds. "
+                f"`{cls.__name__}` takes an encoder: `encoder, tokenizer = kb.load(folder)` loads "
+                "a model folder's, and `kb.load_task(folder)` the whole task that a folder holds. "
                 f"Received: encoder={encoder!r}"
             )
         return super().__new__(cls)
 
-    def __init__(self, tokenizer=None, *, name):
+    def __init__(self, tokenizer=None, *, layer_mix=None, bilstm=None, name):
         encoder = self.encoder
-        if "pooled_output" in self.READS and not encoder.config.add_pooling_layer:
-            raise ValueError(
-                f"`{type(self).__name__}` needs an encoder with a pooler. "
-                f"Received: add_pooling_layer={encoder.config.add_pooling_layer}"
+        encoder.require(*self.REQUIRES, *(["layer-mix"] if layer_mix is not None else []))
+        self.layer_mix = layer_mix
+        self.bilstm = bilstm
+        policy = encoder.layer_policy
+        self.scalar_mix = self.bilstm_layer = None
+        if layer_mix is not None:
+            states = encoder.config.num_hidden_states
+            self.scalar_mix = ScalarMix(
+                num_layers=states, **layer_mix, dtype=policy, name="scalar_mix"
             )
-        if "pooled_output" in self.READS and encoder.config.is_decoder:
-            raise InputError(
-                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
-                "token, so that it is the same for every text. Use an encoder that is not causal."
-            )
+        if bilstm is not None:
+            self.transform = None  # it takes the encoder's own vectors
+            self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         rows = {name: self.to_rows(x) for name, x in features.items()}
-        encoded = encoder(rows, reads=tuple(name for name in self.READS if name not in inputs))
-        outputs = self.connect(encoded, inputs)
-        super().__init__(inputs=inputs, outputs=outputs, name=name)
+        encoded = encoder(rows, outputs=self.encoder_outputs)
+        super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
 
     # As a notebook shows it.
@@ -136,13 +150,9 @@ class Task(keras.Model):
 
     # The model.
 
-    @staticmethod
-    def feature_inputs():
-        """The three inputs of every encoder, as symbolic (B, S) int32 tensors by name."""
-        return {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("input_ids", "input_mask", "segment_ids")
-        }
+    def feature_inputs(self):
+        """The encoder's inputs as symbolic (B, S) int32 tensors by name."""
+        return self.encoder.symbolic_inputs()
 
     @staticmethod
     def head_inputs():
@@ -159,27 +169,65 @@ class Task(keras.Model):
         """Vectors of the encoder's rows, (R, S, D), -> of the task's `features`, (B, …, S, D)."""
         return x
 
-    def connect(self, encoded, inputs):
-        """The head: what it READS of the encoder's outputs and the task's inputs -> the outputs.
+    transform = None
 
-        All are symbolic, in dictionaries by name. Other names than those of READS may be missing: a
-        frozen encoder's outputs come from a file.
+    @property
+    def encoder_outputs(self):
+        """The outputs that the encoder is asked for: the head's, or what lies between reads."""
+        if self.scalar_mix is not None:
+            return ("hidden_states",)
+        return self.ENCODER_OUTPUTS if self.bilstm_layer is None else ("sequence_output",)
+
+    @property
+    def inputs_of_head(self):
+        """The names of the task's inputs that the head and what lies below it read."""
+        mask = () if self.bilstm_layer is None else ("input_mask",)
+        return tuple(dict.fromkeys((*self.HEAD_READS, *mask, *self.head_inputs())))
+
+    def head(self, encoded, inputs):
+        """From the `encoder_outputs` and the `inputs_of_head`, both by name, to the outputs."""
+        if self.scalar_mix is not None:
+            hidden = self.scalar_mix(list(encoded["hidden_states"]))  # (B, S, D)
+            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
+        if self.bilstm_layer is not None:
+            mask = self.to_rows(inputs["input_mask"])
+            hidden = self.bilstm_layer(encoded["sequence_output"], mask)  # (B, S, 2 U)
+            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
+        return self.connect(encoded, inputs)
+
+    @property
+    def heads(self):
+        """The attributes that hold weights of the head: HEADS, and what every kind may have."""
+        shared = ("scalar_mix", "bilstm_layer", "transform")
+        held = (name for name in shared if getattr(self, name) is not None)
+        return (*dict.fromkeys((*held, *self.HEADS)),)
+
+    def connect(self, encoded, inputs):
+        """The head: the ENCODER_OUTPUTS and the task's inputs -> the outputs.
+
+        All are symbolic, in dictionaries by name. Of the encoder's inputs only those of HEAD_READS
+        are there in any case: a frozen encoder's outputs come from a file.
         """
         raise NotImplementedError
 
     @classmethod
-    def reads(cls, config, **settings):
-        """What the head of a task with these settings READS, on an encoder of that config."""
-        return cls.READS
+    def reads_first_token(cls, **settings):
+        """Whether a task with these settings asks for the first token, whatever the encoder."""
+        return False
 
-    @classmethod
-    def architecture(cls, **settings):
-        """The class of `transformers` that reads a folder of the task with these stored settings.
+    def is_standard(self):
+        """Whether the settings compute what the class of `transformers` for the kind computes."""
+        return self.scalar_mix is None and self.bilstm_layer is None
 
-        ARCHITECTURE, unless that class would compute something else; "BertModel", of which the head
-        is no part, reads every folder rightly.
+    @property
+    def architecture(self):
+        """The class of `transformers` that the folder names.
+
+        It is the one for the kind, or that of the encoder alone where there is none or it would
+        compute something else.
         """
-        return cls.ARCHITECTURE
+        names = self.encoder.tensor_names(self.config)
+        return names.class_of(self.KIND) if self.is_standard() else names.base_class
 
     @classmethod
     def settings_in_config(cls, values):
@@ -192,11 +240,16 @@ class Task(keras.Model):
 
     def call(self, inputs, training=None, mask=None):
         # Keras takes the inputs of a dictionary with a name too many by alphabetical order.
-        return super().call(check_names(inputs, self.input), training=training, mask=mask)
+        if not isinstance(inputs, dict) or set(inputs) != set(self.input):
+            received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
+            raise ValueError(
+                f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}"
+            )
+        return super().call(inputs, training=training, mask=mask)
 
     @property
-    def config(self) -> BertConfig:
-        """The encoder's `BertConfig`."""
+    def config(self) -> EncoderConfig:
+        """The encoder's config."""
         return self.encoder.config
 
     @property
@@ -208,11 +261,11 @@ class Task(keras.Model):
     @property
     def trainable_variables(self):
         """As Keras's, without a pooler that the head does not read: nothing would train it."""
-        return self._without_unread_pooler(super().trainable_variables)
+        return self._without_unread(super().trainable_variables)
 
     @property
     def trainable_weights(self):
-        return self._without_unread_pooler(super().trainable_weights)
+        return self._without_unread(super().trainable_weights)
 
     @property
     def non_trainable_variables(self):
@@ -224,11 +277,14 @@ class Task(keras.Model):
         trained = {id(variable) for variable in self.trainable_weights}
         return [variable for variable in self.weights if id(variable) not in trained]
 
-    def _without_unread_pooler(self, variables):
-        pooler = getattr(getattr(self, "encoder", None), "pooler", None)
-        if pooler is None or "pooled_output" in self.READS:
+    def _without_unread(self, variables):
+        encoder = getattr(self, "encoder", None)
+        if encoder is None:
             return variables
-        unread = {id(variable) for variable in pooler.variables}
+        read = [layer for group in encoder.layer_groups for layer in group]
+        read += [] if self.transform is None else [self.transform]
+        read = {id(variable) for layer in read for variable in layer.variables}
+        unread = {id(v) for v in encoder.variables if id(v) not in read}
         return [variable for variable in variables if id(variable) not in unread]
 
     # Training.
@@ -491,7 +547,8 @@ class Task(keras.Model):
         # A functional model's own config is its graph, which cannot be given to our constructors.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        return {"encoder": encoder, "name": self.name, **self.made_with, **stored}
+        shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        return {"encoder": encoder, "name": self.name, **shared, **self.made_with, **stored}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from keras_bert import files
-from keras_bert.config import read_json
 from keras_bert.errors import InputError
+from keras_bert.files import read_json
 from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary

@@ -1,6 +1,5 @@
 """Labelled examples and a starting point, opened once, to fine-tune on as often as is wanted."""
 
-import dataclasses
 import math
 from functools import partial
 
@@ -11,7 +10,6 @@ from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import check_max_length
-from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over_replicas
 from keras_bert.text.unknown import note_on_unknown
@@ -25,7 +23,7 @@ from keras_bert.train.labelled_rows import LabelledRows
 from keras_bert.train.loop import train
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
-from keras_bert.train.starting_point import StartingPoint, with_pooler
+from keras_bert.train.starting_point import StartingPoint
 from keras_bert.train.weight_histograms import WeightHistograms
 from keras_bert.wording import counted
 
@@ -54,7 +52,7 @@ class Finetuning:
         )
         encoder, tokenizer = self._draw(settings)
         usual = settings_class(settings.task).MAX_LENGTH
-        self._max_length = settings.max_length or min(usual, encoder.config.max_length)
+        self._max_length = settings.max_length or encoder.default_max_length(usual)
         check_max_length(self._max_length, encoder.config)
         *splits, self._made_with = _read(self.kind, settings, report)
         report(self._start.description)
@@ -149,9 +147,16 @@ class Finetuning:
 
     def _task(self, encoder, tokenizer, settings, report):
         arguments = {**self._made_with, **settings.arguments, "max_length": self._max_length}
-        if not encoder.config.add_pooling_layer:
-            encoder = _without_pooler(self.kind, encoder, arguments, settings, report)
-        task = self.kind(_read_by_the_head(encoder, settings), tokenizer, **arguments)
+        if settings.scalar_mix:
+            epsilon = encoder.config.head_layer_norm_eps if settings.scalar_mix_layer_norm else None
+            arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
+        if encoder.lacks_head_transform(self.kind.KIND):
+            if self.kind.reads_first_token(**settings.arguments):
+                report("The model came without a pooler over [CLS]; the head reads a new one.")
+                encoder = encoder.with_head_transform(self.kind.KIND)
+            else:
+                report("The model came without a pooler over [CLS]; the head reads the tokens.")
+        task = self.kind(encoder, tokenizer, **arguments)
         if not settings.frozen:
             _leave_out(task, settings, report)
         return task
@@ -179,33 +184,14 @@ def _all(kind, file, report):
     return examples
 
 
-def _without_pooler(kind, encoder, arguments, settings, report):
-    """The encoder, whose weights came without a pooler; with a new one where the head reads it."""
-    if "pooled_output" in kind.reads(encoder.config, **arguments):
-        report("The model came without a pooler over [CLS]; the head reads a new one.")
-        return with_pooler(encoder, dtype=settings.dtype)
-    with_one = dataclasses.replace(encoder.config, add_pooling_layer=True)
-    if "pooled_output" in kind.reads(with_one, **arguments):
-        report("The model came without a pooler over [CLS]; the head reads the tokens instead.")
-    return encoder
-
-
-def _read_by_the_head(encoder, settings):
-    """The encoder, or a learned mix of its layers."""
-    if not settings.scalar_mix:
-        return encoder
-    epsilon = encoder.config.layer_norm_eps if settings.scalar_mix_layer_norm else None
-    return MixedEncoder(encoder, layer_norm_eps=epsilon, l2=settings.scalar_mix_l2)
-
-
 def _leave_out(task, settings, report):
     """Takes out of training the layers that the settings never train, and says so."""
     epochs = settings.epochs if settings.gradual_unfreezing else None
     layers = layers_to_train(task, last=settings.train_layers, epochs=epochs)
-    blocks = len(task.encoder.base().blocks)
-    if layers <= blocks:
+    above = len(task.encoder.layer_groups) - 1  # the embeddings
+    if layers <= above:
         train_from_the_top(task, layers)
-        report(f"Trained are the head and the last {layers} of {counted(blocks, 'block')}.")
+        report(f"Trained are the head and the last {layers} of {counted(above, 'layer')}.")
 
 
 def _compile(model, task, settings, plan):
@@ -303,8 +289,8 @@ def _in_float32(run, feed):
 
 def _learned_mix(task):
     """What metrics.json says of a mix of layers; nothing where there is none."""
-    if not isinstance(task.encoder, MixedEncoder):
+    if task.scalar_mix is None:
         return {}
-    mix = task.encoder.scalar_mix
+    mix = task.scalar_mix
     shares = [round(float(share), 6) for share in mix.shares]
     return {"scalar_mix": {"shares": shares, "gamma": round(float(mix.gamma), 6)}}

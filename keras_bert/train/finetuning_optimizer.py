@@ -16,7 +16,9 @@ def finetuning_optimizer(task, *, steps, learning_rate=None):
         learning_rate: the highest; None is 5e-5, or 1e-3 where the encoder is not trainable.
     """
     if learning_rate is None:
-        learning_rate = RATE if task.encoder.base().trainable_variables else RATE_OF_A_HEAD
+        layers = (layer for group in task.encoder.layer_groups for layer in group)
+        is_trained = any(layer.trainable_variables for layer in layers)
+        learning_rate = RATE if is_trained else RATE_OF_A_HEAD
     defaults = FinetuneSettings.defaults()
     return make_optimizer(
         task,

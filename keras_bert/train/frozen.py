@@ -21,27 +21,36 @@ _SECONDS_BETWEEN_LINES = 10
 def freeze(task):
     """Takes the embeddings and blocks of a task's encoder out of training.
 
-    What is left to train is the head with the pooler, and the mix of a `MixedEncoder`.
+    What is left to train is the head with all that belongs to it, such as the pooler or a mix of
+    layers.
 
     Returns a pair of models over the task's own weights: `features`, from the task's inputs to what
     the head reads of the encoder, and `head`, from that (and the inputs that the head reads itself)
     to the task's outputs. Training the head trains the task.
 
-    The features are by name hidden states (B batch, S tokens in a row, D width): `hidden_0` to
-    `hidden_L` of a `MixedEncoder`, the embeddings first, and of any other encoder the last one.
-    They are (B, S, D), or of [CLS] alone (B, 1, D), where the head reads nothing but the pooler;
-    of examples of several rows (B, n, S, D) or (B, n, 1, D).
+    The features are by name hidden states (B batch, S sequence, D hidden size): `hidden_0` to
+    `hidden_L` for a mix of layers, the embeddings first, and otherwise the last one. They are
+    (B, S, D), or of the first token alone (B, 1, D), where the head reads nothing else; of examples
+    of several sequences (B, n, S, D) or (B, n, 1, D).
     """
     encoder = task.encoder
-    for layer in (encoder.base().embeddings, *encoder.base().blocks):
-        layer.trainable = False
-    view = encoder.base().view(hidden_states=True)
+    for group in encoder.layer_groups:
+        for layer in group:
+            layer.trainable = False
     inputs = task.feature_inputs()
-    found = view({name: task.to_rows(x) for name, x in inputs.items()})["hidden_states"]
-    states = {f"hidden_{k}": found[k] for k in encoder.states_read}
-    if "sequence_output" not in task.READS:
-        # Not `[:, :1]`, whose length Keras does not tell before there is a batch.
-        states = {k: keras.ops.expand_dims(state[:, 0], axis=1) for k, state in states.items()}
+    rows = {name: task.to_rows(x) for name, x in inputs.items()}
+    outputs = task.encoder_outputs
+    if "sequence_output" in outputs:  # which holds the first token, too
+        outputs = ("sequence_output",)
+    found = encoder(rows, outputs=outputs)
+    if "hidden_states" in found:
+        states = {f"hidden_{k}": state for k, state in enumerate(found["hidden_states"])}
+    else:
+        (name,) = found
+        state = found[name]
+        if name == "first_output":
+            state = keras.ops.expand_dims(state, axis=1)  # (B, 1, D)
+        states = {f"hidden_{encoder.config.num_hidden_states - 1}": state}
     states = {k: task.to_examples(state, inputs) for k, state in states.items()}
     features = keras.Model(
         inputs,
@@ -52,10 +61,13 @@ def freeze(task):
     others = {
         name: keras.Input(given.shape[1:], dtype=given.dtype, name=name)
         for name, given in task.input.items()
-        if name in task.READS
+        if name in task.inputs_of_head
     }
     hidden = [task.to_rows(state) for state in read.values()]  # (R, S, D) each
-    outputs = task.connect(encoder.from_states(hidden), others)
+    encoded = {"hidden_states": hidden}
+    if outputs != ("hidden_states",):
+        encoded = {"sequence_output": hidden[0], "first_output": hidden[0][:, 0]}
+    outputs = task.head(encoded, others)
     return features, keras.Model({**read, **others}, outputs, name="head")
 
 

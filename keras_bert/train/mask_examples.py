@@ -4,7 +4,6 @@ import numpy as np
 
 from keras_bert.inference.fill_mask import likeliest
 
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 _ROWS = 4
 _PLACES_A_ROW = 2
 _TOKENS_BESIDE = 10
@@ -26,7 +25,7 @@ class MaskExamples:
     def __init__(self, task, batch):
         x, y, weights = batch
         self.task = task
-        self._inputs = {name: np.asarray(x[name])[:_ROWS] for name in _INPUTS}
+        self._inputs = {name: np.asarray(x[name])[:_ROWS] for name in task.encoder.input_names}
         positions, labels, counts = (
             np.asarray(part)[:_ROWS]
             for part in (x["masked_lm_positions"], y["masked_lm"], weights["masked_lm"])
@@ -40,7 +39,7 @@ class MaskExamples:
     def __call__(self):
         # Not a compiled function: tracing one would take longer than all calls of many a run.
         hidden = self.task.encoder(self._inputs, training=False)["sequence_output"]
-        logits = self.task.masked_lm_head(hidden, self._positions, training=False)
+        logits = self.task.lm_head(hidden, self._positions, training=False)
         logits = np.asarray(logits, np.float32)  # (R, P, V)
         return [self._example(row, p, label, logits[row, p]) for row, p, label in self._places]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import keras_bert
 from keras_bert.checkpoints.folder import CARD, CONFIG
-from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK
-from keras_bert.config import read_json
-from keras_bert.files import write_text
+from keras_bert.checkpoints.kinds import MARK
+from keras_bert.encoders import encoder_class, read_config
+from keras_bert.files import read_json, write_text
 from keras_bert.tasks import KINDS
 from keras_bert.wording import counted
 
@@ -168,13 +168,11 @@ def _loading(values, kind):
 
 def _keras_hub_reads(values):
     """Whether keras-hub opens the encoder: it asks for a BERT's pooler, in the encoder."""
-    known = ARCHITECTURES.get(_architecture(values))
-    return (
-        known is not None
-        and known.pooler == "encoder"
-        and values.get("model_type") == "bert"
-        and bool(values.get("add_pooling_layer", True))
-    )
+    if values.get("model_type") != "bert" or not values.get("add_pooling_layer", True):
+        return False
+    config = read_config(values, source="config.json")
+    names = encoder_class("bert").tensor_names(config)
+    return names.names(_architecture(values)).transform == "pooler"
 
 
 def _of_the_hub(values):

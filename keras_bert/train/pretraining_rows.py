@@ -59,8 +59,7 @@ class RowsOfFolder(Feed):
     def flops_a_token(self):
         card = self.folder.card
         return flops_a_token(
-            self._task.config,
-            outputs=self._task.output,
+            self._task,
             rows_by_length=card.length_histogram,
             masked_rate=card.settings.masked_rate,
             max_predictions=card.max_predictions,

@@ -1,16 +1,14 @@
 """What a pre-training run trains: the task of its rows, from random weights or a model folder."""
 
-import dataclasses
 import hashlib
 import json
 
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.folder import assign_heads, holds_head
-from keras_bert.checkpoints.kinds import ARCHITECTURES, Architecture, name_of, stored
+from keras_bert.checkpoints.kinds import stored
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders import new_encoder
 from keras_bert.errors import InputError
-from keras_bert.initialization import start_with_neighbours
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -19,7 +17,7 @@ from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.train.architecture import read_architecture
-from keras_bert.train.starting_point import attending, fingerprint_of_folder, with_pooler
+from keras_bert.train.starting_point import fingerprint_of_folder
 from keras_bert.wording import listed
 
 # The task that each objective of a data job trains.
@@ -106,13 +104,10 @@ def _from_random_weights(settings, folders, tokenizer, task_class):
     for folder in folders:
         check_rows_fit(folder, config, source=architecture)
     start = {"architecture": fingerprint(config.to_dict())}
-    if "pooled_output" not in task_class.READS:
-        # Nothing would train a pooler.
-        config = dataclasses.replace(config, add_pooling_layer=False)
-    config = dataclasses.replace(config, is_decoder=task_class is CausalLM)
-    encoder = BertEncoder(config, dtype=settings.dtype)
+    config = config.for_pretraining(task_class.KIND, new=True)
+    encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
-        start_with_neighbours(encoder)
+        encoder.initialize_local_attention()
     return task_class(encoder, tokenizer, **_options(task_class, settings)), start
 
 
@@ -136,16 +131,15 @@ def _from_folder(settings, folders, tokenizer, task_class, report):
         )
     for folder in folders:
         check_rows_fit(folder, encoder.config, source=path)
-    encoder = attending(encoder, causal=task_class is CausalLM, dtype=settings.dtype)
-    lacking = []
-    if "pooled_output" in task_class.READS:
-        lacking += ["pooler"] if encoder.pooler is None else []
-        encoder = with_pooler(encoder, dtype=settings.dtype)
+    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
+    config = encoder.config.for_pretraining(task_class.KIND, new=False)
+    if config != encoder.config:
+        encoder = encoder.rebuilt(config=config)
     task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
-    architecture = ARCHITECTURES.get(name_of(task), Architecture())
-    held = [head for head in task.HEADS if holds_head(task, source, architecture, head)]
-    source.settle_decoder(needed="masked_lm_head" in held)
-    assign_heads(task, source, architecture, heads=held)
+    class_names = source.names.names(task.architecture)
+    held = [head for head in task.HEADS if holds_head(task, source, class_names, head)]
+    source.check_copies(needed="lm_head" in held)
+    assign_heads(task, source, class_names, heads=held)
     lacking += [head.replace("_", " ") for head in task.HEADS if head not in held]
     report(f"Starting from the weights in {settings.model}.")
     if lacking:

@@ -1,12 +1,11 @@
 """What a fine-tuning run starts from: a model folder, or an architecture with random weights."""
 
-import dataclasses
 import hashlib
 import json
 
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.named_models import is_name
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders import new_encoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
@@ -59,13 +58,10 @@ class StartingPoint:
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
     def build(self):
-        """Returns (`BertEncoder`, `Tokenizer`); random weights draw on Keras's global seed.
-
-        A folder's encoder has a pooler where its weights came with one.
-        """
+        """Returns (encoder, `Tokenizer`); random weights draw on Keras's global seed."""
         if self._folder is None:
             tokenizer = Tokenizer.from_vocab(self._vocabulary, lowercase=self._lowercase)
-            return BertEncoder(self._config, dtype=self._dtype), tokenizer
+            return new_encoder(self._config, dtype=self._dtype), tokenizer
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
@@ -73,30 +69,6 @@ class StartingPoint:
                 "keras-bert, so it cannot be fine-tuned on text."
             )
         return encoder, tokenizer
-
-
-def with_pooler(encoder, *, dtype):
-    """The encoder, with a new pooler where its weights came without one (as a masked LM's do)."""
-    return _changed(encoder, dtype=dtype, add_pooling_layer=True)
-
-
-def attending(encoder, *, causal, dtype):
-    """The encoder, whose positions see no more than what came before, or else all."""
-    return _changed(encoder, dtype=dtype, is_decoder=causal)
-
-
-def _changed(encoder, *, dtype, **changes):
-    """The encoder with other fields of its config, and its weights as far as it has them."""
-    config = dataclasses.replace(encoder.config, **changes)
-    if config == encoder.config:
-        return encoder
-    changed = BertEncoder(config, dtype=dtype)
-    changed.embeddings.set_weights(encoder.embeddings.get_weights())
-    for new, old in zip(changed.blocks, encoder.blocks, strict=True):
-        new.set_weights(old.get_weights())
-    if encoder.pooler is not None and changed.pooler is not None:
-        changed.pooler.set_weights(encoder.pooler.get_weights())
-    return changed
 
 
 def fingerprint_of_folder(folder):

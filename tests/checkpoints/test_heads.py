@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 from keras_bert import Classifier, FillMask, Pretrainer, QuestionAnswerer, Tagger
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.config import read_json
+from keras_bert.files import read_json
 from tests.checkpoints.conftest import SIZES
 
 transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert.checkpoints import rename
+from keras_bert import rename
 from keras_bert.checkpoints.keras_nlp import (
     from_keras_nlp,
     is_keras_nlp,

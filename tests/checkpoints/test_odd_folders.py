@@ -12,7 +12,7 @@ from keras_bert import Classifier, Pretrainer
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError, InputWarning
 from tests.checkpoints.conftest import change_config
 
@@ -275,7 +275,7 @@ def test_decoders_that_are_copies_are_taken_and_others_refused(pretrainer_folder
     load_task(folder)
     change_tensors(folder, without("cls.predictions.bias"))
     task = load_task(folder)
-    np.testing.assert_array_equal(task.masked_lm_head.bias.numpy(), stored["cls.predictions.bias"])
+    np.testing.assert_array_equal(task.lm_head.bias.numpy(), stored["cls.predictions.bias"])
     change_tensors(
         folder, lambda tensors: {**tensors, f"{decoder}.weight": copies[f"{decoder}.weight"] + 1}
     )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.examples.given_texts import GivenTexts
 from keras_bert.tasks.classification.classifier import Classifier

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.checkpoints import load, load_task, save_folder
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.train.finetune import finetune

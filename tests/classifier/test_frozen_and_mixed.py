@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate

@@ -464,7 +464,7 @@ def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, nam
 def test_a_head_that_overflows_is_refused(models, tmp_path):
     """Where the encoder is sound: of logits alone it is seen."""
     task = MAKERS["fill-mask"]()
-    kernel = task.masked_lm_head.dense.kernel
+    kernel = task.lm_head.dense.kernel
     kernel.assign(1e6 * kernel)
     with pytest.raises(InputError, match="In float16 the model's outputs are .* off, too much"):
         export_task(task, tmp_path / "x", precision="float16")
@@ -547,7 +547,7 @@ def chances_of_masks(task, texts):
     ]
     _, row, place = np.transpose(places)
     hidden = tf.gather_nd(tf.concat(hidden, axis=0), np.stack([row, place + 1], axis=1))
-    logits = task.masked_lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
+    logits = task.lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
     found = [[] for _ in texts]
     for (text, *_), values in zip(places, logits[:, 0].numpy(), strict=True):
         found[text].append(likeliest(values, TOKENIZER.vocabulary, len(values)))

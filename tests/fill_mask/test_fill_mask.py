@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
@@ -32,7 +32,7 @@ def make(kind, tokenizer, **changes):
     # Rows without a piece: embeddings are often padded to a round number.
     sizes = {"vocab_size": len(tokenizer) + 3, "max_position_embeddings": 24}
     task = kind(make_encoder(tokenizer, **{**sizes, **changes}), tokenizer)
-    bias = task.masked_lm_head.bias
+    bias = task.lm_head.bias
     bias.assign(np.linspace(-1, 1, bias.shape[0]))  # not all zero, so that it counts
     return task
 
@@ -122,7 +122,7 @@ def test_a_pretrained_model_answers_as_its_masked_lm_head_does(tokenizer, task, 
     pretrainer = make(Pretrainer, tokenizer)
     for variable, source in zip(pretrainer.encoder.variables, task.encoder.variables, strict=True):
         variable.assign(source)
-    pretrainer.masked_lm_head.dense.kernel.assign(task.masked_lm_head.dense.kernel)
+    pretrainer.lm_head.dense.kernel.assign(task.lm_head.dense.kernel)
     run = tmp_path / "run"
     run.mkdir()
     save_folder(pretrainer, tokenizer, run / "model")

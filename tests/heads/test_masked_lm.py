@@ -3,7 +3,7 @@ import math
 import keras
 import numpy as np
 
-from keras_bert.heads.masked_lm import MaskedLMHead
+from keras_bert.heads.lm_head import LMHead
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(6)
@@ -13,7 +13,7 @@ POSITIONS = np.array([[4, 1, 1], [0, 2, 3]], "int32")
 
 def make(**options):
     embedding = keras.layers.Embedding(11, 8, dtype=options.get("dtype"))
-    return MaskedLMHead(
+    return LMHead(
         token_embedding=embedding,
         hidden_act="gelu",
         layer_norm_eps=1e-12,

@@ -6,9 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.heads.masked_lm import MaskedLMHead
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.heads.lm_head import LMHead
 from keras_bert.heads.next_sentence import NextSentenceHead
 from keras_bert.layers.dense import dense
 
@@ -39,11 +39,11 @@ def make(dtype):
     keras.utils.set_random_seed(4)
     encoder = BertEncoder(BertConfig(**SIZES), dtype=dtype)
     common = {"initializer_range": 0.2, "dtype": encoder.layer_policy}
-    head = MaskedLMHead(
+    head = LMHead(
         token_embedding=encoder.token_embedding,
         hidden_act="gelu",
         layer_norm_eps=1e-12,
-        name="masked_lm_head",
+        name="lm_head",
         **common,
     )
     positions = keras.Input((None,), dtype="int32", name="masked_lm_positions")

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from keras_bert.checkpoints import save_folder
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.serving.ask import connect
 from tests.serving.page_models import write_page_models
 from tests.serving.running import running

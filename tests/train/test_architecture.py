@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.train.architecture import read_architecture
 from tests.small_model import make_tokenizer

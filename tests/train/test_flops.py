@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from keras_bert.config import BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.train import matrix_rate as module
 from keras_bert.train.flops import flops_a_token
 from keras_bert.train.matrix_rate import matrix_rate

@@ -12,8 +12,8 @@ from safetensors.numpy import load_file
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.files import owned
 from keras_bert.inference.evaluate import evaluate

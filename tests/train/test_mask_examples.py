@@ -22,7 +22,7 @@ def predicted(hidden, positions, training):
 TASK = SimpleNamespace(
     tokenizer=SimpleNamespace(vocabulary=VOCABULARY),
     encoder=lambda inputs, training: {"sequence_output": None},
-    masked_lm_head=predicted,
+    lm_head=predicted,
 )
 
 

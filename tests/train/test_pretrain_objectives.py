@@ -15,7 +15,7 @@ from tensorflow.python.autograph.pyct import loader
 import keras_bert.train.pretrain as module
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
@@ -281,11 +281,11 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unbro
     """Its class or its tensors may say that it has one."""
     folder, _ = unbroken["span"]
     source = load_task(folder / "model")
-    bias = np.asarray(source.masked_lm_head.bias)
+    bias = np.asarray(source.lm_head.bias)
     said = []
     unnamed = changed(folder, tmp_path / "unnamed", architectures=None, keras_bert=None)
     task = begun("mlm", model=unnamed, report=said.append)
-    np.testing.assert_array_equal(task.masked_lm_head.bias, bias)
+    np.testing.assert_array_equal(task.lm_head.bias, bias)
     assert not any("random weights" in line for line in said)
     begun("mlm-sop", model=folder, max_span_length=None, report=said.append)
     lines = [line for line in said if "random weights" in line]
@@ -301,7 +301,7 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unbro
 
     bare = {"architectures": None, "keras_bert": None, "tensors": without_head}
     task = begun("mlm", model=changed(folder, tmp_path / "bare", **bare), report=said.append)
-    assert not np.asarray(task.masked_lm_head.bias).any()
+    assert not np.asarray(task.lm_head.bias).any()
     assert said[-1].endswith("bare does not have them: masked lm head.")
     with pytest.raises(InputError, match="lacks the tensor cls.predictions.bias"):
         begun("mlm", model=changed(folder, tmp_path / "torn", tensors=without_bias))

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.wording import counted
@@ -81,6 +81,16 @@ _SUPPORTED_VALUES = {
 }
 
 _LARGEST_SIZE = 2**63 - 1
+
+# The kinds of task whose class in `transformers` reads the pooler.
+READ_THE_POOLER = (
+    "pretrainer",
+    "sentence-order-pretrainer",
+    "classifier",
+    "pair-classifier",
+    "regression",
+    "multiple-choice",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -235,6 +245,22 @@ class BertConfig(EncoderConfig):
     @property
     def head_initializer_range(self) -> float:
         return self.initializer_range
+
+    @property
+    def head_activation(self) -> str:
+        return self.hidden_act
+
+    @property
+    def head_layer_norm_eps(self) -> float:
+        return self.layer_norm_eps
+
+    def for_pretraining(self, kind: str, *, new: bool) -> Self:
+        """Causal for "causal-lm"; with a pooler where the kind trains one.
+
+        A pooler that came with the weights stays.
+        """
+        pooler = kind in READ_THE_POOLER or (self.add_pooling_layer and not new)
+        return dataclasses.replace(self, is_decoder=kind == "causal-lm", add_pooling_layer=pooler)
 
     def parameter_count(self) -> int:
         size, inner = self.hidden_size, self.intermediate_size

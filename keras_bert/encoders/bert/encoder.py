@@ -6,7 +6,7 @@ import re
 import keras
 
 from keras_bert.encoders.bert import tensor_names
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.lm_head import LMHead, LMTransform
@@ -17,16 +17,6 @@ from keras_bert.layers.layout import Layout
 from keras_bert.layers.pooler import Pooler
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import TransformerBlock
-
-# The kinds of task whose class in `transformers` reads the pooler.
-_READ_THE_POOLER = (
-    "pretrainer",
-    "sentence-order-pretrainer",
-    "classifier",
-    "pair-classifier",
-    "regression",
-    "multiple-choice",
-)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -117,10 +107,10 @@ class BertEncoder(Encoder):
         for number, block in enumerate(self.blocks, start=1):
             options = {"cls_only": cls_only and number == len(self.blocks), "training": training}
             if "attention_probabilities" in outputs:
-                x, attention = block(x, layout, return_probabilities=True, **options)
+                x, attention = block(x, layout=layout, return_probabilities=True, **options)
                 probabilities.append(attention)
             else:
-                x = block(x, layout, **options)
+                x = block(x, layout=layout, **options)
             if keeps_states:
                 states.append(layout.pad(x))
         found = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
@@ -143,7 +133,14 @@ class BertEncoder(Encoder):
 
     def head_transform(self, kind):
         """The pooler, for the kinds of task whose class in `transformers` reads it."""
-        return self.pooler if kind in _READ_THE_POOLER else None
+        return self.pooler if kind in READ_THE_POOLER else None
+
+    def lacks_head_transform(self, kind):
+        """Whether the kind reads the pooler and the weights came without one, as a masked LM's."""
+        return kind in READ_THE_POOLER and self.pooler is None
+
+    def with_head_transform(self, kind):
+        return self.rebuilt(add_pooling_layer=True) if self.lacks_head_transform(kind) else self
 
     def lm_head(self, *, name="lm_head"):
         """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""

@@ -46,16 +46,17 @@ class Classifier(PooledTask):
             for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
         threshold: with `multi_label`, the probability above which a label is given.
         pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
-            `keras_bert.heads.labelled`). None is "cls", "mean" over an encoder without a pooler,
+            `keras_bert.heads.pooling`). None is "cls", "mean" over an encoder without a pooler,
             whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
             `multi_label`, what each label weighs in it (see `decision_weights`).
         figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
             or with `multi_label` the micro F1.
         dropout: the share of what the head reads that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+            `head_dropout`.
         max_length: tokens that a row is cut to, special tokens counted in, in training and after.
             None is 128, or all positions of an encoder that has fewer.
+        **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `max_length`,
     `classifier` (the `Dense`), `dropout` (the `Dropout`).
@@ -89,12 +90,13 @@ class Classifier(PooledTask):
         dropout=None,
         max_length=None,
         name="classifier",
+        **between,
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
-        self.settle_pooling(pooling, encoder.config)
+        self.settle_pooling(pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
         self.FIGURE = figure or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -105,12 +107,12 @@ class Classifier(PooledTask):
                 f"`figure` is {figure}, which is that of two labels; here are {len(self.labels)}. "
                 "Give macro_f1."
             )
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     def connect(self, encoded, inputs):
-        vector = self.dropout(self.vector(encoded, inputs))  # (B, D), or (B, n D)
+        vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
@@ -213,6 +215,7 @@ class Classifier(PooledTask):
             labels=labels,
             weights=weights,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 

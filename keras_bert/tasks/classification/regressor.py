@@ -33,7 +33,7 @@ class Regressor(PooledTask):
     the layer in the range of the labels, and needs neither.
 
     Args:
-        encoder, tokenizer, pooling, dropout, max_length: see `Classifier`.
+        encoder, tokenizer, pooling, dropout, max_length, **between: see `Classifier`.
         one_text: rows are of one text instead of two.
         mean: the score that the new head begins with.
         scale: the unit in which the head computes: a power of two, so that nothing is rounded when
@@ -66,21 +66,22 @@ class Regressor(PooledTask):
         dropout=None,
         max_length=None,
         name="regressor",
+        **between,
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
         self.encoder = encoder
         self.one_text = one_text
         self.scale = float(scale)
-        self.settle_pooling(pooling, encoder.config)
+        self.settle_pooling(pooling)
         self.FIGURE = figure
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     def connect(self, encoded, inputs):
-        vector = self.dropout(self.vector(encoded, inputs))  # (B, D), or (B, n D)
+        vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
 
     def config_entries(self):
@@ -162,6 +163,7 @@ class Regressor(PooledTask):
             columns_of_texts(examples, 1 if self.one_text else 2),
             labels=labels,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 

@@ -1,5 +1,7 @@
 """What exported tasks over whole texts answer to."""
 
+import functools
+
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
@@ -18,7 +20,7 @@ def classifier_signatures(task, *, max_length):
 
     * `serving_default`: `text` (of pairs `text_a` and `text_b`), string (B,), of any length; bytes
       that are not UTF-8 are dropped.
-    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under each of
       those names.
 
@@ -58,14 +60,18 @@ def regressor_signatures(task, *, max_length):
 def _signatures(task, answer, *, texts, max_length):
     """The three signatures; `answer` is the function of the task's outputs to what is given."""
 
-    @of_rows
-    def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    @functools.partial(of_rows, encoder=task.encoder)
+    def from_ids(**inputs):
         return answer(outputs_in_turn(task, inputs))
 
     def answer_texts(*strings):
         tokens = [task.tokenizer.tokenize(column) for column in strings]
-        batch = frame(tokens, vocabulary=task.tokenizer.vocabulary, max_length=max_length)
+        batch = frame(
+            tokens,
+            vocabulary=task.tokenizer.vocabulary,
+            names=task.encoder.input_names,
+            max_length=max_length,
+        )
         return from_ids(**batch)
 
     specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
@@ -80,6 +86,8 @@ def _signatures(task, answer, *, texts, max_length):
             specs,
             warmup=[dict.fromkeys(texts, batch) for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
+        "ids": ids_signature(
+            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
+        ),
         "examples": examples_signature(from_named, keys=list(texts)),
     }

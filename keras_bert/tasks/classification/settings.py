@@ -14,47 +14,13 @@ from keras_bert.examples.settings import (
 from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
-# What a head over a whole text can read -> what its task READS.
-_OF_TOKENS = ("sequence_output", "input_mask")
-POOLINGS = {
-    "cls": ("pooled_output",),
-    "mean": _OF_TOKENS,
-    "both": ("pooled_output", *_OF_TOKENS),
-    "last": _OF_TOKENS,
-    "max": _OF_TOKENS,
-    "last+max+mean": _OF_TOKENS,
-}
+# As `keras_bert.heads.pooling.POOLINGS`, which is Keras's to load.
+POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 # The figures that a run may keep the best epoch by.
 SINGLE_LABEL_FIGURES = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
 MULTI_LABEL_FIGURES = ("micro_f1", "macro_f1", "subset_accuracy")
 SCORE_FIGURES = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
-
-
-def settled_pooling(pooling, config):
-    """What a head reads on an encoder of that config: a key of POOLINGS; `pooling` may be None.
-
-    An encoder without a pooler is one whose [CLS] nothing has trained: a masked language model
-    predicts other tokens. There the mean measures better (docs/results.md). In a causal encoder
-    only the last token has seen the whole text.
-
-    Raises:
-        ValueError: the pooling is not such a key.
-        InputError: [CLS] is to be read, and the encoder is causal.
-    """
-    if pooling is None:
-        if config.is_decoder:
-            return "last"
-        return "cls" if config.add_pooling_layer else "mean"
-    if pooling not in POOLINGS:
-        raise ValueError(f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
-    if config.is_decoder and "pooled_output" in POOLINGS[pooling]:
-        usable = [name for name, reads in POOLINGS.items() if "pooled_output" not in reads]
-        raise InputError(
-            f"`pooling` is {pooling}, but the encoder is causal: its [CLS] comes first and sees no "
-            f"other token, so that it is the same for every text. Choose from {', '.join(usable)}."
-        )
-    return pooling
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +33,7 @@ class PoolingSettings(TaskSettings):
         "the last token, the maximum over the tokens, or three of these side by side",
         default_help="cls; mean for a model without a pooler, whose [CLS] was never trained; last "
         "for a causal model",
-        choices=tuple(POOLINGS),
+        choices=POOLINGS,
         stored=True,
     )
 

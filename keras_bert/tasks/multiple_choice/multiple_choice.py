@@ -30,7 +30,7 @@ class MultipleChoice(PooledTask):
     Args:
         encoder: a `BertEncoder`; with a pooler where [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        pooling, dropout: see `Classifier`.
+        pooling, dropout, **between: see `Classifier`.
         max_length: tokens that a row is cut to, special tokens counted in, in training and after.
             None is 128, or all positions of an encoder that has fewer.
 
@@ -42,7 +42,6 @@ class MultipleChoice(PooledTask):
     """
 
     KIND = "multiple-choice"
-    ARCHITECTURE = "BertForMultipleChoice"
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings
     FIGURE = "accuracy"
@@ -57,23 +56,20 @@ class MultipleChoice(PooledTask):
         dropout=None,
         max_length=None,
         name="multiple_choice",
+        **between,
     ):
         self.encoder = encoder
-        self.settle_pooling(pooling, encoder.config)
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.settle_pooling(pooling)
+        self.HEAD_READS = ("input_mask",)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    @classmethod
-    def reads(cls, config, **settings):
-        return tuple(dict.fromkeys((*super().reads(config, **settings), "input_mask")))
-
-    @staticmethod
-    def feature_inputs():
-        """The three inputs of every encoder, as symbolic (B, n, S) int32 tensors by name."""
+    def feature_inputs(self):
+        """The encoder's inputs as symbolic (B, n, S) int32 tensors by name."""
         return {
             name: keras.Input((None, None), dtype="int32", name=name)
-            for name in ("input_ids", "input_mask", "segment_ids")
+            for name in self.encoder.input_names
         }
 
     @staticmethod
@@ -86,7 +82,7 @@ class MultipleChoice(PooledTask):
 
     def connect(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
-        vector = self.vector(encoded, {"input_mask": self.to_rows(mask)})  # (B n, D)
+        vector = self.vector(encoded, self.to_rows(mask))  # (B n, D)
         logits = self.classifier(self.dropout(vector))  # (B n, 1)
         logits = GroupRows()(logits, mask)[..., 0]  # (B, n)
         return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, _NO_CHOICE)}
@@ -131,6 +127,7 @@ class MultipleChoice(PooledTask):
             examples,
             labels=labels,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 

@@ -21,7 +21,7 @@ def choice_signatures(task, *, max_length):
 
     * `serving_default`: `context`, string (B,), and `choices`, string (B, n). An example with fewer
       choices than others of a request has empty strings behind its own.
-    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, n, S), for clients that tokenize.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, n, S), for clients that tokenize.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `context`
       and any number of strings under `choices`.
 
@@ -30,10 +30,9 @@ def choice_signatures(task, *, max_length):
     last also give `choice`, string (B,).
     """
 
-    @functools.partial(of_rows, axes=3)
-    def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        shape = tf.shape(input_ids)  # (B, n, S)
+    @functools.partial(of_rows, encoder=task.encoder, axes=3)
+    def from_ids(**inputs):
+        shape = tf.shape(inputs["input_ids"])  # (B, n, S)
         # An example of a single choice each: of one example, too, there may be very many.
         rows = tf.stack([shape[0] * shape[1], 1, shape[2]])
         inputs = {name: tf.reshape(x, rows) for name, x in inputs.items()}
@@ -60,6 +59,7 @@ def choice_signatures(task, *, max_length):
             task.tokenizer.tokenize(context),
             present.with_values(tokens),
             vocabulary=task.tokenizer.vocabulary,
+            names=task.encoder.input_names,
             max_length=max_length,
         )
         answer = from_ids(**batch)
@@ -92,7 +92,7 @@ def choice_signatures(task, *, max_length):
         ),
         "ids": ids_signature(
             from_ids,
-            config=task.config,
+            encoder=task.encoder,
             cls_id=task.tokenizer.vocabulary.cls_id,
             axes=("B", "n", "S"),
         ),

@@ -157,17 +157,16 @@ def check_labels(folder, task):
 def check_rows_fit(folder, config, *, source):
     """Raises `InputError` where a model of `config`, which came from `source`, is too small."""
     longest = folder.card.max_length
-    if longest > config.max_length:
+    if config.max_length is not None and longest > config.max_length:
         raise InputError(
             f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
             f"for {config.max_length}; make shorter rows, or give an architecture with more "
             "positions."
         )
-    if folder.card.has_pairs and config.type_vocab_size < 2:
+    if folder.card.has_pairs and not config.num_segments and not config.is_causal:
         raise InputError(
-            f"The rows of {folder.path} have two segments, and {source} has type_vocab_size "
-            f'{config.type_vocab_size}; make rows with `objective="mlm"`, or give an architecture '
-            "with two types."
+            f"The rows of {folder.path} have two segments, and {source} has one (type_vocab_size "
+            '1). Make rows with `objective="mlm"`, or give an architecture with two.'
         )
 
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.heads.masked_lm import masked_lm_head, masked_lm_inputs
+from keras_bert.heads.lm_head import masked_lm_inputs
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 
@@ -22,14 +22,12 @@ class FillMask(PretrainingTask):
     """
 
     KIND = "fill-mask"
-    ARCHITECTURE = "BertForMaskedLM"
-    READS = ("sequence_output", "masked_lm_positions")
-    HEADS = ("masked_lm_head",)
+    HEADS = ("lm_head",)
     SHOWN = {"masked_lm_loss": "masked-token loss", "masked_lm_accuracy": "accuracy"}
 
     def __init__(self, encoder, tokenizer=None, *, name="fill_mask"):
         self.encoder = encoder
-        self.masked_lm_head = masked_lm_head(encoder)
+        self.lm_head = encoder.lm_head()
         super().__init__(tokenizer, name=name)
 
     @staticmethod
@@ -38,7 +36,7 @@ class FillMask(PretrainingTask):
 
     def connect(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
-        return {"masked_lm": self.masked_lm_head(encoded["sequence_output"], positions)}
+        return {"masked_lm": self.lm_head(encoded["sequence_output"], positions)}
 
     def fill(self, text, *, top=5):
         """The candidates at each [MASK] of a text (see `keras_bert.inference.fill_mask`)."""

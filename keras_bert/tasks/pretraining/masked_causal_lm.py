@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_bert.heads.next_token import NextTokenPositions
+from keras_bert.heads.lm_head import NextTokenPositions
 from keras_bert.settings import Settings, setting
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 
@@ -59,14 +59,11 @@ class MaskedCausalLM(FillMask):
 
     def connect(self, encoded, inputs):
         ids = inputs["causal_input_ids"]  # (C, S)
-        causal = self.encoder.view(causal=True)(
-            {
-                "input_ids": ids,
-                "input_mask": inputs["causal_input_mask"],
-                "segment_ids": keras.ops.zeros_like(ids),
-            }
-        )
-        following = self.masked_lm_head(causal["sequence_output"], self.positions(ids))
+        rows = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
+        if "segment_ids" in self.encoder.input_names:
+            rows["segment_ids"] = keras.ops.zeros_like(ids)
+        causal = self.encoder(rows, causal=True)
+        following = self.lm_head(causal["sequence_output"], self.positions(ids))
         return {**super().connect(encoded, inputs), "causal_lm": following}
 
     def default_loss_weights(self):

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.heads.masked_lm import masked_lm_head, masked_lm_inputs
+from keras_bert.heads.lm_head import masked_lm_inputs
 from keras_bert.heads.next_sentence import NextSentenceHead
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
@@ -22,7 +22,7 @@ class Pretrainer(PretrainingTask):
     outputs' cross-entropies, each the mean over what counts, as in google-research/bert.
 
     Args:
-        encoder: a `BertEncoder` with a pooler.
+        encoder: a `BertEncoder` with a pooler, or another encoder.
         tokenizer: the `Tokenizer` of its vocabulary, or None (needed only to save a model folder).
 
     Class attributes, beside those of `PretrainingTask`:
@@ -33,9 +33,8 @@ class Pretrainer(PretrainingTask):
     """
 
     KIND = "pretrainer"
-    ARCHITECTURE = "BertForPreTraining"
-    READS = ("sequence_output", "pooled_output", "masked_lm_positions")
-    HEADS = ("masked_lm_head", "next_sentence_head")
+    ENCODER_OUTPUTS = ("sequence_output", "first_output")
+    HEADS = ("lm_head", "next_sentence_head")
     SENTENCES = "next_sentence"
     SHOWN = {
         "masked_lm_loss": "masked-token loss",
@@ -46,9 +45,15 @@ class Pretrainer(PretrainingTask):
 
     def __init__(self, encoder, tokenizer=None, *, name="pretrainer"):
         self.encoder = encoder
-        self.masked_lm_head = masked_lm_head(encoder)
+        if encoder.lacks_head_transform(self.KIND):
+            raise ValueError(
+                f"`{type(self).__name__}` needs an encoder with a pooler. "
+                "Received: an encoder whose weights came without one"
+            )
+        self.transform = encoder.head_transform(self.KIND)
+        self.lm_head = encoder.lm_head()
         self.next_sentence_head = NextSentenceHead(
-            initializer_range=encoder.config.initializer_range,
+            initializer_range=encoder.config.head_initializer_range,
             dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
@@ -60,7 +65,10 @@ class Pretrainer(PretrainingTask):
 
     def connect(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
+        first = encoded["first_output"]  # (B, D)
+        if self.transform is not None:
+            first = self.transform(first)
         return {
-            "masked_lm": self.masked_lm_head(encoded["sequence_output"], positions),
-            self.SENTENCES: self.next_sentence_head(encoded["pooled_output"]),
+            "masked_lm": self.lm_head(encoded["sequence_output"], positions),
+            self.SENTENCES: self.next_sentence_head(first),
         }

@@ -32,7 +32,7 @@ def fill_mask_signatures(task, *, max_length, top):
     * `serving_default`: `text`, string (B,), in which a literal [MASK] is the special piece, any
       number of times. Of a text longer than a row, each mask is answered in one of several rows
       that overlap, where it has most context.
-    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
 
     Each gives for up to n masks a text `pieces`, string (B, n, K), the likeliest first;
@@ -69,17 +69,19 @@ def fill_mask_signatures(task, *, max_length, top):
         found = windows(tf.cast(ids.row_lengths(), tf.int32), room)
         first = tf.gather(tf.cast(ids.row_starts(), tf.int32), found.sequence) + found.starts
         rows = tf.gather(ids.values, tf.ragged.range(first, first + found.sizes))
-        inputs = frame([rows], vocabulary=vocabulary, max_length=max_length)
+        inputs = frame(
+            [rows], vocabulary=vocabulary, names=task.encoder.input_names, max_length=max_length
+        )
         place = tf.range(tf.shape(inputs["input_ids"])[1]) - 1  # behind [CLS]
         place += found.starts[:, None]  # (R, S), in the text
         is_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
         is_asked = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return answer(inputs, is_asked, found.sequence, tf.size(text))
 
-    @of_rows
-    def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        is_asked = (input_ids == vocabulary.mask_id) & (input_mask > 0)
+    @functools.partial(of_rows, encoder=task.encoder)
+    def from_ids(**inputs):
+        input_ids = inputs["input_ids"]
+        is_asked = (input_ids == vocabulary.mask_id) & (inputs["input_mask"] > 0)
         count = tf.shape(input_ids)[0]
         return answer(inputs, is_asked, tf.range(count), count)
 
@@ -90,7 +92,9 @@ def fill_mask_signatures(task, *, max_length, top):
             [tf.TensorSpec([None], tf.string, name="text")],
             warmup=[{"text": batch} for batch in masked],
         ),
-        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
+        "ids": ids_signature(
+            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
+        ),
         "examples": examples_signature(from_text, keys=["text"]),
     }
 
@@ -135,7 +139,7 @@ def _likeliest(task, vectors, *, top):
 
     def best(some):
         hidden = some["vectors"][:, None]  # (m, 1, D)
-        logits = task.masked_lm_head(hidden, tf.zeros(tf.shape(hidden)[:2], tf.int32))
+        logits = task.lm_head(hidden, tf.zeros(tf.shape(hidden)[:2], tf.int32))
         chances = tf.nn.softmax(tf.cast(logits[:, 0], tf.float32))  # (m, V)
         values, numbers = tf.math.top_k(chances[:, :known], k=top)
         return {"values": values, "numbers": numbers}

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_bert.heads.masked_lm import masked_lm_inputs
+from keras_bert.heads.lm_head import masked_lm_inputs
 from keras_bert.heads.span_boundary import span_boundary_head, span_boundary_inputs
 from keras_bert.settings import Settings, setting
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -44,8 +44,7 @@ class SpanPretrainer(FillMask):
     """
 
     KIND = "span-pretrainer"
-    READS = (*FillMask.READS, "span_left", "span_right", "span_offset")
-    HEADS = ("masked_lm_head", "span_boundary")
+    HEADS = ("lm_head", "span_boundary")
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ("masked_lm", "span_boundary")
     SHOWN = {
         **FillMask.SHOWN,

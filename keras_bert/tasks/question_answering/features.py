@@ -101,7 +101,16 @@ class QuestionRows(TokenizedExamples):
         return [tf.gather(questions, tf.gather(self._texts, rows)), places.with_flat_values(pieces)]
 
 
-def question_rows(examples, *, tokenizer, max_length, stride, max_question_length, labelled=False):
+def question_rows(
+    examples,
+    *,
+    tokenizer,
+    input_names,
+    max_length,
+    stride,
+    max_question_length,
+    labelled=False,
+):
     """`QuestionRows` of a list of `Question`s.
 
     With `labelled`, labels are the positions of the first answer that stands in the context, and
@@ -138,6 +147,7 @@ def question_rows(examples, *, tokenizer, max_length, stride, max_question_lengt
         windows=windows,
         labels={},
         vocabulary=tokenizer.vocabulary,
+        input_names=input_names,
         max_length=max_length,
     )
     if labelled:

@@ -57,8 +57,7 @@ class QuestionAnswerer(Task):
     """
 
     KIND = "question-answering"
-    ARCHITECTURE = "BertForQuestionAnswering"
-    READS = ("sequence_output", "input_mask")
+    HEAD_READS = ("input_mask",)
     HEADS = ("qa_outputs",)
     SETTINGS = QuestionSettings
     FIGURE = "f1"
@@ -81,9 +80,10 @@ class QuestionAnswerer(Task):
         null_threshold=None,
         dropout=None,
         name="question_answerer",
+        **between,
     ):
         self.encoder = encoder
-        self.max_length = max_length or min(QuestionSettings.MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(QuestionSettings.MAX_LENGTH)
         self.stride = stride
         self.max_question_length = max_question_length
         self.max_answer_length = max_answer_length
@@ -95,11 +95,11 @@ class QuestionAnswerer(Task):
         )
         self.qa_outputs = logits_layer(
             2,
-            initializer_range=encoder.config.initializer_range,
+            initializer_range=encoder.config.head_initializer_range,
             name="qa_outputs",
             dtype=encoder.layer_policy,
         )
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     def connect(self, encoded, inputs):
         logits = self.qa_outputs(self.dropout(encoded["sequence_output"]))  # (B, S, 2)
@@ -156,6 +156,7 @@ class QuestionAnswerer(Task):
         return question_rows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length,
             stride=self.stride_of(max_length),
             max_question_length=self.max_question_length,

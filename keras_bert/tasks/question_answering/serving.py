@@ -39,13 +39,12 @@ def question_signatures(task, *, max_length):
     `start` and `end`, int32 (B,), its characters in the context; `score`, float32 (B,), its
     probability; `null_score`, float32 (B,).
 
-    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize and
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize and
       make windows; gives `start_logits` and `end_logits`, float32 (B, S).
     """
 
-    @of_rows
-    def from_ids(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    @functools.partial(of_rows, encoder=task.encoder)
+    def from_ids(**inputs):
         return outputs_in_turn(task, inputs)
 
     names = ("question", "context")
@@ -68,7 +67,9 @@ def question_signatures(task, *, max_length):
                 for batch in warmup_texts(2 * max_length)  # of several windows, too
             ],
         ),
-        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
+        "ids": ids_signature(
+            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
+        ),
         "examples": examples_signature(from_text, keys=names),
     }
 
@@ -149,6 +150,7 @@ def _inputs(questions, contexts, windows, numbers, *, task, max_length):
     return frame(
         [tf.gather(questions, texts), pieces],
         vocabulary=task.tokenizer.vocabulary,
+        names=task.encoder.input_names,
         max_length=max_length,
     )
 

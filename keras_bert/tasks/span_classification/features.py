@@ -55,7 +55,16 @@ class SpanRows(RowsOfWords):
         InputError: a span begins or ends inside a word.
     """
 
-    def __init__(self, examples, *, tokenizer, max_length, max_span_length, label_number=None):
+    def __init__(
+        self,
+        examples,
+        *,
+        tokenizer,
+        input_names,
+        max_length,
+        max_span_length,
+        label_number=None,
+    ):
         tokenized, self.words = tokenized_examples(examples, tokenizer)
         self.spans = [
             spans_in_words(example, *words)
@@ -72,6 +81,7 @@ class SpanRows(RowsOfWords):
             columns={"word_starts": rows.starts, "word_ends": rows.ends},
             example_of_row=self.places["text"],
             vocabulary=tokenizer.vocabulary,
+            input_names=input_names,
             max_length=max_length,
         )
 
@@ -133,7 +143,7 @@ class PairRows(RowsOfWords):
             long.
     """
 
-    def __init__(self, examples, *, tokenizer, max_length, labels=None):
+    def __init__(self, examples, *, tokenizer, input_names, max_length, labels=None):
         tokenized, self.words = tokenized_examples(examples, tokenizer)
         self.pairs = [
             [
@@ -164,6 +174,7 @@ class PairRows(RowsOfWords):
                 "span_lasts": tf.constant(spans[..., 1] - 1),
             },
             vocabulary=tokenizer.vocabulary,
+            input_names=input_names,
             max_length=max_length,
         )
 

@@ -58,8 +58,6 @@ class RelationClassifier(WordsTask):
     """
 
     KIND = "relation-classifier"
-    ARCHITECTURE = "BertModel"  # transformers has no class for it
-    READS = ("sequence_output", "word_starts", "word_ends", "span_firsts", "span_lasts")
     HEADS = ("spans", "classifier")
     LEAST_LABELS = 2
     SETTINGS = RelationClassifierSettings
@@ -78,18 +76,19 @@ class RelationClassifier(WordsTask):
         dropout=None,
         max_length=None,
         name="relation_classifier",
+        **between,
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.settle_pieces(combine_pieces)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     @classmethod
     def head_inputs(cls):
@@ -147,6 +146,7 @@ class RelationClassifier(WordsTask):
         return PairRows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
             labels=label_numbers(examples, self.labels) if labelled else None,
         )

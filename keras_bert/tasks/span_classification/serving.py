@@ -145,7 +145,11 @@ def _count(places, most):
 def _inputs(rows, *, task, max_length):
     """The inputs of a task on words that `WordRows` have; W is at least 1."""
     inputs = frame(
-        [rows.ids], vocabulary=task.tokenizer.vocabulary, max_length=max_length, multiple_of=PAD_TO
+        [rows.ids],
+        vocabulary=task.tokenizer.vocabulary,
+        names=task.encoder.input_names,
+        max_length=max_length,
+        multiple_of=PAD_TO,
     )
     shape = tf.stack([tf.size(rows.text), tf.maximum(tf.reduce_max(rows.end - rows.first), 1)])
     inputs["word_starts"] = rows.starts.to_tensor(shape=shape)

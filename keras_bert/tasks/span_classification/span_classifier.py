@@ -41,7 +41,7 @@ class WordsTask(Task):
 
     def settle_pieces(self, combine_pieces):
         """Sets `combine_pieces`, None being what suits the encoder, and makes `word_means`."""
-        self.combine_pieces = combine_pieces or (LAST if self.encoder.config.is_decoder else MEAN)
+        self.combine_pieces = combine_pieces or (LAST if self.encoder.config.is_causal else MEAN)
         self.word_means = WordMeans(
             last=self.combine_pieces == LAST, dtype=self.encoder.layer_policy, name="word_means"
         )
@@ -94,8 +94,6 @@ class SpanClassifier(WordsTask):
     """
 
     KIND = "span-classifier"
-    ARCHITECTURE = "BertModel"  # transformers has no class for it
-    READS = ("sequence_output", "word_starts", "word_ends")
     HEADS = ("spans", "classifier")
     LEAST_LABELS = 1
     SETTINGS = SpanClassifierSettings
@@ -118,6 +116,7 @@ class SpanClassifier(WordsTask):
         dropout=None,
         max_length=None,
         name="span_classifier",
+        **between,
     ):
         self.encoder = encoder
         self.labels = (ANY,) if identify else check_labels(labels, least=self.LEAST_LABELS)
@@ -128,7 +127,7 @@ class SpanClassifier(WordsTask):
         self._tunes = threshold is None
         self.tune_for = tune_for
         self.flat = flat
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.settle_pieces(combine_pieces)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
@@ -137,7 +136,7 @@ class SpanClassifier(WordsTask):
             encoder, 1 + len(self.labels), dropout=dropout
         )
         self.classifier.bias_initializer = _few_are_spans
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     @property
     def found_above(self):
@@ -204,6 +203,7 @@ class SpanClassifier(WordsTask):
         return SpanRows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
             max_span_length=self.max_span_length,
             label_number=self._label_number if labelled else None,

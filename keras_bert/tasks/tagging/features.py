@@ -47,6 +47,7 @@ def tagged_rows(
     examples,
     *,
     tokenizer,
+    input_names,
     labels,
     max_length,
     label_pieces,
@@ -113,6 +114,7 @@ def tagged_rows(
         **targets,
         example_of_row=found.sequence,
         vocabulary=tokenizer.vocabulary,
+        input_names=input_names,
         max_length=max_length,
     )
 

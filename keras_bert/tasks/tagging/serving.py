@@ -25,7 +25,7 @@ def tagger_signatures(task, *, max_length):
 
     * `serving_default`: `text`, string (B,).
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
-    * `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 (B, S), for clients that tokenize.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
 
     The first two split texts into the tokenizer's words and give, for up to W words a text, `words`
     and `tags`, string (B, W); `scores`, float32 (B, W), their probabilities; `starts` and `ends`,
@@ -39,9 +39,8 @@ def tagger_signatures(task, *, max_length):
     vocabulary = task.tokenizer.vocabulary
     room = max_length - 2
 
-    @of_rows
-    def logits_of(input_ids, input_mask, segment_ids):
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    @functools.partial(of_rows, encoder=task.encoder)
+    def logits_of(**inputs):
         return outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
 
     @functools.partial(of_texts, names=["text"])
@@ -51,7 +50,9 @@ def tagger_signatures(task, *, max_length):
         found = windows(tf.cast(words.ids.row_lengths(), tf.int32), room)
         first = tf.gather(row_starts, found.sequence) + found.starts
         rows = tf.gather(words.ids.values, tf.ragged.range(first, first + found.sizes))
-        batch = frame([rows], vocabulary=vocabulary, max_length=max_length)
+        batch = frame(
+            [rows], vocabulary=vocabulary, names=task.encoder.input_names, max_length=max_length
+        )
         logits = logits_of(**batch)  # (R, S, C)
         place = tf.range(tf.shape(logits)[1])[None] - 1 + found.starts[:, None]  # behind [CLS]
         in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
@@ -72,10 +73,13 @@ def tagger_signatures(task, *, max_length):
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
-    @of_rows
-    def from_ids(input_ids, input_mask, segment_ids):
-        logits = logits_of(input_ids, input_mask, segment_ids)  # (B, S, C)
-        is_text = (input_mask > 0) & ~tf.gather(alone, tf.minimum(input_ids, len(vocabulary) - 1))
+    @functools.partial(of_rows, encoder=task.encoder)
+    def from_ids(**inputs):
+        logits = logits_of(**inputs)  # (B, S, C)
+        input_ids = inputs["input_ids"]
+        is_text = (inputs["input_mask"] > 0) & ~tf.gather(
+            alone, tf.minimum(input_ids, len(vocabulary) - 1)
+        )
         rows = tf.ragged.boolean_mask(input_ids, is_text)
         # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
         starts = rows.with_values(tf.gather(marks[0], rows.values))
@@ -99,7 +103,9 @@ def tagger_signatures(task, *, max_length):
             [strings],
             warmup=[{"text": batch} for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(from_ids, config=task.config, cls_id=task.tokenizer.vocabulary.cls_id),
+        "ids": ids_signature(
+            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
+        ),
         "examples": examples_signature(from_text, keys=["text"]),
     }
 

@@ -63,14 +63,6 @@ class TaggerSettings(TaskSettings):
         "to the scheme",
         stored=True,
     )
-    bilstm: int | None = setting(
-        None,
-        help="a bidirectional LSTM of two layers over the encoder, of so many units each way",
-        unit="UNITS",
-        default_help="none",
-        at_least=1,
-        stored=True,
-    )
 
     def check(self):
         super().check()

@@ -15,7 +15,6 @@ from keras_bert.examples.schemes import (
 from keras_bert.examples.settings import REFUSE, REPAIR
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.tasks.tagging.bilstm import BiLstm
 from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
 from keras_bert.tasks.tagging.crf_loss import CrfLoss
 from keras_bert.tasks.tagging.decode import tagger_answers
@@ -53,8 +52,9 @@ class Tagger(Task):
         combine_pieces: what a word's tag is taken from: "first" or "last", or the "mean" or
             "product" of all pieces' distributions. None is the piece that is trained; where all
             are, "first", or "last" over a causal encoder.
-        document_context, crf, bilstm: see `TaggerSettings`. With `crf` the tokens whose weight is
-            not 0 are the words, whose labels the loss is of.
+        document_context, crf: see `TaggerSettings`. With `crf` the tokens whose weight is not 0
+            are the words, whose labels the loss is of.
+        **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
     `crf_layer` and `bilstm_layer` (or None), and the arguments.
@@ -65,7 +65,6 @@ class Tagger(Task):
     """
 
     KIND = "tagger"
-    ARCHITECTURE = "BertForTokenClassification"
     HEADS = ("classifier",)
     LEAST_LABELS = 2
     SETTINGS = TaggerSettings
@@ -84,14 +83,14 @@ class Tagger(Task):
         combine_pieces=None,
         document_context=False,
         crf=False,
-        bilstm=None,
         name="tagger",
+        **between,
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.scheme = scheme_of_labels(self.labels)
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        whole = LAST if encoder.config.is_decoder else FIRST  # the piece that sees most of a word
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
+        whole = LAST if encoder.config.is_causal else FIRST  # the piece that sees most of a word
         self.label_pieces = label_pieces or whole
         trained = whole if self.label_pieces == ALL else self.label_pieces
         self.combine_pieces = combine_pieces or trained
@@ -102,39 +101,25 @@ class Tagger(Task):
             )
         self.document_context = document_context
         self.crf = crf
-        self.bilstm = bilstm
         if self.scheme is not None:
             self.FIGURE = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
-        self.bilstm_layer = None
-        if bilstm is not None:
-            self.bilstm_layer = BiLstm(units=bilstm, dtype=encoder.layer_policy, name="bilstm")
-            self.ARCHITECTURE = self.architecture(bilstm=bilstm)
-            self.READS = ("sequence_output", "input_mask")
-            self.HEADS = ("bilstm_layer", *self.HEADS)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         self.crf_layer = None
         if crf:
             allowed = transitions(self.labels, self.scheme)
             self.crf_layer = LinearChainCrf(transitions=allowed, name="crf")
             self.HEADS = (*self.HEADS, "crf_layer")
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     def connect(self, encoded, inputs):
-        hidden = encoded["sequence_output"]
-        if self.bilstm_layer is not None:
-            hidden = self.bilstm_layer(hidden, inputs["input_mask"])
-        logits = self.classifier(self.dropout(hidden))  # (B, S, C)
+        logits = self.classifier(self.dropout(encoded["sequence_output"]))  # (B, S, C)
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
 
     @property
     def _by_one_piece(self):
         """Whether the tag of a word is taken from the one piece that is trained to have it."""
         return self.label_pieces == self.combine_pieces  # no other value is common to both
-
-    @classmethod
-    def architecture(cls, *, bilstm=None, **settings):
-        return cls.ARCHITECTURE if bilstm is None else "BertModel"
 
     def default_losses(self):
         """Nats a word that counts: cross-entropy, or of whole sequences with `crf`."""
@@ -237,6 +222,7 @@ class Tagger(Task):
         return tagged_rows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             labels=self.labels,
             max_length=max_length or self.max_length,
             label_pieces=self.label_pieces,
