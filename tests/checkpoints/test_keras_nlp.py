@@ -14,6 +14,7 @@ from keras_bert.checkpoints.keras_nlp import (
     to_keras_nlp,
 )
 from keras_bert.errors import InputError
+from tests.small_model import encode
 
 keras_nlp = pytest.importorskip("keras_nlp", reason="NOT TESTED against keras-nlp")
 
@@ -29,7 +30,7 @@ def theirs(backbone, inputs):
 
 
 def ours(encoder, inputs):
-    return encoder({name: inputs[name] for name in encoder.input})
+    return encode(encoder, inputs)
 
 
 def check_equal(encoder, backbone, inputs):
