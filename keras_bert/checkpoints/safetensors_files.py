@@ -10,6 +10,7 @@ from safetensors.numpy import save_file
 from keras_bert.checkpoints import torch_files
 from keras_bert.config import read_json
 from keras_bert.errors import InputError
+from keras_bert.files import check_regular
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -37,6 +38,7 @@ class Tensors:
         self.shapes = {}
         self._files = {}
         for path in paths:
+            check_regular(path)
             try:
                 opened = safe_open(path, framework="numpy")
             except FileNotFoundError as error:
