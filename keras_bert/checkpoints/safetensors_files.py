@@ -102,6 +102,6 @@ def _shards(folder, index_file):
         raise InputError(f"{path} has no weight_map.")
     names = sorted({str(name) for name in weight_map.values()})
     for name in names:
-        if Path(name).name != name or name in ("", ".."):
+        if Path(name).name != name or name in ("", "..") or "\0" in name:
             raise InputError(f"{path} names a file outside its folder: {name!r}.")
     return [folder / name for name in names]
