@@ -796,7 +796,7 @@ def push(
     Args:
         model: a model folder, or the output of a run.
         to: its name on the hub: owner/name.
-        private: where the name is new: shown to you alone.
+        private: shown to you alone; raises an error if the repository exists and is public.
         revision: the branch to push to, which is made where there is none (None: main).
         message: what the commit says.
 
@@ -804,8 +804,9 @@ def push(
         The address of the commit.
 
     Raises:
-        InputError: the folder is none, the name is none or is not yours to write, the hub cannot be
-            reached, or huggingface_hub is not installed.
+        InputError: the folder is none, or one of its files is a link to a file outside; the name is
+            none, is not yours to write, or is that of a public repository where `private` is asked
+            for; the hub cannot be reached, or huggingface_hub is not installed.
     """
 
 def quickstart(

@@ -80,19 +80,19 @@ def unpack(archive, folder, *, root):
             anything is written; or it is broken.
     """
     with contextlib.ExitStack() as stack:
-        with _broken_told(archive):
+        with _archive_errors(archive):
             files = _files_in(archive, stack)
         wanted = root(list(files))
         chosen = {path: file for path, file in files.items() if path.is_relative_to(wanted)}
         _check_space(archive, sum(size for size, _ in chosen.values()), folder)
-        with system_errors(folder), _broken_told(archive):
+        with system_errors(folder), _archive_errors(archive):
             for path, (_, extract) in chosen.items():
                 extract(folder, path)
     return Path(folder, wanted)
 
 
 @contextlib.contextmanager
-def _broken_told(archive):
+def _archive_errors(archive):
     """Makes one sentence, an InputError, of what zipfile and tarfile say to a broken archive."""
     try:
         yield
@@ -101,7 +101,8 @@ def _broken_told(archive):
     except NotImplementedError as error:  # a compression that Python's zipfile does not know
         raise InputError(f"{archive} cannot be unpacked: {error}; pack it anew.") from error
     except _BROKEN as error:
-        raise InputError(f"{archive} is not a whole archive: {error}.") from error
+        said = (str(error) or type(error).__name__).splitlines()[0].rstrip(".:")
+        raise InputError(f"{archive} is not a whole archive: {said}.") from error
 
 
 def _files_in(archive, stack):
@@ -139,7 +140,8 @@ def _zip_members(file, archive):
         if member.flag_bits & _ENCRYPTED:
             raise InputError(f"{archive} is locked with a password; unpack it, or pack it anew.")
         extract = partial(_extract_zipped, file, member)
-        yield member.filename, member.is_dir(), member.file_size, extract
+        name = member.filename  # which may be empty: `is_dir` fails then
+        yield name, name.endswith("/"), member.file_size, extract
 
 
 def _tar_members(file, archive):

@@ -46,6 +46,12 @@ def convert(input, output, *, report=None, **settings):
     if not is_google(source):
         source = find_model_folder(settings.input)
     refuse_input_as_output([source], settings.output)
+    is_model = is_google(source) or (source / CONFIG).exists()
+    if is_model and source.resolve() in Path(settings.output).resolve().parents:
+        raise InputError(
+            f"the output {settings.output} is inside the input {source}: give a folder outside of "
+            "the model's own"
+        )
     to = settings.to
     found, model, tokenizer, left_out = read_model(source)
     if to != "folder" and getattr(model, "layer_mix", None) is not None:

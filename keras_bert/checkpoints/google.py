@@ -4,6 +4,7 @@ Names are those that google-research/bert's modelling code gives its variables.
 """
 
 import dataclasses
+import glob
 import json
 import re
 import warnings
@@ -25,7 +26,13 @@ from keras_bert.encoders.bert.tensor_names import (
     sizes_of,
 )
 from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder, read_json
+from keras_bert.files import (
+    check_output_folder,
+    check_regular,
+    held_names,
+    new_folder,
+    read_json,
+)
 from keras_bert.tasks import task_class
 from keras_bert.wording import counted, listed
 
@@ -83,6 +90,8 @@ def load_google(path):
             shape.
     """
     folder, prefix = _find(Path(path))
+    for file in folder.glob(f"{glob.escape(prefix.name)}.*"):
+        check_regular(file)
     values = read_json(folder / CONFIG)
     if isinstance(values, dict) and values.get("hidden_act") == "gelu":
         values = {**values, "hidden_act": _gelu(values, source=folder / CONFIG)}

@@ -11,7 +11,14 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
 from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder, parse_json
+from keras_bert.files import (
+    check_output_folder,
+    check_regular,
+    held_names,
+    new_folder,
+    parse_json,
+    read_small,
+)
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
@@ -36,6 +43,8 @@ def load_keras_nlp(path):
         InputError: keras-nlp is not installed, or the folder is not a whole preset.
     """
     keras_nlp = _keras_nlp()
+    for file in Path(path).rglob("*"):
+        check_regular(file)
     from keras_bert.text.tokenizer import Tokenizer
     from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -170,7 +179,7 @@ def _is_own(folder):
 def _object(path):
     """The object in a JSON file of a preset; {} where there is none."""
     try:
-        value = parse_json(path.read_text(encoding="utf-8"))
+        value = parse_json(read_small(path))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.files import check_regular
 
 FILE = "pytorch_model.bin"
 INDEX = "pytorch_model.bin.index.json"
@@ -75,6 +76,7 @@ def safe_torch(source):
 
 def _opened(path):
     torch = safe_torch(path)
+    check_regular(path)
     try:
         # Files of before 2020 are no archives, and cannot be mapped into memory.
         mapped = zipfile.is_zipfile(path)

@@ -24,7 +24,7 @@ from keras_bert.files.publishing import (
     write_text,
     write_texts,
 )
-from keras_bert.files.reading import read_small
+from keras_bert.files.reading import check_regular, read_small
 from keras_bert.files.system_errors import system_errors
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "check_object",
     "check_output_file",
     "check_output_folder",
+    "check_regular",
     "clear_leftovers",
     "clear_leftovers_in",
     "delete",

@@ -4,21 +4,27 @@ What stands between the two `---` is YAML. JSON is YAML, too, so the metadata is
 of JSON a key. The hub's documentation of model cards lists the keys.
 """
 
+import html
 import json
+import re
 from pathlib import Path
 
 import keras_bert
 from keras_bert.checkpoints.folder import CARD, CONFIG
-from keras_bert.checkpoints.kinds import MARK
+from keras_bert.checkpoints.kinds import stored
 from keras_bert.encoders import encoder_class, read_config
 from keras_bert.files import read_json, write_text
 from keras_bert.tasks import KINDS
+from keras_bert.terminal import escaped
 from keras_bert.wording import counted
 
 FILE = CARD
 
 # What stands for the model's name until it has one; `push` puts it in.
 NAME = "owner/name"
+
+# What means something to Markdown and nothing to HTML. An underscore in a word means itself.
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
 
 # The end of an architecture's name -> (the hub's word for the task, the class of transformers).
 _TASKS = {
@@ -45,16 +51,17 @@ def model_card(values, *, settings=None, metrics=None):
         metrics: what metrics.json holds of that run.
     """
     settings, metrics = settings or {}, metrics or {}
-    kind = values.get(MARK, {}).get("task")
+    kept = stored(values, source=CONFIG)
+    kind = kept.get("task")
     figures = _figures(metrics)
     lines = [
         "---",
-        *(f"{key}: {json.dumps(value)}" for key, value in _metadata(values, settings, figures)),
+        *(f"{key}: {_yaml(value)}" for key, value in _metadata(values, settings, figures)),
         "---",
         "",
-        f"# {_title(kind, settings)}",
+        f"# {_markdown(_title(kind, settings))}",
         "",
-        f"Made with keras-bert {values.get(MARK, {}).get('version', keras_bert.__version__)} "
+        f"Made with keras-bert {_markdown(kept.get('version', keras_bert.__version__))} "
         "(`pip install keras-bert-toolkit`).",
         "",
         *_table("What it was made of", _made_of(values, settings, metrics)),
@@ -68,6 +75,17 @@ def write_card(folder, *, settings, metrics):
     """Writes the card of the model that a run leaves; see `model_card`."""
     values = read_json(Path(folder, CONFIG))
     write_text(Path(folder, FILE), model_card(values, settings=settings, metrics=metrics))
+
+
+def _markdown(value):
+    """A value as Markdown that shows it in one line, whatever a label or a file's name holds."""
+    text = html.escape(escaped(" ".join(str(value).split())), quote=False)
+    return _MARKDOWN.sub(r"\\\g<0>", text)
+
+
+def _yaml(value):
+    """A value as JSON without a raw character that a page or a terminal could obey."""
+    return json.dumps(value).replace("<", "\\u003c")
 
 
 def _metadata(values, settings, figures):
@@ -90,7 +108,7 @@ def _metadata(values, settings, figures):
 
 
 def _title(kind, settings):
-    said = (kind or "encoder").replace("-", " ")
+    said = str(kind or "encoder").replace("-", " ")
     data = settings.get("train") or settings.get("data")
     return f"A {said}" + (f", trained on {_file_name(data)}" if data else "")
 
@@ -99,10 +117,12 @@ def _made_of(values, settings, metrics):
     start = settings.get("model")
     if start is None and settings:
         start = f"random weights ({settings.get('architecture') or 'tiny'})"
+    labels = values.get("id2label")
+    labels = labels if isinstance(labels, dict) else {}
     rows = [
         ("starting from", _hub_name(start) or _file_name(start)),
         ("training data", _file_name(settings.get("train") or settings.get("data"))),
-        ("labels", ", ".join(map(str, values.get("id2label", {}).values()))),
+        ("labels", ", ".join(map(str, labels.values()))),
         ("architecture", _sizes(values)),
         ("steps", metrics.get("steps") and f"{metrics['steps']:,}"),
         ("batch size", _one_after_another(settings.get("batch_size"))),
@@ -140,8 +160,8 @@ def _held_out(metrics):
 def _table(title, rows):
     if not rows:
         return []
-    cells = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in rows]
-    return [f"## {title}", "", "| | |", "|---|---|", *cells, ""]
+    cells = [f"| {_markdown(name)} | {_markdown(value)} |" for name, value in rows]
+    return [f"## {_markdown(title)}", "", "| | |", "|---|---|", *cells, ""]
 
 
 def _loading(values, kind):

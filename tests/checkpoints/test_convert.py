@@ -54,6 +54,19 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
         convert(run, run / "model", force=True)
 
 
+@pytest.mark.parametrize("inside", ["new", "new/deeper", "../link/new"])
+def test_nothing_is_written_into_the_inputs_own_folder(folder, tmp_path, inside):
+    """What was written there made it a folder that is not ours to replace any more."""
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(InputError, match="is inside the input .*folder: give a folder outside"):
+        convert(folder, folder / inside, to="google")
+    assert not (folder / "new").exists()
+    run = tmp_path / "run"
+    run.mkdir()
+    folder.rename(run / "model")
+    convert(run, run / "google", to="google")  # beside the model, in the same run
+
+
 def test_the_command(folder, tmp_path, capsys):
     google = str(tmp_path / "google")
     assert main(["convert", "--input", str(folder), "--output", google, "--to", "google"]) == 0

@@ -1,6 +1,7 @@
 """Folders from the larger world: quirks that are taken, and what is refused in one sentence."""
 
 import json
+import os
 import struct
 import sys
 
@@ -90,7 +91,7 @@ def test_sharded_files(folder):
     index.write_text(json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}}))
     with pytest.raises(InputError, match="outside its folder"):
         load(folder)
-    for name in ("", ".."):
+    for name in ("", "..", "a\0.safetensors"):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
         with pytest.raises(InputError, match="outside its folder: '"):
             load(folder)
@@ -434,6 +435,48 @@ def test_answers_that_are_no_numbers_are_a_sentence(classifier_folder, capsys):
 def test_json_that_is_nested_too_deep_is_a_sentence(folder, file):
     (folder / file).write_text('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}")
     with pytest.raises(InputError, match=f"{file}.*nested too deep"):
+        load(folder)
+
+
+PIPED = ["config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize("file", PIPED)
+def test_a_pipe_in_a_folder_is_not_waited_for(folder, file):
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    with pytest.raises(InputError, match=f"{file} is a pipe"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "to, file",
+    [
+        ("google", "bert_config.json"),
+        ("google", "vocab.txt"),
+        ("google", "bert_model.ckpt.index"),
+        ("google", "bert_model.ckpt.data-00000-of-00001"),
+        ("keras-nlp", "model.weights.h5"),
+        ("keras-nlp", "assets/tokenizer/vocabulary.txt"),
+        ("keras-nlp", "config.json"),
+    ],
+)
+def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
+    if to == "keras-nlp":
+        pytest.importorskip("keras_nlp")
+    change_config(folder, lambda values: {**values, "hidden_act": "gelu_new"})
+    convert(folder, tmp_path / "other", to=to)
+    (tmp_path / "other" / file).unlink()
+    os.mkfifo(tmp_path / "other" / file)
+    with pytest.raises(InputError, match=f"{file} is a pipe"):
+        convert(tmp_path / "other", tmp_path / "out")
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "tokenizer.json"])
+def test_half_of_a_surrogate_pair_is_a_sentence(folder, file):
+    """JSON can write it; nothing that the label or piece is then written to can."""
+    (folder / file).write_text('{"id2label": {"0": "\\ud800"}, "added_tokens": []}')
+    with pytest.raises(InputError, match=rf"{file} contains half of a surrogate pair \(\\ud800\)"):
         load(folder)
 
 

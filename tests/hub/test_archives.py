@@ -1,12 +1,14 @@
 """A model in an archive, and archives that would write elsewhere."""
 
 import io
+import random
 import shutil
 import subprocess
 import tarfile
+import tempfile
 import warnings
 import zipfile
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
@@ -101,6 +103,32 @@ def test_a_link_a_bomb_and_a_cut_archive_are_refused(tmp_path, cache):
     cut.write_bytes(tar_with(tmp_path / "w.tar.gz", member("config.json")).read_bytes()[:40])
     with pytest.raises(InputError, match="cut.tar.gz is not a whole archive"):
         kb.load(cut)
+
+
+def test_any_broken_archive_is_one_sentence(tmp_path):
+    """A name that was empty was a traceback, and one sentence had several lines."""
+    tar_with(tmp_path / "a.tar.gz", member("m/config.json"), member("m/vocab.txt"))
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(
+            member("m/" + "é" * 120, pax_headers={"GNU.sparse.major": "x"}), io.BytesIO(b"x")
+        )
+    zip_with(tmp_path / "a.zip", "m/config.json", "é", content="12345" * 50)
+    rng, refused = random.Random(1), 0
+    for name in ("a.zip", "a.tar", "a.tar.gz"):
+        whole = (tmp_path / name).read_bytes()
+        for _ in range(150):
+            content = bytearray(whole)
+            for _ in range(rng.choice([1, 2, 5, 20])):
+                place = rng.randrange(min(len(content), 4096))
+                content[place] = rng.choice([0, 255, *b"9LxS", rng.randrange(256)])
+            (tmp_path / name).write_bytes(content)
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    unpacked(tmp_path / name, Path(folder))
+                except InputError as error:
+                    assert "\n" not in str(error)
+                    refused += 1
+    assert refused > 150
 
 
 @pytest.mark.parametrize("held, said", [("saved_model.pb", "a SavedModel"), ("x", "no model")])

@@ -1,10 +1,14 @@
 """A run's model card, and a push that anybody's client reads back."""
 
 import json
+import re
 import shutil
+import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from safetensors.numpy import load_file
 
 import keras_bert as kb
@@ -80,6 +84,41 @@ def test_a_card_for_every_architecture_has_three_blocks():
         text = model_card({**values, "model_type": "bert"})
         assert text.count("```python") == 3 and "What it was made of" not in text
         assert kind is None or task_class(kind)
+
+
+def test_a_card_shows_what_labels_and_files_are_called_and_obeys_none_of_it():
+    """Terminals obeyed their escapes, pages their scripts, and tables ended in their bars."""
+    labels = [
+        "\x1b[31mred\x07\x9b",
+        "</script><script>alert(1)</script>",
+        "[click](javascript:alert(1)) ![](http://e)",
+        "a|b\n\n# title\n---",
+        "a*b* _c_ d_e `f` ~g~ &amp; \\",
+        "\u202eoff\u2066",
+    ]
+    values = {
+        "architectures": ["BertForSequenceClassification"],
+        "id2label": {str(i): label for i, label in enumerate(labels)},
+        "keras_bert": {"task": "classifier", "version": "1<b>"},
+    }
+    named = "/home/me/<img src=x>\x1b[2J`|.tsv"
+    settings = {**SETTINGS, "train": named, "dev": named, "model": named}
+    card = model_card(values, settings=settings, metrics=METRICS)
+    assert not any(unicodedata.category(c) in ("Cc", "Cf") for c in card if c != "\n")
+    assert "<" not in card
+    (row,) = (line for line in card.splitlines() if line.startswith("| labels"))
+    assert r"\\u001b\[31mred" in row and "&lt;/script&gt;" in row and r"a\|b # title ---" in row
+    assert r"\[click\](javascript" in row and r"!\[\](" in row
+    assert r"a\*b\* \_c\_ d_e \`f\` \~g\~ &amp;amp; \\" in row
+    assert len(re.findall(r"(?<!\\)\|", row)) == 3
+    metadata = yaml.safe_load(card.split("---\n")[1])
+    assert metadata["model-index"][0]["results"][0]["dataset"]["name"] == Path(named).name
+
+
+def test_a_card_of_labels_that_are_none():
+    """An encoder of another program's, pushed without a card."""
+    text = model_card({"architectures": ["BertModel"], "model_type": "bert", "id2label": None})
+    assert "feature-extraction" in text and "| labels" not in text
 
 
 @pytest.mark.usefixtures("eager")
