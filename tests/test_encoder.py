@@ -3,11 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from keras_bert.mixed_encoder import MixedEncoder
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.heads.lm_head import LMHead
-from keras_bert.mixed_encoder import MixedEncoder
 
 SIZES = {
     "vocab_size": 40,

@@ -171,7 +171,8 @@ class OpenedFolder:
             return None
         sizes = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
         right = isinstance(held, dict) and held.keys() == sizes.keys()
-        if not right or not all(isinstance(held[name], kind) for name, kind in sizes.items()):
+        right = right and all(isinstance(held[name], kind) for name, kind in sizes.items())
+        if not right or held["l2"] < 0:
             raise InputError(
                 f"{self.folder / CONFIG}, under {MARK}: invalid scalar_mix {held!r}. Expected an "
                 "object with layer_norm_eps and l2."

@@ -121,8 +121,9 @@ def _for_rows(task, folder):
     """The task, or a `FillMask` of it where the rows have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
-    masked_lm = FillMask(task.encoder, task.tokenizer)
-    masked_lm.lm_head.set_weights(task.lm_head.get_weights())
+    masked_lm = FillMask(task.encoder, task.tokenizer, layer_mix=task.layer_mix, bilstm=task.bilstm)
+    for head in masked_lm.heads:
+        getattr(masked_lm, head).set_weights(getattr(task, head).get_weights())
     return masked_lm
 
 

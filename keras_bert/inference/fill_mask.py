@@ -66,7 +66,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
         raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
     inputs = {name: x.numpy() for name, x in inputs.items()}
     # Not the whole task: a `SpanPretrainer` would also want to know of spans.
-    hidden = task.encoder(inputs, training=False)["sequence_output"]
+    hidden = task.encoded(inputs, training=False)["sequence_output"]
     logits = task.lm_head(hidden, positions.astype(np.int32), training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})

@@ -186,14 +186,23 @@ class Task(keras.Model):
 
     def head(self, encoded, inputs):
         """From the `encoder_outputs` and the `inputs_of_head`, both by name, to the outputs."""
+        mask = inputs.get("input_mask") if self.bilstm_layer is not None else None
+        return self.connect(self._between(encoded, mask), inputs)
+
+    def encoded(self, inputs, training=None, causal=None):
+        """What `connect` reads of the encoder, such as `sequence_output`, for its inputs by name."""
+        found = self.encoder(inputs, outputs=self.encoder_outputs, causal=causal, training=training)
+        return self._between(found, inputs["input_mask"])
+
+    def _between(self, encoded, mask):
         if self.scalar_mix is not None:
             hidden = self.scalar_mix(list(encoded["hidden_states"]))  # (B, S, D)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         if self.bilstm_layer is not None:
-            mask = self.to_rows(inputs["input_mask"])
-            hidden = self.bilstm_layer(encoded["sequence_output"], mask)  # (B, S, 2 U)
+            hidden = encoded["sequence_output"]
+            hidden = self.bilstm_layer(hidden, self.to_rows(mask))  # (B, S, 2 U)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        return self.connect(encoded, inputs)
+        return encoded
 
     @property
     def heads(self):

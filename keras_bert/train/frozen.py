@@ -45,6 +45,10 @@ def freeze(task):
     found = encoder(rows, outputs=outputs)
     if "hidden_states" in found:
         states = {f"hidden_{k}": state for k, state in enumerate(found["hidden_states"])}
+        reads_tokens = task.bilstm_layer is not None or "sequence_output" in task.ENCODER_OUTPUTS
+        if not reads_tokens:
+            # Not `[:, :1]`, whose length Keras does not tell before there is a batch.
+            states = {k: keras.ops.expand_dims(x[:, 0], axis=1) for k, x in states.items()}
     else:
         (name,) = found
         state = found[name]

@@ -38,7 +38,7 @@ class MaskExamples:
 
     def __call__(self):
         # Not a compiled function: tracing one would take longer than all calls of many a run.
-        hidden = self.task.encoder(self._inputs, training=False)["sequence_output"]
+        hidden = self.task.encoded(self._inputs, training=False)["sequence_output"]
         logits = self.task.lm_head(hidden, self._positions, training=False)
         logits = np.asarray(logits, np.float32)  # (R, P, V)
         return [self._example(row, p, label, logits[row, p]) for row, p, label in self._places]

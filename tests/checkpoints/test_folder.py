@@ -12,8 +12,8 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.errors import InputError
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
-from tests.small_model import encode
 from tests.checkpoints.conftest import change_config
+from tests.small_model import encode
 
 RNG = np.random.default_rng(21)
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]

@@ -11,11 +11,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.errors import InputError
 from keras_bert.export import saved_model
-from keras_bert.export.precision import as_exported, some_rows
+from keras_bert.export.precision import as_exported
 from keras_bert.export.precisions import PRECISIONS
 from keras_bert.export.saved_model import export, export_task
 from keras_bert.export.warmup import WARMUP_FILE, prediction_log
@@ -160,25 +159,6 @@ def test_an_encoder_alone_is_exported_without_a_flag(task, tmp_path):
 # How far a probability may be off, of a head whose logits are ten times as far apart as any that
 # was trained; and how much smaller the weights are at least (a small model has much beside them).
 BOUNDS = {"bfloat16": (0.1, 1.8), "float16": (0.02, 1.8), "int8": (0.15, 1.8)}
-
-
-@pytest.mark.parametrize("mixed", [False, True])
-def test_what_is_exported_has_its_projections_in_one_layer(make_task, mixed):
-    task = make_task()
-    if mixed:
-        encoder = kb.MixedEncoder(task.encoder)
-        scores = encoder.scalar_mix.scores  # so that no layer's share is another's
-        scores.assign(np.arange(scores.shape[0]))
-        task = kb.Classifier(encoder, task.tokenizer, labels=["a", "b", "c"])
-    copy, off = as_exported(task, "float32")
-    assert off == 0
-    count = task.encoder.config.num_hidden_layers
-    assert len(copy.weights) == len(task.weights) - 4 * count
-    assert not any(block.attention.joined for block in task.encoder.base().blocks)
-    assert all(block.attention.joined for block in copy.encoder.base().blocks)
-    rows = some_rows(task.input, task.config)
-    found, expected = (np.asarray(one(rows)["logits"]) for one in (copy, task))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("precision", BOUNDS)

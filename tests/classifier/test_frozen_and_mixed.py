@@ -17,7 +17,6 @@ from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train.finetune import finetune
 from keras_bert.train.optimizer import make_optimizer
@@ -61,13 +60,8 @@ def finished(given, tmp_path_factory):
     return run
 
 
-def base(encoder):
-    return encoder.encoder if isinstance(encoder, MixedEncoder) else encoder
-
-
 def held(encoder):
     """What a frozen encoder does not train."""
-    encoder = base(encoder)
     return [w for layer in (encoder.embeddings, *encoder.blocks) for w in layer.weights]
 
 
@@ -123,12 +117,12 @@ def test_predicts_the_same_when_it_is_served(way, finished, tmp_path):
 @pytest.mark.parametrize("way", ["mixed", "both"])
 def test_the_learned_mix_is_told(way, finished):
     _, output, metrics = finished(way)
-    encoder = load_task(output / "model").encoder
-    assert encoder.mix_settings == {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.01}
+    task = load_task(output / "model")
+    assert task.layer_mix == {"layer_norm_eps": task.config.layer_norm_eps, "l2": 0.01}
     shares, gamma = metrics["scalar_mix"]["shares"], metrics["scalar_mix"]["gamma"]
-    np.testing.assert_allclose(shares, encoder.scalar_mix.shares, atol=1e-6)
+    np.testing.assert_allclose(shares, task.scalar_mix.shares, atol=1e-6)
     assert sum(shares) == pytest.approx(1, abs=1e-5) and max(shares) - min(shares) > 1e-3
-    assert gamma == pytest.approx(float(encoder.scalar_mix.gamma), rel=1e-5)
+    assert gamma == pytest.approx(float(task.scalar_mix.gamma), rel=1e-5)
 
 
 @pytest.mark.parametrize("way", ["mixed", "both"])
@@ -153,8 +147,13 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
 
     keras.utils.set_random_seed(given["seed"])
     encoder, _ = load(tmp_path / "model")
-    mixed = MixedEncoder(encoder, layer_norm_eps=config.layer_norm_eps, l2=0.01)
-    task = Classifier(mixed, tokenizer, labels=["bad", "good"], max_length=given["max_length"])
+    task = Classifier(
+        encoder,
+        tokenizer,
+        labels=["bad", "good"],
+        max_length=given["max_length"],
+        layer_mix={"layer_norm_eps": config.layer_norm_eps, "l2": 0.01},
+    )
     for layer in (encoder.embeddings, *encoder.blocks):
         layer.trainable = False
     rows = task.features(list(task.read(given["train"])), labelled=True)
@@ -174,12 +173,12 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
         verbose=0,
         shuffle=False,
     )
-    moved = [task.classifier, encoder.pooler, mixed.scalar_mix]
-    ours = [found.classifier, base(found.encoder).pooler, found.encoder.scalar_mix]
+    moved = [task.classifier, encoder.pooler, task.scalar_mix]
+    ours = [found.classifier, found.encoder.pooler, found.scalar_mix]
     for layer, other in zip(moved, ours, strict=True):
         for one, two in zip(layer.weights, other.weights, strict=True):
             np.testing.assert_allclose(one, two, atol=1e-5, err_msg=one.path)
-    assert not np.allclose(mixed.scalar_mix.scores, 0, atol=1e-2)
+    assert not np.allclose(task.scalar_mix.scores, 0, atol=1e-2)
 
 
 def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given, tmp_path, capsys):

@@ -20,15 +20,17 @@ given_texts = functools.partial(GivenTexts, need_labels=False)
 @pytest.fixture(scope="module")
 def states(encoder, tokenizer):
     """A function from a tuple of ids to the six hidden states (T + 2, D) of [CLS] ids [SEP]."""
-    view = encoder.view(hidden_states=True)
     vocabulary = tokenizer.vocabulary
 
     @functools.cache
     def run(ids):
         row = np.array([[vocabulary.cls_id, *ids, vocabulary.sep_id]], np.int32)
-        found = view(
-            {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": np.zeros_like(row)}
-        )
+        inputs = {
+            "input_ids": row,
+            "input_mask": np.ones_like(row),
+            "segment_ids": np.zeros_like(row),
+        }
+        found = encoder(inputs, outputs=("hidden_states",))
         return [np.asarray(state)[0] for state in found["hidden_states"]]
 
     return run

@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 import pytest
-
 from keras_bert.layers.attention_mask import AttentionMask, check_attention_mask
+
 from tests.layer_checks import check_layer
 
 INPUT_MASK = np.array([[1, 1, 0], [1, 1, 1]], "int32")

@@ -1,6 +1,6 @@
 import numpy as np
-
 from keras_bert.layers.packed_rows import PackedRows
+
 from tests.layer_checks import check_layer
 
 TEXT_NUMBERS = np.array([[1, 1, 2, 2, 2, 0], [5, 3, 3, 0, 0, 0]], "int32")

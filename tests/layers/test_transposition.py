@@ -2,7 +2,6 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-
 from keras_bert.layers.kernels.transposition import transposed
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")

@@ -25,7 +25,7 @@ def test_it_is_the_encoders_own(model):
     assert pieces == ["[CLS]", "the", "bank", ",", "again", ".", "[SEP]"]
     row = np.array([[tokenizer.vocabulary.id(piece) for piece in pieces]], np.int32)
     inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
-    expected = encoder.view(attention_probabilities=True)(inputs)["attention_probabilities"]
+    expected = encoder(inputs, outputs=("attention_probabilities",))["attention_probabilities"]
     np.testing.assert_allclose(shares, np.stack([np.asarray(x)[0] for x in expected]), atol=1e-6)
     np.testing.assert_allclose(shares.sum(axis=-1), 1, atol=1e-5)
 

@@ -6,7 +6,6 @@ import pytest
 
 from keras_bert.errors import InputError
 from keras_bert.examples.given_texts import GivenTexts
-from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
@@ -35,10 +34,9 @@ def make(tokenizer, *, mixed):
     # Without dropout, so that training with and without the encoder is the same arithmetic.
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     encoder = make_encoder(tokenizer, **still)
-    if mixed:
-        encoder = MixedEncoder(encoder, layer_norm_eps=1e-6, l2=0.1)
     keras.utils.set_random_seed(2)
-    return Classifier(encoder, tokenizer, labels=["a", "b"], max_length=12)
+    mix = {"layer_norm_eps": 1e-6, "l2": 0.1} if mixed else None
+    return Classifier(encoder, tokenizer, labels=["a", "b"], max_length=12, layer_mix=mix)
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -87,10 +85,9 @@ def test_the_head_gives_the_tasks_own_answers(mixed, tokenizer, texts):
 def test_a_head_over_all_tokens_gives_the_tasks_own_answers(kind, mixed, tokenizer, texts):
     """One of them reads the mask of the tokens, too, beside the encoder's outputs."""
     encoder = make_encoder(tokenizer)
-    if mixed:
-        encoder = MixedEncoder(encoder, layer_norm_eps=1e-6)
-    labels = {"labels": ["a", "b", "c"]} if kind == "tagger" else {}
-    task = (Tagger if labels else QuestionAnswerer)(encoder, tokenizer, **labels)
+    options = {"labels": ["a", "b", "c"]} if kind == "tagger" else {}
+    options["layer_mix"] = {"layer_norm_eps": 1e-6, "l2": 0.0} if mixed else None
+    task = (Tagger if kind == "tagger" else QuestionAnswerer)(encoder, tokenizer, **options)
     features, head = freeze(task)
     frozen = FrozenRows(texts, features, head, batch_size=4)
     for (x, _), (kept, _) in zip(

@@ -39,7 +39,7 @@ class Classifier(PooledTask):
     folder is one of a bare encoder to it, and the head lies under names of ours.
 
     Args:
-        encoder: a `BertEncoder`; with a pooler where [CLS] is read.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         multi_label: a text may have any number of the labels. Probabilities are then of each label

@@ -28,7 +28,7 @@ class MultipleChoice(PooledTask):
     dropout, then the layer.
 
     Args:
-        encoder: a `BertEncoder`; with a pooler where [CLS] is read.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         pooling, dropout, **between: see `Classifier`.
         max_length: tokens that a row is cut to, special tokens counted in, in training and after.

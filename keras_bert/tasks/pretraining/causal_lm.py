@@ -32,7 +32,7 @@ class CausalLM(PretrainingTask):
     MASKED_OUTPUTS = ()
     SHOWN = {"causal_lm_loss": "next-token loss", "causal_lm_accuracy": "accuracy"}
 
-    def __init__(self, encoder, tokenizer=None, *, name="causal_lm"):
+    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", layer_mix=None):
         if not encoder.config.is_causal:
             raise InputError(
                 "A causal LM needs a causal encoder, in which each token sees only the tokens "
@@ -42,7 +42,8 @@ class CausalLM(PretrainingTask):
         self.encoder = encoder
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(tokenizer, name=name)
+        # No BiLSTM, which would see the next token.
+        super().__init__(tokenizer, name=name, layer_mix=layer_mix)
 
     def connect(self, encoded, inputs):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)

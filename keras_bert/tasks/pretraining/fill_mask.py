@@ -17,7 +17,7 @@ class FillMask(PretrainingTask):
     alone, because Hugging Face's BertForMaskedLM has none.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
     """
 
@@ -25,10 +25,10 @@ class FillMask(PretrainingTask):
     HEADS = ("lm_head",)
     SHOWN = {"masked_lm_loss": "masked-token loss", "masked_lm_accuracy": "accuracy"}
 
-    def __init__(self, encoder, tokenizer=None, *, name="fill_mask"):
+    def __init__(self, encoder, tokenizer=None, *, name="fill_mask", **between):
         self.encoder = encoder
         self.lm_head = encoder.lm_head()
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     @staticmethod
     def head_inputs():

@@ -33,7 +33,7 @@ class MaskedCausalLM(FillMask):
     it is predicted in its place: the folder is a plain BertForMaskedLM.
 
     Args:
-        encoder: a `BertEncoder`, bidirectional.
+        encoder: an `Encoder` that can be read both ways, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
         causal_share: the share of a batch's rows that are causal.
     """
@@ -46,10 +46,12 @@ class MaskedCausalLM(FillMask):
         "causal_lm_accuracy": "accuracy",
     }
 
-    def __init__(self, encoder, tokenizer=None, *, causal_share, name="masked_causal_lm"):
+    def __init__(
+        self, encoder, tokenizer=None, *, causal_share, name="masked_causal_lm", layer_mix=None
+    ):
         self.causal_share = causal_share
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(encoder, tokenizer, name=name)
+        super().__init__(encoder, tokenizer, name=name, layer_mix=layer_mix)
 
     @staticmethod
     def head_inputs():
@@ -62,7 +64,7 @@ class MaskedCausalLM(FillMask):
         rows = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
         if "segment_ids" in self.encoder.input_names:
             rows["segment_ids"] = keras.ops.zeros_like(ids)
-        causal = self.encoder(rows, causal=True)
+        causal = self.encoded(rows, causal=True)
         following = self.lm_head(causal["sequence_output"], self.positions(ids))
         return {**super().connect(encoded, inputs), "causal_lm": following}
 

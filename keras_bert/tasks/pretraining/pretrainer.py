@@ -22,7 +22,7 @@ class Pretrainer(PretrainingTask):
     outputs' cross-entropies, each the mean over what counts, as in google-research/bert.
 
     Args:
-        encoder: a `BertEncoder` with a pooler, or another encoder.
+        encoder: an `Encoder`, such as a `BertEncoder` with a pooler.
         tokenizer: the `Tokenizer` of its vocabulary, or None (needed only to save a model folder).
 
     Class attributes, beside those of `PretrainingTask`:
@@ -43,7 +43,7 @@ class Pretrainer(PretrainingTask):
         "next_sentence_accuracy": "accuracy",
     }
 
-    def __init__(self, encoder, tokenizer=None, *, name="pretrainer"):
+    def __init__(self, encoder, tokenizer=None, *, name="pretrainer", **between):
         self.encoder = encoder
         if encoder.lacks_head_transform(self.KIND):
             raise ValueError(
@@ -57,7 +57,7 @@ class Pretrainer(PretrainingTask):
             dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     @staticmethod
     def head_inputs():

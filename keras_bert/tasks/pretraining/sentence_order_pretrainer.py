@@ -22,5 +22,5 @@ class SentenceOrderPretrainer(Pretrainer):
         "sentence_order_accuracy": "accuracy",
     }
 
-    def __init__(self, encoder, tokenizer=None, *, name="sentence_order_pretrainer"):
-        super().__init__(encoder, tokenizer, name=name)
+    def __init__(self, encoder, tokenizer=None, *, name="sentence_order_pretrainer", **between):
+        super().__init__(encoder, tokenizer, name=name, **between)

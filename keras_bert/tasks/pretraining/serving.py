@@ -122,7 +122,7 @@ def _vectors(task, inputs):
 
     def asked(some):
         is_asked = some.pop("is_asked")
-        hidden = task.encoder(some, training=False)["sequence_output"]
+        hidden = task.encoded(some, training=False)["sequence_output"]
         return {"vectors": tf.boolean_mask(hidden, is_asked)}
 
     return in_turn(

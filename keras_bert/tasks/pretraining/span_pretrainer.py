@@ -36,7 +36,7 @@ class SpanPretrainer(FillMask):
     `keras_bert.span_boundary.`.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
         max_span_length: the largest offset that has an embedding. Tokens that stand further in are
             not predicted from the boundaries, as in the paper's program, whose limit is 20, too.
@@ -60,12 +60,13 @@ class SpanPretrainer(FillMask):
         max_span_length=SpanSettings.max_span_length,
         span_boundary_weight=SpanSettings.span_boundary_weight,
         name="span_pretrainer",
+        **between,
     ):
         self.encoder = encoder
         self.max_span_length = max_span_length
         self.span_boundary_weight = span_boundary_weight
         self.span_boundary = span_boundary_head(encoder, max_span_length=max_span_length)
-        super().__init__(encoder, tokenizer, name=name)
+        super().__init__(encoder, tokenizer, name=name, **between)
 
     @staticmethod
     def head_inputs():

@@ -42,7 +42,7 @@ class QuestionAnswerer(Task):
     span of them all (see `best_spans`).
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         max_length: tokens of a row. None is 384, or all positions of an encoder that has fewer.
         stride: tokens from a window's beginning to the next one's. None is a third of `max_length`.

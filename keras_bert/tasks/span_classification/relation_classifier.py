@@ -36,7 +36,7 @@ class RelationClassifier(WordsTask):
     the words in a row, C the labels.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`). Spans may

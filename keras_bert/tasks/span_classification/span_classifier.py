@@ -70,7 +70,7 @@ class SpanClassifier(WordsTask):
     al. 2020 classify spans so.)
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels of spans, each once; at least one.
         max_span_length: L.

@@ -40,7 +40,7 @@ class Tagger(Task):
     None, and the figure is the accuracy of words.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         dropout: the share of the outputs that is dropped in training. None is the config's

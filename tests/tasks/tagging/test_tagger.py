@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from keras_bert import Tagger
 from keras_bert.checkpoints import load_task
-from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.train.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -55,7 +54,8 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
 def test_learns_and_tokens_without_a_label_do_not_matter(mixed, tokenizer):
     task = make(tokenizer, dropout=0.0)
     if mixed:
-        task = Tagger(MixedEncoder(task.encoder), tokenizer, labels=LABELS)
+        mix = {"layer_norm_eps": None, "l2": 0.0}
+        task = Tagger(task.encoder, tokenizer, labels=LABELS, layer_mix=mix)
     # Under weight 0 every label is wrong.
     tags = {"logits": np.where(WEIGHTS["logits"] == 1, IDS % 3, (IDS + 1) % 3)}
     task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
@@ -91,8 +91,14 @@ def test_needs_two_labels_that_differ(tokenizer):
 
 
 def test_a_frozen_encoder_feeds_the_lstm_and_the_transitions(tokenizer):
-    encoder = MixedEncoder(make_encoder(tokenizer))
-    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], bilstm=3, crf=True)
+    task = Tagger(
+        make_encoder(tokenizer),
+        tokenizer,
+        labels=["O", "B-X", "I-X"],
+        bilstm=3,
+        crf=True,
+        layer_mix={"layer_norm_eps": None, "l2": 0.0},
+    )
     features, head = freeze(task)
     read = {**features(BATCH), "input_mask": keras.ops.convert_to_tensor(MASK)}
     found = head(read)["logits"]
