@@ -184,6 +184,39 @@ def test_a_tensor_says_no_more_than_it_holds(server):
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
+def test_an_output_is_asked_for_once(server, monkeypatch):
+    """A request has room for half a million names; each would be a copy of the output."""
+    made = []
+    make = tf.make_tensor_proto
+    request = predict_pb2.PredictRequest(output_filter=["score"] * 20_000)
+    request.model_spec.name = "echo"
+    request.inputs["text"].CopyFrom(make(["a"]))
+    monkeypatch.setattr(tf, "make_tensor_proto", lambda array: made.append(1) or make(array))
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.Predict(request, timeout=10)
+    monkeypatch.undo()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert refused.value.details() == "duplicate output tensor alias: score" and not made
+
+
+def test_inputs_that_the_model_does_not_have_are_not_read(server, monkeypatch):
+    """Each tensor may be as large as a request; of unknown ones there may be thousands."""
+    read = []
+    monkeypatch.setattr(grpc_services, "array_of_proto", lambda name, *_, **__: read.append(name))
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "echo"
+    for number in range(3):
+        request.inputs[f"unknown{number}"].CopyFrom(tf.make_tensor_proto(["a"]))
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.Predict(request, timeout=10)
+    monkeypatch.undo()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT and read == []
+
+
 def test_a_version_of_thousands_of_digits_is_refused(server):
     answer = requests.get(f"{server.rest}/v1/models/echo/versions/{'9' * 5000}", timeout=10)
     assert answer.status_code == 400 and answer.json()["error"]
