@@ -21,12 +21,13 @@ from keras_bert.serving.refusal import Refusal
 _LONGEST = 2**31 // 4
 
 
-def grpc_server(server, *, max_body, max_requests):
-    """A `grpc.aio.Server` of a `ModelServer`, which has no port yet."""
+def grpc_server(server, *, max_body, places):
+    """A `grpc.aio.Server` of a `ModelServer`, which has no port yet; `places` are its `Places`."""
     timeout = int(min(1000 * server.timeout, _LONGEST))
     made = grpc.aio.server(
-        interceptors=[ArrivalBound(server)],
-        maximum_concurrent_rpcs=max_requests,
+        interceptors=[ArrivalBound(places)],
+        # As many arrive and as many are answered; some more are just being refused.
+        maximum_concurrent_rpcs=4 * places.most,
         options=[
             ("grpc.max_receive_message_length", max_body),
             # Clients that vanished are found out; those that are there connect anew in passing.

@@ -35,7 +35,7 @@ def page_routes(server, attention):
     handlers = {
         "/try/models": (functools.partial(_models, server, read_attention is not None), "GET"),
         "/try/vectors": (functools.partial(_vectors, server), "POST"),
-        "/try/attention": (functools.partial(_attention, read_attention), "POST"),
+        "/try/attention": (functools.partial(_attention, server, read_attention), "POST"),
     }
     routes = [Route(path, handler, methods=[verb]) for path, (handler, verb) in handlers.items()]
     return [*routes, Mount("/", StaticFiles(directory=_FILES, html=True))]
@@ -70,7 +70,7 @@ async def _vectors(server, request):
     return JSONResponse({"vectors": vectors.tolist()})
 
 
-async def _attention(read, request):
+async def _attention(server, read, request):
     """{text} -> pieces (S), and attention (L, N, S, S): layer, head, from, to."""
     if read is None:
         raise Refusal("NOT_FOUND", "The server was given no model to look into.")
@@ -78,7 +78,8 @@ async def _attention(read, request):
     if not isinstance(text, str):
         raise Refusal("INVALID_ARGUMENT", "Give 'text', a string.")
     try:
-        pieces, shares = await asyncio.to_thread(read, text)
+        async with server.time_limit(f"There was no answer within {server.timeout:g} s."):
+            pieces, shares = await asyncio.to_thread(read, text)
     except InputError as error:
         raise Refusal("INVALID_ARGUMENT", str(error)) from None
     return JSONResponse({"pieces": pieces, "attention": np.round(shares, 4).tolist()})

@@ -9,7 +9,12 @@ from keras_bert.serving.client_errors import ServerError
 from keras_bert.serving.refusal import HTTP_STATUS
 
 _CODES = {status: code for code, status in HTTP_STATUS.items()}
-_MORE_CODES = {408: "DEADLINE_EXCEEDED", 413: "RESOURCE_EXHAUSTED"}
+_MORE_CODES = {
+    403: "PERMISSION_DENIED",
+    408: "DEADLINE_EXCEEDED",
+    413: "RESOURCE_EXHAUSTED",
+    415: "INVALID_ARGUMENT",
+}
 
 
 class RestClient:

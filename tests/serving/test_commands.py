@@ -151,4 +151,4 @@ def test_it_serves_until_it_is_stopped(echo_folder):
         watch.cancel()
         process.kill()
     assert process.returncode == 130
-    assert told == "keras-bert: stopped; what was asked before has been answered.\n"
+    assert told == "keras-bert: Stopped. All requests under way were answered.\n"
