@@ -227,8 +227,8 @@ def _is_bytes(value):
 def json_values(name, array):
     """An array as nested lists of what JSON has; the name of an output tells bytes from text.
 
-    JSON has no NaN and no infinities: null is in their place. TensorFlow Serving writes their names,
-    which only some programs read.
+    JSON has no NaN and no infinities: null is in their place. TensorFlow Serving writes their
+    names, which only some programs read.
     """
     if array.dtype.kind == "O":
         write = _b64 if name.endswith("_bytes") else _text
