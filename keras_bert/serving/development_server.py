@@ -147,18 +147,18 @@ class _HttpServer(uvicorn.Server):
         super().__init__(config)
         self._grpc = grpc
         self._server = server
+        self._loop = asyncio.get_running_loop()
 
     def handle_exit(self, sig, frame):
-        self.force_exit = self.should_exit  # a second signal
+        if self.should_exit:  # a second signal
+            self.force_exit = True
+            self._loop.call_soon_threadsafe(self._server.give_up)
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets=None):
-        loop = asyncio.get_running_loop()
-        giving_up = loop.call_later(_LAST_ANSWERS, self._server.give_up)
+        giving_up = self._loop.call_later(_LAST_ANSWERS, self._server.give_up)
         stopping = asyncio.create_task(self._grpc.stop(_LAST_ANSWERS + _LAST_REFUSALS))
         await super().shutdown(sockets)
-        if self.force_exit:
-            self._server.give_up()
         await stopping
         giving_up.cancel()
 

@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import functools
 import json
+import signal
 import socket
 import threading
 import time
@@ -577,6 +578,23 @@ def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, mo
         until(lambda: not ending.thread.is_alive())
         assert time.monotonic() - start < 5 and not held.may.is_set()
         assert ending.last_words() == "Stopped. 7 requests could not be answered in 0.5 s."
+        held.may.set()
+
+
+def test_a_second_signal_ends_the_server_at_once(echo_folder, held):
+    with contextlib.ExitStack() as stack:
+        ending = stack.enter_context(running(models=[echo_folder]))
+        threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        client = stack.enter_context(connect(ending.grpc, timeout=60))
+        asked = threads.submit(client.predict, "echo", [{"text": "held"}])
+        assert held.begun.acquire(timeout=10)
+        start = time.monotonic()
+        for _ in range(2):
+            ending._http.handle_exit(signal.SIGTERM, None)
+            time.sleep(0.5)
+        assert asked.exception(timeout=10).code == "UNAVAILABLE"
+        until(lambda: not ending.thread.is_alive())
+        assert time.monotonic() - start < development_server._LAST_ANSWERS / 2
         held.may.set()
 
 
