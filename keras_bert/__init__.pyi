@@ -168,7 +168,8 @@ def draw_attention(
     Returns the `Path` of the file.
 
     Raises:
-        InputError: there is no such layer or head, the text is too long, or see `save_picture`.
+        InputError: there is no such layer or head, the text has no tokens or too many, or see
+            `save_picture`.
     """
 
 def draw_contexts(
@@ -845,6 +846,7 @@ def serve(
     *,
     models: str | Sequence[str],
     host: str = ...,
+    allowed_hosts: str | Sequence[str] | None = ...,
     rest_port: int = ...,
     grpc_port: int = ...,
     attention: str | os.PathLike[str] | None = ...,
@@ -863,6 +865,8 @@ def serve(
     Args:
         models: an exported model, or a folder of several; the name of each is that of its folder.
         host: the address to listen on; 0.0.0.0 is all of this machine's.
+        allowed_hosts: more host names of this server, such as a proxy's; a request over HTTP to any
+            other name is refused (None: localhost and `host`).
         rest_port: the port of REST and of the page; 0 is any free one.
         grpc_port: the port of gRPC; 0 is any free one.
         attention: a model folder, not exported, whose attention the page shows (None: the page shows

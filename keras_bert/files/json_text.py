@@ -23,15 +23,18 @@ class NotJson(ValueError):
         self.line = line
 
 
-def parse_json(text):
+def parse_json(text, *, parse_constant=None):
     """The value of a JSON text (str, or bytes in UTF-8).
+
+    `parse_constant` is a function of "NaN", "Infinity" and "-Infinity", which are not JSON; without
+    it they are floats.
 
     Raises:
         NotJson: it is none, or Python cannot read it: nested too deep for its stack, or a number
             of thousands of digits.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=parse_constant)
     except json.JSONDecodeError as error:
         raise NotJson(error.msg, line=error.lineno) from None
     except UnicodeDecodeError as error:

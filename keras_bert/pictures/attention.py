@@ -38,7 +38,8 @@ def draw_attention(
     Returns the `Path` of the file.
 
     Raises:
-        InputError: there is no such layer or head, the text is too long, or see `save_picture`.
+        InputError: there is no such layer or head, the text has no tokens or too many, or see
+            `save_picture`.
     """
     if (layer is None) != (head is None):
         raise InputError("One head is drawn by its layer and its number; give both, or neither.")
@@ -77,6 +78,8 @@ def attention_reader(encoder, tokenizer):
     def read(text):
         ids = tokenizer.tokenize([text])
         length = int(ids.row_lengths()[0]) + 2
+        if length == 2:
+            raise InputError("The text has no tokens. Give a text with at least one word.")
         if length > most:
             raise InputError(
                 f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "

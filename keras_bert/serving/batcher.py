@@ -62,11 +62,11 @@ class Batcher:
         return await answer
 
     async def close(self):
-        """Ends the lanes; what is computed is waited for."""
+        """Ends the lanes. A computation that has begun runs to its end in its thread."""
         for lane in self._lanes:
             lane.cancel()
         await asyncio.gather(*self._lanes, return_exceptions=True)
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self):
         loop = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
 """What goes wrong between a client and a server, as the user is told."""
 
 from keras_bert.errors import InputError
+from keras_bert.wording import counted
 
 
 class ServerError(InputError):
@@ -12,3 +13,12 @@ class ServerError(InputError):
     def __init__(self, message, *, code):
         super().__init__(message)
         self.code = code
+
+
+def wrong_count(server, answers, examples):
+    """The error of a server that answered more or fewer examples than it was asked."""
+    return ServerError(
+        f"{server} does not answer as TensorFlow Serving does: expected "
+        f"{counted(examples, 'prediction')}, received {answers:,}.",
+        code="INTERNAL",
+    )

@@ -13,7 +13,7 @@ from tensorflow_serving.apis import (
 
 from keras_bert.serving import model_protos
 from keras_bert.serving.grpc_arrival import ArrivalBound
-from keras_bert.serving.inputs import array_of_proto
+from keras_bert.serving.inputs import array_of_proto, check_names
 from keras_bert.serving.model_version import DEFAULT_SIGNATURE
 from keras_bert.serving.refusal import Refusal
 
@@ -21,12 +21,13 @@ from keras_bert.serving.refusal import Refusal
 _LONGEST = 2**31 // 4
 
 
-def grpc_server(server, *, max_body, max_requests):
-    """A `grpc.aio.Server` of a `ModelServer`, which has no port yet."""
+def grpc_server(server, *, max_body, places):
+    """A `grpc.aio.Server` of a `ModelServer`, which has no port yet; `places` are its `Places`."""
     timeout = int(min(1000 * server.timeout, _LONGEST))
     made = grpc.aio.server(
-        interceptors=[ArrivalBound(server)],
-        maximum_concurrent_rpcs=max_requests,
+        interceptors=[ArrivalBound(places)],
+        # As many arrive and as many are answered; some more are just being refused.
+        maximum_concurrent_rpcs=4 * places.most,
         options=[
             ("grpc.max_receive_message_length", max_body),
             # Clients that vanished are found out; those that are there connect anew in passing.
@@ -70,6 +71,8 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         spec = request.model_spec
 
         def read_inputs(infos):
+            # First: each array may be of `max_values`, whatever the request's own size.
+            check_names(request.inputs, infos)
             return {
                 name: array_of_proto(name, proto, max_values=self._max_values)
                 for name, proto in request.inputs.items()
@@ -140,17 +143,31 @@ def _number(spec):
 
 
 def _response(request, version, outputs):
-    unknown = [name for name in request.output_filter if name not in outputs]
-    if unknown:
-        raise Refusal(
-            "INVALID_ARGUMENT",
-            f"output tensor alias not found in signature: {unknown[0]} Outputs expected to be in "
-            f"the set {{{','.join(sorted(outputs))}}}.",
-        )
+    names = _chosen(request.output_filter, outputs)
     response = predict_pb2.PredictResponse()
     response.model_spec.name = request.model_spec.name
     response.model_spec.version.value = version.number
     response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-    for name in request.output_filter or outputs:
+    for name in names:
         response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
     return response
+
+
+def _chosen(output_filter, outputs):
+    """The names of the outputs that a request wants, each once; all of them without a filter.
+
+    Raises `Refusal` at the first name that is unknown or repeated, in TensorFlow Serving's words:
+    a request has room for half a million names, each of which would be a copy of an output.
+    """
+    chosen = {}
+    for name in output_filter:
+        if name not in outputs:
+            raise Refusal(
+                "INVALID_ARGUMENT",
+                f"output tensor alias not found in signature: {name} Outputs expected to be in "
+                f"the set {{{','.join(sorted(outputs))}}}.",
+            )
+        if name in chosen:
+            raise Refusal("INVALID_ARGUMENT", f"duplicate output tensor alias: {name}")
+        chosen[name] = True
+    return chosen or outputs

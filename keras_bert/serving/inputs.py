@@ -75,13 +75,13 @@ def array_of_proto(name, proto, *, max_values):
     """
     dims = [dim.size for dim in proto.tensor_shape.dim]
     if proto.tensor_shape.unknown_rank or min(dims, default=0) < 0:
-        raise Refusal("INVALID_ARGUMENT", f"The input {name!r} has no whole shape.")
+        raise Refusal("INVALID_ARGUMENT", f"The tensor {name!r} has no whole shape.")
     if math.prod(dims) > max_values:
-        raise Refusal("INVALID_ARGUMENT", f"The input {name!r} says that it has {dims} values.")
+        raise Refusal("INVALID_ARGUMENT", f"The tensor {name!r} says that it has {dims} values.")
     try:
         return tf.make_ndarray(proto)
     except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise Refusal("INVALID_ARGUMENT", f"The input {name!r} is not a tensor: {error}") from None
+        raise Refusal("INVALID_ARGUMENT", f"The tensor {name!r} cannot be read: {error}") from None
 
 
 def _check_shape(name, shape, info):

@@ -4,7 +4,7 @@ import contextlib
 import os
 
 from keras_bert.errors import InputError
-from keras_bert.serving.model_folders import model_folders, version_folders
+from keras_bert.serving.model_folders import check_files, model_folders, version_folders
 
 
 def lay_kernels_out_once(folders):
@@ -31,7 +31,8 @@ def _is_in_bfloat16(version):
     import tensorflow as tf
 
     try:
+        check_files(version)
         stored = tf.train.load_checkpoint(str(version / "variables" / "variables"))
-    except (tf.errors.OpError, ValueError):
+    except (OSError, tf.errors.OpError, ValueError):
         return False
     return tf.bfloat16 in stored.get_variable_to_dtype_map().values()

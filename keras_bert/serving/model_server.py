@@ -13,7 +13,8 @@ from keras_bert.serving.refusal import Refusal
 class ModelServer:
     """Some `ServedModel`s, asked by name. To be used in one event loop, between `open` and `close`.
 
-    Attributes: `models`, by name; `metrics`; `max_batch` and `timeout`, see `ServeSettings`.
+    Attributes: `models`, by name; `metrics`; `max_batch` and `timeout`, see `ServeSettings`;
+    `unanswered`, the number of requests that were given up when the server was stopped.
     """
 
     def __init__(self, models, *, max_batch, timeout):
@@ -21,14 +22,17 @@ class ModelServer:
         self.metrics = Metrics()
         self.max_batch = max_batch
         self.timeout = timeout
+        self.unanswered = 0
         self._batchers = {}
+        self._limits = set()
+        self._has_given_up = False
 
     def open(self):
         """Begins to take requests, in the event loop that runs."""
         self._batchers = {name: Batcher(max_rows=self.max_batch) for name in self.models}
 
     async def close(self):
-        """Ends; what is computed is waited for."""
+        """Ends. What nobody waits for any more is still computed to its end, in its thread."""
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     def model(self, name):
@@ -56,20 +60,42 @@ class ModelServer:
         self.metrics.count_computation(name, seconds=time.perf_counter() - start)
         return version, outputs
 
+    def give_up(self):
+        """Refuses all requests that are waited for: the server ends."""
+        self._has_given_up = True
+        now = asyncio.get_running_loop().time()
+        for limit in self._limits:
+            if not limit.expired():
+                self.unanswered += 1
+                limit.reschedule(now)
+
+    @contextlib.asynccontextmanager
+    async def time_limit(self, late):
+        """Around what a request waits for: bounds its time, and ends when the server does.
+
+        Gives the `asyncio.Timeout`. Raises `Refusal`, with the sentence `late` for the time-out.
+        """
+        try:
+            async with asyncio.timeout(self.timeout) as limit:
+                self._limits.add(limit)
+                try:
+                    yield limit
+                finally:
+                    self._limits.discard(limit)
+        except TimeoutError:
+            if self._has_given_up:
+                message = "The server was stopped before it could answer the request."
+                raise Refusal("UNAVAILABLE", message) from None
+            raise Refusal("DEADLINE_EXCEEDED", late) from None
+
     @contextlib.asynccontextmanager
     async def request(self, name, *, entrypoint):
-        """Around a request for a prediction: bounds its time, and counts it.
-
-        Raises `Refusal` in place of the time-out.
-        """
+        """Around a request for a prediction: bounds its time (`time_limit`), and counts it."""
         start, status = time.perf_counter(), "CANCELLED"
         try:
-            async with asyncio.timeout(self.timeout):
+            async with self.time_limit(f"There was no answer within {self.timeout:g} s."):
                 yield
             status = "OK"
-        except TimeoutError:
-            status = "DEADLINE_EXCEEDED"
-            raise Refusal(status, f"There was no answer within {self.timeout:g} s.") from None
         except Refusal as refusal:
             status = refusal.code
             raise

@@ -6,6 +6,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
 
+from keras_bert.serving.model_folders import check_files
 from keras_bert.serving.refusal import HTTP_STATUS, Refusal
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -29,6 +30,7 @@ class ModelVersion:
 
     def __init__(self, folder):
         self.number = int(folder.name)
+        check_files(folder)
         file = saved_model_pb2.SavedModel()
         file.ParseFromString((folder / "saved_model.pb").read_bytes())
         self.signature_defs = dict(file.meta_graphs[0].signature_def)

@@ -108,7 +108,7 @@ def _object(names, texts):
 
 
 def _dumped(value):
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _columns(value, infos):
@@ -171,7 +171,7 @@ def _value(name, value, dtype):
     """One value of an array, of what stands in the JSON."""
     if dtype.kind == "O":
         if isinstance(value, str):
-            return _utf8(name, value)
+            return utf8_of(name, value)
         if _is_bytes(value):
             return _bytes(name, value["b64"])
     elif dtype.kind == "b":
@@ -196,7 +196,8 @@ def _fits(number, dtype):
     return np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
 
 
-def _utf8(name, text):
+def utf8_of(name, text):
+    """A string of an input in UTF-8. Raises `Refusal` for half of a surrogate pair."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -224,13 +225,20 @@ def _is_bytes(value):
 
 
 def json_values(name, array):
-    """An array as nested lists of what JSON has; the name of an output tells bytes from text."""
+    """An array as nested lists of what JSON has; the name of an output tells bytes from text.
+
+    JSON has no NaN and no infinities: null is in their place. TensorFlow Serving writes their
+    names, which only some programs read.
+    """
     if array.dtype.kind == "O":
         write = _b64 if name.endswith("_bytes") else _text
         array = np.frompyfunc(write, 1, 1)(array)
-    elif array.dtype.kind == "f":
+    elif array.dtype.kind in "fV":  # V: bfloat16, whose kind NumPy does not know
+        array = array.astype(np.float32) if array.dtype.kind == "V" else array
         # The shortest digits that are this number in its own type, not in a wider one.
         array = array.astype(str).astype(np.float64)
+        if not np.isfinite(array).all():
+            array = np.where(np.isfinite(array), array.astype(object), None)
     return array.tolist() if isinstance(array, np.ndarray) else array
 
 

@@ -26,5 +26,7 @@ def serve(*, report: Callable[[str], None] = print, **settings) -> None:
     with needs_extra("The server"):
         from keras_bert.serving.development_server import DevelopmentServer
 
-    with says(lambda: "stopped; what was asked before has been answered."):
-        asyncio.run(DevelopmentServer(**settings, report=report).run())
+    with says(lambda: "Stopped while the models were loaded."):
+        server = DevelopmentServer(**settings, report=report)
+    with says(server.last_words):
+        asyncio.run(server.run())

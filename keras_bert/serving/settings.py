@@ -22,6 +22,13 @@ class ServeSettings(Settings):
         help="the address to listen on; 0.0.0.0 is all of this machine's",
         unit="ADDRESS",
     )
+    allowed_hosts: list[str] | None = setting(
+        None,
+        help="more host names of this server, such as a proxy's; a request over HTTP to any other "
+        "name is refused",
+        unit="NAME",
+        default_help="localhost and `host`",
+    )
     rest_port: int = setting(
         8501, help="the port of REST and of the page; 0 is any free one", at_least=0, at_most=65535
     )

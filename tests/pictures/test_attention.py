@@ -85,6 +85,7 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
         ({"layer": 4, "head": 1}, "no layer 4; the model has layers 1 to 3"),
         ({"layer": 1, "head": 0}, "no head 0; the model has heads 1 to 4"),
         ({"layer": 1}, "give both, or neither"),
+        ({"text": ""}, "The text has no tokens"),
         ({"text": "the bank " * 30}, "62 tokens .* shows 40 at most"),
         ({"output": "head.jpg"}, "should end in .png"),
         ({"output": "nowhere/head.png"}, "no folder nowhere"),

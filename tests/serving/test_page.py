@@ -139,6 +139,12 @@ def test_attention_needs_no_new_view_of_the_model(server, monkeypatch):
         assert answer.json()["pieces"] == ["[CLS]", *text.split(), "[SEP]"]
 
 
+@pytest.mark.parametrize("text", ["", " \t", "\0", "\u200b", "bank \ud800", "bank " * 99, None, 3])
+def test_a_text_that_has_no_picture_of_attention_is_told_so(server, text):
+    asked = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
+    assert asked.status_code == 400 and asked.json()["error"].endswith(".")
+
+
 def test_the_nearest_sentences_of_a_file(page, tmp_path):
     lines = [f"zz yy {'x' * number}" for number in range(1, 40)]
     file = tmp_path / "sentences.txt"

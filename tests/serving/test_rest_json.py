@@ -47,7 +47,6 @@ def test_what_is_written_reads_as_it_was(form):
     rng = np.random.default_rng(0)
     for rows in (1, 2, 7):
         given = arrays(rng, rows)
-        given["shares"][0] = (np.nan, -np.inf)
         (value,) = json.loads(rest_json.write_outputs(given, form)).values()
         found_form, found = rest_json.read_inputs({form: value}, INFOS)
         assert found_form == form
@@ -64,6 +63,23 @@ def test_no_example_is_an_example(form):
     _, found = rest_json.read_inputs({form: value}, infos)
     check_inputs(found, infos, max_batch=1)
     assert {len(array) for array in found.values()} == {0}
+
+
+@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, tf.bfloat16.as_numpy_dtype])
+def test_numbers_that_are_not_finite_are_null(form, dtype):
+    """Bare words, as TensorFlow Serving writes them, are no JSON to JavaScript, Go or jq."""
+    scores = np.array([[0.5, np.nan], [np.inf, -np.inf]], dtype)
+    written = rest_json.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
+
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    (found,) = json.loads(written, parse_constant=refuse).values()
+    rows = found["scores"] if form == rest_json.COLUMNS else [row["scores"] for row in found]
+    assert rows == [[0.5, None], [None, None]]
+    one = rest_json.write_outputs({"score": np.array(np.nan, dtype)}, rest_json.COLUMNS)
+    assert one == b'{"outputs": null}'
 
 
 def test_numbers_have_the_digits_that_they_need():
