@@ -18,6 +18,7 @@ from pathlib import Path
 
 from keras_bert.errors import InputError
 from keras_bert.files import (
+    NotJson,
     clear_leftovers_in,
     delete,
     held_names,
@@ -158,7 +159,7 @@ class RunFolder:
 
     def read_metrics(self):
         """Returns the results of a finished run."""
-        return json.loads(self._metrics.read_text(encoding="utf-8"))
+        return read_metrics(self._metrics)
 
     def finish(self, metrics):
         """Writes the model's card and the results, the last thing of a run, and returns them."""
@@ -219,6 +220,22 @@ def _different(before, now):
     return [
         name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)
     ]
+
+
+def read_metrics(path):
+    """Returns what a run's metrics.json holds; `InputError` where the file is damaged."""
+    try:
+        metrics = parse_json(read_small(path))
+    except NotJson as error:
+        metrics, why = None, f"not JSON ({error})"
+    else:
+        why = "not the results of a run"
+    if not isinstance(metrics, dict) or not metrics:
+        raise InputError(
+            f"{path} is damaged: it is {why}. Give `force=True` to start over, or another output "
+            "folder."
+        )
+    return metrics
 
 
 def read_settings(path, *, command):
