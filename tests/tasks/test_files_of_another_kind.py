@@ -33,11 +33,11 @@ REFUSED = [
     ("pair-classifier", "regression", 'line 2: the label "3.5" is none of those that the model'),
     ("regression", "pair-classifier", 'line 2: the score "yes" is no finite number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
-    ("tagger", "classifier", 'line 1: the tag "label" is none of those that the model'),
+    ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
     ("question-answering", "tagger", "line 1: not JSON .*; give SQuAD's JSON, or JSON Lines"),
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
-    ("span-classifier", "classifier", 'line 1: the tag "label" is no O, B-…'),
+    ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),
     ("relation-classifier", "span-classifier", 'line 1: no "head" among the keys'),
 ]
