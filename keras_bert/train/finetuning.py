@@ -64,6 +64,11 @@ class Finetuning:
         for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
             if note := note_on_unknown(*rows.unknown, which=which):
                 report(note)
+        if self.train_rows.fingerprint == self.dev_rows.fingerprint:
+            report(
+                "Note: the dev examples are the training examples; metrics on them do not show how "
+                "the model does on new text."
+            )
         self.inputs = {
             "model": self._start.fingerprint,
             "train": self.train_rows.fingerprint,

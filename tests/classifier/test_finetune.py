@@ -192,3 +192,14 @@ def test_texts_that_the_vocabulary_does_not_know_are_told_before_training(run, a
     with pytest.raises(Told, match=r"37.5 % of the training tokens are \[UNK\]"):
         finetune(**{**arguments, "train": foreign}, output=tmp_path / "run", report=report)
     assert not any("[UNK]" in line for line in run[2])
+
+
+def test_dev_examples_that_are_the_training_examples_are_told(run, arguments, tmp_path):
+    def report(line):
+        if "the dev examples are the training examples" in line:
+            raise Told(line)
+
+    same = {**arguments, "dev": arguments["train"]}
+    with pytest.raises(Told, match="^Note: .* do not show how the model does on new text"):
+        finetune(**same, output=tmp_path / "run", report=report)
+    assert not any("dev examples are" in line for line in run[2])

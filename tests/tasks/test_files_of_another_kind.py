@@ -31,7 +31,7 @@ REFUSED = [
     ("classifier", "tagger", "line 1: no TAB; a labelled file has a text and its label"),
     ("pair-classifier", "classifier", "line 1: too few columns; a file of pairs has two texts"),
     ("pair-classifier", "regression", 'line 2: the label "3.5" is none of those that the model'),
-    ("regression", "pair-classifier", 'line 2: the score "yes" is no finite number'),
+    ("regression", "pair-classifier", 'line 2: the score "yes" is not a number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
