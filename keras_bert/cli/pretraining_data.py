@@ -22,8 +22,8 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
+    beam_options.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
-    beam_options.refuse_misspelt(arguments.beam_options)
     import logging
 
     from data_gen.pretraining_data import make_pretraining_data

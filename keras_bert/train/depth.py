@@ -16,19 +16,20 @@ def depths(task, variables):
     return [found.get(id(variable), 0) for variable in variables]
 
 
-def layers_to_train(task, *, last=None, epochs=None):
+def layers_to_train(encoder, *, last=None, epochs=None):
     """How many layers of the encoder are trained, from the last block down.
 
     All L blocks and the embeddings are L + 1 layers.
 
     Args:
+        encoder: a `BertEncoder`, or a `MixedEncoder` of one.
         last: train the last so many blocks; None is all of the encoder.
         epochs: thaw one layer more at the end of each of so many epochs; None is all at once.
 
     Raises:
         InputError: there are fewer blocks.
     """
-    blocks = len(task.encoder.base().blocks)
+    blocks = len(encoder.base().blocks)
     if last is not None and last > blocks:
         raise InputError(
             f"`train_layers` is {last}, and the model has {counted(blocks, 'block')}; leave it out "

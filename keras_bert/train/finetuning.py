@@ -56,6 +56,7 @@ class Finetuning:
         usual = settings_class(settings.task).MAX_LENGTH
         self._max_length = settings.max_length or min(usual, encoder.config.max_length)
         check_max_length(self._max_length, encoder.config)
+        layers_to_train(encoder, last=settings.train_layers)  # refuses more than there are
         *splits, self._made_with = _read(self.kind, settings, report)
         report(self._start.description)
         task = self._task(encoder, tokenizer, settings, report)
@@ -206,7 +207,7 @@ def _read_by_the_head(encoder, settings):
 def _leave_out(task, settings, report):
     """Takes out of training the layers that the settings never train, and says so."""
     epochs = settings.epochs if settings.gradual_unfreezing else None
-    layers = layers_to_train(task, last=settings.train_layers, epochs=epochs)
+    layers = layers_to_train(task.encoder, last=settings.train_layers, epochs=epochs)
     blocks = len(task.encoder.base().blocks)
     if layers <= blocks:
         train_from_the_top(task, layers)

@@ -59,6 +59,28 @@ def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
     assert "--direct_num_workers=2" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["vocab", "pretraining-data"])
+@pytest.mark.parametrize(
+    "given, named",
+    [
+        (["--vocab-size", "5"], "--vocab-size"),
+        (["--vocab_size=5"], "--vocab_size"),
+        (["--workers", "-4"], "--workers"),
+    ],
+)
+def test_an_unknown_flag_of_a_data_job_is_told_before_what_is_missing(
+    command, given, named, capsys
+):
+    assert cli.main([command, *given]) == 2
+    said = f"There is no option {named}, neither of this command nor of Apache Beam"
+    assert said in capsys.readouterr().err
+
+
+def test_workers_of_beam_are_a_number_that_can_be(capsys):
+    assert cli.main(["vocab", "--direct_num_workers=-4"]) == 2
+    assert "--direct_num_workers is -4; it should be 1 or more" in capsys.readouterr().err
+
+
 def test_an_unknown_flag_names_those_that_begin_like_it(tmp_path, capsys):
     (tmp_path / "config.json").write_text('{"keras_bert": {"task": "regression"}}')
     with pytest.raises(SystemExit) as stop:
