@@ -52,6 +52,21 @@ def test_a_settings_file_without_end_is_none(capsys):
     assert "There is no settings file /dev/zero" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "known", "unknown"),
+    [
+        ("tagger", "classifier", "--threshold", "--crf"),
+        ("classifier", "tagger", "--crf", "--fields"),
+    ],
+)
+def test_the_last_task_given_settles_the_flags(first, last, known, unknown, capsys):
+    for given in (["--task", first, f"--task={last}"], [f"--task={first}", "--task", last]):
+        with pytest.raises(SystemExit):
+            cli.main(["finetune", *given, "--help"])
+        said = capsys.readouterr().out
+        assert known in said and unknown not in said
+
+
 def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["predict", "--model", "m", "--data", "d", "--direct_num_workers=2"])
