@@ -44,10 +44,15 @@ def run(arguments):
             "have no piece: a higher --alphabet-limit gives pieces to more of them."
         )
     if len(learned.vocabulary) < settings["size"]:
-        print(
-            f"The text gives no more than these: {settings['size']:,} were asked for. "
-            "More text gives more pieces."
-        )
+        least = settings.get("min_frequency", 1)
+        asked = f"{settings['size']:,} were asked for"
+        if least > 1:
+            print(
+                f"No other piece is in the text {least:,} times, and {asked}. A lower "
+                "--min-frequency gives more pieces, and so does more text."
+            )
+        else:
+            print(f"The text gives no more than these: {asked}. More text gives more pieces.")
     words = ["--input", *settings["input"], "--vocab", settings["output"], "--output", "data"]
     if "text_field" in settings:
         words += ["--text-field", settings["text_field"]]

@@ -209,3 +209,29 @@ def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr("keras_bert.cli.vocab.run", large)
     assert cli.main(["vocab", "--input", "x", "--output", "y", "--size", "9"]) == 1
     assert "not enough memory (Unable to allocate 8.00 TiB)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "The text gives no more than these: 500 were asked for."),
+        (
+            ["--min-frequency", "1000000"],
+            "No other piece is in the text 1,000,000 times, and 500 were asked for. A lower --min",
+        ),
+    ],
+)
+def test_a_small_vocabulary_is_explained_by_what_made_it_small(given, said, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("a few words of text\n")
+    paths = ["--input", str(tmp_path / "text.txt"), "--output", str(tmp_path / "vocab.txt")]
+    options = ["--size", "500", "--direct_num_workers=1"]
+    assert cli.main(["vocab", *paths, *options, *given]) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_a_threshold_without_several_labels_is_refused(capsys):
+    files = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
+    assert cli.main(["finetune", *files, "--threshold", "0.7"]) == 2
+    assert "--threshold is for several labels per text; give --multi-label" in (
+        capsys.readouterr().err
+    )
