@@ -27,20 +27,32 @@ def sizes(patterns):
     """
     found = {}
     for pattern in [patterns] if isinstance(patterns, str) else map(str, patterns):
-        try:
-            matches = FileSystems.match([pattern])[0].metadata_list
-        except (BeamIOError, ValueError) as error:
-            raise InputError(f"the input {pattern} cannot be listed: {error}") from None
+        matches = _matches(pattern)
+        if is_local(pattern) and pattern not in matches and os.path.exists(pattern):
+            matches = {pattern: os.stat(pattern).st_size}  # a name with brackets, say
         if not matches:
             what = "no file matches" if set("*?[") & set(pattern) else "there is no file"
             raise InputError(f"{what} {pattern}: give a path or a glob of text files")
-        found |= {match.path: match.size_in_bytes for match in matches}
+        found |= matches
     for path, size in found.items():
         if is_local(path):
             _check_is_a_file(path)
         if not size:
             raise InputError(f"{path} is empty: give it text, or take it out of the input")
     return found
+
+
+def _matches(pattern):
+    """The sizes of the files that a path or a glob matches, by path."""
+    # Beam finds nothing for a glob without a folder.
+    is_name = is_local(pattern) and "/" not in pattern
+    try:
+        matches = FileSystems.match([f"./{pattern}" if is_name else pattern])[0].metadata_list
+    except (BeamIOError, ValueError) as error:
+        raise InputError(f"the input {pattern} cannot be listed: {error}") from None
+    return {
+        match.path.removeprefix("./" if is_name else ""): match.size_in_bytes for match in matches
+    }
 
 
 def _check_is_a_file(path):

@@ -1,10 +1,11 @@
 """Shows how far a job is, by the shards that stand finished in its output folder."""
 
+import sys
 import threading
 
 from tqdm import tqdm
 
-from keras_bert.terminal import shows_bars
+from keras_bert.terminal import drawn_on, shows_bars
 
 _SECONDS = 0.5
 
@@ -37,7 +38,13 @@ class Progress:
         self._folder = folder
 
     def _watch(self):
-        with tqdm(desc=self._what, unit=" shards", disable=not shows_bars(), leave=False) as bar:
+        with tqdm(
+            desc=self._what,
+            unit=" shards",
+            disable=not shows_bars(),
+            leave=False,
+            file=drawn_on(sys.stderr),
+        ) as bar:
             while not self._done.wait(_SECONDS):
                 bar.set_description_str(self._what, refresh=False)
                 if self._folder is not None and "://" not in self._folder.path:

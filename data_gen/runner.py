@@ -84,11 +84,20 @@ def options(beam_options):
     except SystemExit:  # argparse has printed all options of Beam, and then what is wrong
         said = printed.getvalue().rstrip().rpartition("error: ")[2]
         raise InputError(f"Apache Beam does not take an option: {said}") from None
-    unknown = sorted(every.keys() - known.keys())
+    unknown = every.keys() - known.keys()
     if unknown:
+        # Beam takes "-4" after an option that it does not know for another one.
+        given = [flag.split("=")[0] for flag in beam_options if flag.startswith("--")]
+        first = next((flag for flag in given if flag[2:] in unknown), f"--{min(unknown)}")
         raise InputError(
-            f"There is no option --{unknown[0]}, neither of this command nor of Apache Beam; see "
-            "--help for this command's own."
+            f"There is no option {first}, neither of this command nor of Apache Beam; see --help "
+            "for this command's own."
+        )
+    workers = found.view_as(DirectOptions).direct_num_workers
+    if workers < 0:
+        raise InputError(
+            f"--direct_num_workers is {workers}; it should be 1 or more, or 0 for one per "
+            "processor."
         )
     return found
 

@@ -14,6 +14,7 @@ import functools
 import inspect
 import math
 import os
+import re
 import sys
 import textwrap
 import types
@@ -21,6 +22,9 @@ import typing
 from collections.abc import Sequence
 
 from keras_bert.errors import InputError
+
+# What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 _KINDS = {
     bool: "true or false",
@@ -200,6 +204,8 @@ def takes(cls):
         after = [parameter for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
         function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
         lines = [f"    {field.name}: {_described(field)}." for field in dataclasses.fields(cls)]
+        if function.__doc__ is None:  # python -OO leaves docstrings out
+            return function
         text = inspect.cleandoc(function.__doc__)
         wrapped = [textwrap.fill(line, 100, subsequent_indent=" " * 8) for line in lines]
         function.__doc__ = text.replace("{settings}", "\n".join(wrapped).lstrip())
@@ -264,6 +270,9 @@ def _checked(value, name, kind, known):
         raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
     if known.is_path and isinstance(value, str) and not value:
         raise InputError(f"`{name}` is empty; give a path.")
+    if isinstance(value, str) and _SURROGATES.search(value):
+        advice = "; rename the file or folder" if known.is_path else ""
+        raise InputError(f"`{name}` is {value!r}; it should be UTF-8{advice}.")
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)
         choices = f"{', '.join(others)} or {last}" if others else last

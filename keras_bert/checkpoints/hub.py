@@ -8,13 +8,14 @@ import contextlib
 import errno
 import os
 import re
+import sys
 from pathlib import Path
 
 from tqdm import tqdm
 
 from keras_bert.checkpoints import torch_files
 from keras_bert.errors import InputError
-from keras_bert.terminal import shows_bars
+from keras_bert.terminal import drawn_on, shows_bars
 from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
 from keras_bert.wording import listed
 
@@ -126,9 +127,10 @@ def upload(repo, files, *, private, revision, message):
             )
         if revision is not None:
             api.create_branch(repo, branch=revision, exist_ok=True)
-        commit = api.create_commit(
-            repo, operations, commit_message=message, revision=revision or "main"
-        )
+        with _drawing():
+            commit = api.create_commit(
+                repo, operations, commit_message=message, revision=revision or "main"
+            )
     return str(commit.commit_url)
 
 
@@ -173,16 +175,22 @@ def _cache():
 
 def _snapshot(repo, revision, patterns, *, bars=False):
     """The folder of a revision with the files that match; with `bars`, they show how far it is."""
-    folder = _library().snapshot_download(
-        repo,
-        revision=revision,
-        allow_patterns=sorted(patterns),
-        endpoint=_endpoint(),
-        cache_dir=_cache(),
-        library_name="keras-bert",
-        tqdm_class=None if bars else _NoBar,
-    )
+    with _drawing():
+        folder = _library().snapshot_download(
+            repo,
+            revision=revision,
+            allow_patterns=sorted(patterns),
+            endpoint=_endpoint(),
+            cache_dir=_cache(),
+            library_name="keras-bert",
+            tqdm_class=None if bars else _NoBar,
+        )
     return Path(folder)
+
+
+def _drawing():
+    """A context in which huggingface_hub's bars, which look for `sys.stderr`, can be drawn."""
+    return contextlib.redirect_stderr(drawn_on(sys.stderr))
 
 
 class _NoBar(tqdm):

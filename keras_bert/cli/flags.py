@@ -55,16 +55,24 @@ def read(arguments):
                 raise InputError(
                     f"{path} has the setting {name}, which {arguments.settings_of} does not know."
                 )
-        values = {name: value for name, value in values.items() if name not in _ousted(cls, given)}
+        # The file has every setting, also the default of one that another was given instead of.
+        ousted = _ousted(cls, given) | _ousted(cls, values) & _defaults(cls, values)
+        values = {name: value for name, value in values.items() if name not in ousted}
     values |= given
     cls.of(values)  # now, before anything heavy is loaded
     return values
 
 
 def _ousted(cls, given):
-    """The settings that those given stand in place of."""
+    """The settings that those given, which are not None, stand in place of."""
+    given = {name for name, value in given.items() if value is not None}
     either = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
     return {other for pair in either for one, other in (pair, pair[::-1]) if one in given}
+
+
+def _defaults(cls, values):
+    """The names of those values that are their settings' defaults."""
+    return {f.name for f in dataclasses.fields(cls) if values.get(f.name, f) == f.default}
 
 
 def with_flags(message, cls):

@@ -55,13 +55,14 @@ def _configs(model):
 
 
 def value_of(argv, flag):
-    """What a command line says after a flag, or None."""
+    """What a command line says after a flag, at last where it says it again; or None."""
+    found = None
     for place, word in enumerate(argv):
         if word == flag and place + 1 < len(argv):
-            return argv[place + 1]
+            found = argv[place + 1]
         if word.startswith(f"{flag}="):
-            return word.partition("=")[2]
-    return None
+            found = word.partition("=")[2]
+    return found
 
 
 def _json(path):

@@ -22,23 +22,20 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
+    beam_options.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
-    beam_options.refuse_misspelt(arguments.beam_options)
     import logging
-
-    from rich.console import Console
 
     from data_gen.pretraining_data import make_pretraining_data
 
     if arguments.verbose:
         logging.basicConfig()
         logging.getLogger("apache_beam").setLevel(logging.INFO)
-    console = Console(highlight=False)
     card = make_pretraining_data(**settings, beam_options=arguments.beam_options, report=report)
-    console.print("\n".join(_summary(card)), soft_wrap=True)
+    print("\n".join(_summary(card)))
     if not card.lowercase and not settings.get("cased"):
-        console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
-    console.print(f"Next: {_following(settings)}", soft_wrap=True)
+        print("Capitals and accents were kept: the folder of the vocabulary says so.")
+    print(f"Next: {_following(settings)}")
 
 
 def _following(settings):

@@ -9,6 +9,7 @@ import sys
 import warnings
 
 from keras_bert.errors import InputWarning
+from keras_bert.terminal import EscapingStream
 
 _STDERR = 2
 _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")
@@ -62,7 +63,7 @@ def _descriptor_2_turned_away():
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, _STDERR)
     os.close(nowhere)
-    sys.stderr = terminal
+    sys.stderr = EscapingStream(terminal, what="standard error")
     # A crash in C++ must not be silent: it leaves at least where Python stood.
     faulthandler.enable(terminal)
     try:

@@ -13,7 +13,7 @@ from keras_bert.cli import flags
 from keras_bert.cli.finetune import draw
 from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
-from keras_bert.cli.report import report
+from keras_bert.cli.report import console, report
 from keras_bert.wording import counted
 
 SUMMARY = "fine-tune with every choice of rate, batch size and epochs"
@@ -30,12 +30,10 @@ def add_arguments(parser, argv):
 def run(arguments):
     settle_glue(arguments)
     settings = flags.read(arguments)
-    from rich.console import Console
-
     from keras_bert.train.sweep import sweep
 
     metrics = sweep(**settings, report=report)
-    Console(highlight=False).print(_table(metrics))
+    console().print(_table(metrics))
     output = arguments.output
     draw(output)
     logs = shlex.quote(f"{output}/logs")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from keras_bert.embeddings.embed import open_embedder, open_texts
 from keras_bert.embeddings.settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.errors import InputError
 from keras_bert.settings import takes
+from keras_bert.terminal import drawn_on
 from keras_bert.text.unknown import note_on_unknown
 from keras_bert.train.starting_point import fingerprint_of_folder
 
@@ -76,7 +78,7 @@ def embed_to_file(
     with (
         files.new_file(output) as aside,
         make(aside, width=embedder.width, settings=described) as file,
-        tqdm(total=total, unit=" lines", disable=not progress) as bar,
+        tqdm(total=total, unit=" lines", disable=not progress, file=drawn_on(sys.stderr)) as bar,
     ):
         for found in embedder(texts):
             file.write(found)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from keras_bert.errors import InputError
+from keras_bert.examples.label_forms import parsed_number
 from keras_bert.wording import listed, quoted
 
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
-LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment")
+LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels")
 SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
 # The names of a pair's two texts and, where they go with no other, of its label.
 PAIR_NAMES = (
@@ -25,6 +26,8 @@ PAIR_NAMES = (
 PAIR_LABEL_NAMES = ("gold_label", "is_duplicate", "entailment")
 # A header of unknown names is believed in only where this many rows follow it.
 _ROWS_TO_TELL_A_HEADER = 10
+# A first line with one of these in place of a score, or a number in another form, is no header.
+_NO_SCORES = ("na", "n/a", "nan", "null", "none", "inf", "-", "?")
 # With fewer rows than this, a column of different values may still be the label.
 _ROWS_TO_DOUBT_A_LABEL = 20
 
@@ -65,6 +68,7 @@ class Wanted:
         labels: those that a model knows, or None.
         need_labels: whether a table without labels is an error.
         scores: labels are numbers.
+        several: a row may have several labels.
     """
 
     texts: tuple[str, ...]
@@ -74,12 +78,13 @@ class Wanted:
     labels: tuple[str, ...] | None = None
     need_labels: bool = True
     scores: bool = False
+    several: bool = False
 
     @property
     def label_names(self):
-        """The names of a label column, in lower case, the likeliest first."""
-        scores = SCORE_NAMES if self.scores else ()
-        return (*scores, *(PAIR_LABEL_NAMES if len(self.texts) > 1 else ()), *LABEL_NAMES)
+        """The names of a label column, in lower case, the most probable first."""
+        first = SCORE_NAMES if self.scores else ("labels",) if self.several else ()
+        return (*first, *(PAIR_LABEL_NAMES if len(self.texts) > 1 else ()), *LABEL_NAMES)
 
     def text_names(self, lower):
         """The names that the texts have among those of a table, in lower case, or None."""
@@ -170,12 +175,15 @@ def _has_header(first, rest, wanted):
         return True
     # A name is no number and no label of the model's, which may be a rare one.
     names = [
-        bool(cell) and not _is_number(cell) and cell not in (wanted.labels or ())
+        bool(cell)
+        and not _is_number(cell)
+        and cell not in (wanted.labels or ())
+        and not (wanted.scores and _replaces_score(cell))
         for cell in map(str.strip, first)
     ]
     below = [values for is_name, values in zip(names, below, strict=True) if is_name]
     if wanted.scores:
-        return any(map(_are_numbers, below))
+        return any(_fraction_of_numbers(values) > 0.5 for values in below)
     # A label column: few values, each of them again and again, but never the first line's.
     return len(rest) >= _ROWS_TO_TELL_A_HEADER and any(
         2 <= len(values) <= len(rest) / 4 for values in below
@@ -201,8 +209,13 @@ def _label_column(table, body, lower, wanted, *, taken):
         label = _column_of_known_labels(free, body, wanted.labels)
     if label is None and (wanted.need_labels or wanted.scores):
         # Labels that the model does not know are told when they are reached, by their lines.
-        find = _column_of_numbers if wanted.scores else _column_of_few_values
-        label = find(free, body)
+        # So are those few that are no scores; where none are needed, such a column is not one.
+        least = 0.5 if wanted.need_labels else 1
+        label = (
+            _column_of_numbers(free, body, least=least)
+            if wanted.scores
+            else _column_of_few_values(free, body)
+        )
     if label is None and wanted.need_labels:
         known = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
         looks = (
@@ -240,10 +253,17 @@ def _column_of_few_values(free, body):
     return best
 
 
-def _column_of_numbers(free, body):
-    """The column of numbers (empty cells are none) that come back most often, or None."""
+def _column_of_numbers(free, body, *, least):
+    """The column of numbers that come back most often, or None.
+
+    At least so many of its different cells that are not empty are numbers, a fraction.
+    """
     found = {column: {row[column] for row in body} for column in free}
-    numbers = {column: len(cells) for column, cells in found.items() if _are_numbers(cells)}
+    numbers = {
+        column: len(cells)
+        for column, cells in found.items()
+        if _fraction_of_numbers(cells) >= least
+    }
     return min(numbers, key=numbers.get, default=None)
 
 
@@ -294,14 +314,16 @@ def _length(body, column):
     return fmean(len(row[column]) for row in body)
 
 
-def _are_numbers(cells):
-    """True where all cells that are not empty are numbers, and some are."""
+def _fraction_of_numbers(cells):
+    """How many of the cells that are not empty are numbers; 0 where all are empty."""
     filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(map(_is_number, filled))
+    return fmean(map(_is_number, filled)) if filled else 0
+
+
+def _replaces_score(cell):
+    """Whether a cell that is no number is where somebody meant one."""
+    return cell.casefold() in _NO_SCORES or cell[:1].isdecimal()
 
 
 def _is_number(cell):
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
+    return math.isfinite(parsed_number(cell))

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from keras_bert.errors import InputError
-from keras_bert.wording import counted
+from keras_bert.wording import counted, quoted
 
 _DOCUMENT = "-DOCSTART-"
 _BLANKS = re.compile(r"[ \t]+")  # not what Unicode calls white space: a word may hold it
@@ -89,7 +89,7 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
         tag = _tag_column(columns, taken=word, labels=labels, need_tags=need_tags)
     if word is None:
         word = _word_column(columns, taken=tag)
-    if need_tags and (tag is None or word is None):
+    if word is None or (need_tags and tag is None):
         raise source.error(
             first,
             "one column; a labelled file has a word and its tag on each line, parted by a tab or "
@@ -97,7 +97,24 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
         )
     if word == tag:
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
+    _refuse_texts(found, source, word=word, width=width)
     return ConllColumns(word=word, tag=tag, width=width, tabs=tabs)
+
+
+def _refuse_texts(found, source, *, word, width):
+    """Raises `InputError` where most words have spaces: a file of labelled texts looks like CoNLL.
+
+    A few words of some treebanks have them.
+    """
+    rows = [(number, cells[word]) for number, cells in found if len(cells) == width]
+    texts = [(number, text) for number, text in rows if " " in text]
+    if 2 * len(texts) > len(rows):
+        number, text = texts[0]
+        raise source.error(
+            number,
+            f"the word {quoted([text])} contains spaces, as most do, and CoNLL has one word per "
+            "line; a file with one text per line is for another task, such as classifier.",
+        )
 
 
 def conll_sentences(lines, source, columns):

@@ -4,6 +4,7 @@ Each form takes a cell of a table or a value of a JSON object and gives the labe
 there is none; ValueError says what it cannot be.
 """
 
+import contextlib
 import math
 import numbers
 import re
@@ -11,6 +12,7 @@ import re
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 _BETWEEN_LABELS = "|"
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def one_label(value):
@@ -26,6 +28,8 @@ def missing_label(value):
     """What is wrong with a value of which `one_label` makes none, as a part of a message."""
     if value is None or isinstance(value, str):
         return "no label"
+    if isinstance(value, list):
+        return f"the label {value!r} is a list (`multi_label=True` reads several labels)"
     return f"the label {value!r} is no text and no whole number"
 
 
@@ -44,11 +48,23 @@ def score(value):
     """The number; an empty cell is no score, and not zero."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = math.nan
+    if isinstance(value, str):
+        number = parsed_number(value)
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        raise ValueError(f"the score {shown} is no finite number")
+        raise ValueError(
+            f"the score {shown} is not a number such as 1.5 (an empty cell is no score)"
+        )
     return number
+
+
+def parsed_number(text):
+    """The number that a cell holds, as JSON would write it; nan where it holds none.
+
+    Python's own `float` also reads 1_000 and digits of other scripts.
+    """
+    return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan

@@ -7,7 +7,13 @@ from keras_bert.examples.columns import Wanted, choose_columns
 from keras_bert.examples.fields import parse_fields
 from keras_bert.examples.given_texts import GivenTexts
 from keras_bert.examples.glue import glue_columns, glue_task
-from keras_bert.examples.label_forms import is_text, missing_label, one_label, score
+from keras_bert.examples.label_forms import (
+    is_text,
+    missing_label,
+    one_label,
+    score,
+    several_labels,
+)
 from keras_bert.examples.labelled_text import LabelledText
 from keras_bert.examples.tables import Table
 from keras_bert.examples.tfds import PREFIX, TfdsTable
@@ -95,6 +101,7 @@ class LabelledTexts:
                     labels=labels if form is one_label else None,
                     need_labels=need_labels,
                     scores=form is score,
+                    several=form is several_labels,
                 )
                 known = glue_columns(table, task, labelled=need_labels) if task else None
                 self.columns = known or choose_columns(table, wanted)

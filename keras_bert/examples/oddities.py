@@ -1,6 +1,10 @@
 """What is odd among labelled texts but no error: a person should know before a model learns it."""
 
-from keras_bert.wording import counted
+import math
+from collections import Counter
+
+from keras_bert.examples.label_forms import parsed_number
+from keras_bert.wording import counted, listed
 
 _QUOTES = "\"'"
 
@@ -18,7 +22,52 @@ def oddities(examples):
             f"{_where(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. A quote is a "
             f"character like any other here, so {label} is another label than {label[1:-1]}."
         )
+    lines += _labels_alike(examples)
+    lines += _contradictions(examples)
     return [*lines, *examples[0].source.notes()] if examples else lines
+
+
+def _labels_alike(examples):
+    """A line for labels that a person would take for one, and a model takes for several."""
+    labels = Counter()
+    for example in examples:
+        labels.update(example.label if isinstance(example.label, tuple) else [example.label])
+    alike = {}
+    for label in labels:
+        if isinstance(label, str):
+            alike.setdefault(_plain(label), []).append(label)
+    for found in alike.values():
+        if len(found) > 1:
+            each = listed(f'"{label}" ({labels[label]:,})' for label in sorted(found))
+            yield (
+                f"{examples[0].source.name}: the labels {each} differ in case, spaces or the form "
+                "of a number alone, and are different labels here."
+            )
+
+
+def _plain(label):
+    number = parsed_number(label)
+    return "".join(label.split()).casefold() if math.isnan(number) else number
+
+
+def _contradictions(examples):
+    """A line for texts that come back with another label."""
+    first_with, others = {}, []
+    for example in examples:
+        first = first_with.setdefault(example.texts, example)
+        if example.label is not None and _as_set(first.label) != _as_set(example.label):
+            others.append((first, example))
+    if others:
+        first, example = others[0]
+        yield (
+            f"{_where([example for _, example in others])}: {counted(len(others), 'example')} with "
+            f"the text of an earlier one (line {first.line}) and another "
+            f"{'score' if isinstance(example.label, float) else 'label'}."
+        )
+
+
+def _as_set(label):
+    return frozenset(label) if isinstance(label, tuple) else label
 
 
 def _where(examples):

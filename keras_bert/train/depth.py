@@ -15,7 +15,7 @@ def depths(task, variables):
     return [found.get(id(variable), 0) for variable in variables]
 
 
-def layers_to_train(task, *, last=None, epochs=None):
+def layers_to_train(encoder, *, last=None, epochs=None):
     """How many groups of the encoder's layers are trained, from its output down.
 
     Args:
@@ -25,7 +25,7 @@ def layers_to_train(task, *, last=None, epochs=None):
     Raises:
         InputError: there are fewer layers above the embeddings.
     """
-    groups = len(task.encoder.layer_groups)
+    groups = len(encoder.layer_groups)
     if last is not None and last > groups - 1:
         raise InputError(
             f"`train_layers` is {last}, but the model has {counted(groups - 1, 'layer')}. Leave it "

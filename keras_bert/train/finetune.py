@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from keras_bert.settings import takes, together
 from keras_bert.tasks import settings_class
+from keras_bert.train.devices import Devices
 from keras_bert.train.finetuning import Finetuning
+from keras_bert.train.run_folder import check_output
 from keras_bert.train.series import mean_and_deviation, run_series
 from keras_bert.train.settings import FinetuneSettings, finetune_settings
 from keras_bert.train.strategy import scope_of
@@ -51,6 +53,8 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
 
 def _finetune(settings, report):
     """`finetune` in the scope of its strategy."""
+    if Devices().workers == 1:  # the chief of several tells the others when all have read
+        check_output(settings.output, command="finetune", force=settings.force)
     finetuning = Finetuning(settings, report)
     if settings.seeds == 1:
         return finetuning.run(settings, report)

@@ -54,6 +54,7 @@ class Finetuning:
         usual = settings_class(settings.task).MAX_LENGTH
         self._max_length = settings.max_length or encoder.default_max_length(usual)
         check_max_length(self._max_length, encoder.config)
+        layers_to_train(encoder, last=settings.train_layers)  # refuses more than there are
         *splits, self._made_with = _read(self.kind, settings, report)
         report(self._start.description)
         task = self._task(encoder, tokenizer, settings, report)
@@ -62,6 +63,11 @@ class Finetuning:
         for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
             if note := note_on_unknown(*rows.unknown, which=which):
                 report(note)
+        if self.train_rows.fingerprint == self.dev_rows.fingerprint:
+            report(
+                "Note: the dev examples are the training examples; metrics on them do not show how "
+                "the model does on new text."
+            )
         self.inputs = {
             "model": self._start.fingerprint,
             "train": self.train_rows.fingerprint,
@@ -187,7 +193,7 @@ def _all(kind, file, report):
 def _leave_out(task, settings, report):
     """Takes out of training the layers that the settings never train, and says so."""
     epochs = settings.epochs if settings.gradual_unfreezing else None
-    layers = layers_to_train(task, last=settings.train_layers, epochs=epochs)
+    layers = layers_to_train(task.encoder, last=settings.train_layers, epochs=epochs)
     above = len(task.encoder.layer_groups) - 1  # the embeddings
     if layers <= above:
         train_from_the_top(task, layers)

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.batches import RowBatches
 from keras_bert.input_pipeline.length_batches import sorted_batches
-from keras_bert.terminal import shows_bars
+from keras_bert.terminal import drawn_on, shows_bars
 
 _SECONDS_BETWEEN_LINES = 10
 
@@ -169,7 +169,7 @@ def computed_once(splits, features, head, *, batch_size, folder):
         unit=" rows",
         mininterval=0.1 if shows_bars() else _SECONDS_BETWEEN_LINES,
         dynamic_ncols=True,
-        file=sys.stderr,
+        file=drawn_on(sys.stderr),
     ) as bar:
         return [
             FrozenRows(

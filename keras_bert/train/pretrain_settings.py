@@ -176,6 +176,19 @@ class PretrainSettings(RunSettings):
         at_least=1,
     )
 
+    @classmethod
+    def of(cls, values):
+        """As `Settings.of`; of two settings that exclude each other, one may be given.
+
+        Only here is it known whether `batch_size` was given, since it has a default.
+        """
+        if values.get("batch_tokens") is not None and values.get("batch_size") is not None:
+            raise InputError(
+                "Give either `batch_size`, the rows in a step, or `batch_tokens`, the positions in "
+                "one."
+            )
+        return super().of(values)
+
     def check(self):
         super().check()
         self._check_multiple("eval_every")
@@ -191,11 +204,6 @@ class PretrainSettings(RunSettings):
             )
         if (self.steps is None) == (self.minutes is None):
             raise InputError("Give either `steps`, how many to train for, or `minutes`, how long.")
-        if self.batch_tokens is not None and self.batch_size != type(self).batch_size:
-            raise InputError(
-                "Give either `batch_size`, the rows in a step, or `batch_tokens`, the positions in "
-                "one."
-            )
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)

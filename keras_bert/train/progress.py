@@ -6,7 +6,7 @@ import sys
 import keras
 from tqdm import tqdm
 
-from keras_bert.terminal import shows_bars
+from keras_bert.terminal import drawn_on, escaped, shows_bars
 from keras_bert.wording import percent
 
 _SECONDS_BETWEEN_LINES = 10
@@ -42,7 +42,7 @@ class Progress(keras.callbacks.Callback):
                 desc="training",
                 unit=" steps",
                 dynamic_ncols=True,
-                file=sys.stderr,
+                file=drawn_on(sys.stderr),
             )
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -76,7 +76,7 @@ class Progress(keras.callbacks.Callback):
         if self._bar is None:
             print(line, file=sys.stderr, flush=True)
         else:
-            self._bar.write(line, file=sys.stderr)
+            self._bar.write(escaped(line), file=drawn_on(sys.stderr))
 
     def close(self):
         """Ends the bar's line; also to be called where `fit` raises, which tells no callback."""

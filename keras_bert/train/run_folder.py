@@ -18,6 +18,7 @@ from pathlib import Path
 
 from keras_bert.errors import InputError
 from keras_bert.files import (
+    NotJson,
     clear_leftovers_in,
     delete,
     held_names,
@@ -77,12 +78,8 @@ class RunFolder:
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
         wanted = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"The output {self.path} is a file; give a folder.")
-        found = self._read_run()
-        if found is None:
-            self._refuse_what_is_not_ours(force)
-        elif force:
+        found = check_output(self.path, command=command, force=force)
+        if found is not None and force:
             for name in _ENTRIES:
                 delete(self.path / name)
             found = None
@@ -158,14 +155,14 @@ class RunFolder:
 
     def read_metrics(self):
         """Returns the results of a finished run."""
-        return json.loads(self._metrics.read_text(encoding="utf-8"))
+        return read_metrics(self._metrics)
 
     def finish(self, metrics):
         """Writes the model's card and the results, the last thing of a run, and returns them."""
         if self.model.is_dir():
             from keras_bert.train.model_card import write_card
 
-            write_card(self.model, settings=self._read_run()["settings"], metrics=metrics)
+            write_card(self.model, settings=_parse_run(self._run)["settings"], metrics=metrics)
         write_json(self._metrics, metrics)
         self._tidy()
         return metrics
@@ -177,27 +174,6 @@ class RunFolder:
         older = checkpoints_in(self.checkpoints)[:-1]
         for leftover in (self.best, self.bad_batch, self.readable_rows, *older):
             delete(leftover)
-
-    def _read_run(self):
-        """Returns run.json where this command wrote it, else None."""
-        if not self._run.is_file():
-            return None
-        run = _parse_run(self._run)
-        return run if run["command"] == self.command else None
-
-    def _refuse_what_is_not_ours(self, force):
-        held = held_names(self.path) if self.path.exists() else []
-        in_the_way = [name for name in held if name in _ENTRIES] if force else held
-        if in_the_way and force:
-            raise InputError(
-                f"The output folder {self.path} holds a {in_the_way[0]} that {self.command} did "
-                "not write, and `force` deletes only what it wrote itself; give another folder."
-            )
-        if in_the_way:
-            raise InputError(
-                f"The output folder {self.path} holds something else "
-                f"({listed(held, most=3)}); give a new or an empty folder."
-            )
 
     def _refuse_other_settings(self, found, wanted):
         before, now = {**self._defaults, **found["settings"]}, wanted["settings"]
@@ -214,11 +190,55 @@ class RunFolder:
             )
 
 
+def check_output(path, *, command, force=False):
+    """Returns the run.json of the run that `command` began in a folder; None where there is none.
+
+    Raises `InputError` where it cannot begin one there. A command that reads much first asks for it
+    before.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"The output {path} is a file; give a folder.")
+    if (path / "run.json").is_file():
+        run = _parse_run(path / "run.json")
+        if run["command"] == command:
+            return run
+    held = held_names(path) if path.exists() else []
+    in_the_way = [name for name in held if name in _ENTRIES] if force else held
+    if in_the_way and force:
+        raise InputError(
+            f"The output folder {path} holds a {in_the_way[0]} that {command} did not write, and "
+            "`force` deletes only what it wrote itself; give another folder."
+        )
+    if in_the_way:
+        raise InputError(
+            f"The output folder {path} holds something else ({listed(held, most=3)}); give a new "
+            "or an empty folder."
+        )
+    return None
+
+
 def _different(before, now):
     """The names, in order, under which two dictionaries hold something else."""
     return [
         name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)
     ]
+
+
+def read_metrics(path):
+    """Returns what a run's metrics.json holds; `InputError` where the file is damaged."""
+    try:
+        metrics = parse_json(read_small(path))
+    except NotJson as error:
+        metrics, why = None, f"not JSON ({error})"
+    else:
+        why = "not the results of a run"
+    if not isinstance(metrics, dict) or not metrics:
+        raise InputError(
+            f"{path} is damaged: it is {why}. Give `force=True` to start over, or another output "
+            "folder."
+        )
+    return metrics
 
 
 def read_settings(path, *, command):

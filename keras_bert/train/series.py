@@ -2,7 +2,6 @@
 
 import dataclasses
 import gc
-import json
 import os
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from keras_bert.errors import InputError
 from keras_bert.files import delete, system_errors
 from keras_bert.train.devices import Devices
-from keras_bert.train.run_folder import RunFolder
+from keras_bert.train.run_folder import RunFolder, read_metrics
 
 
 def run_series(finetuning, settings, runs, *, varied, command, report, summary=None, on_run=None):
@@ -75,8 +74,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
 def finished_run(output):
     """The metrics of the run in a folder; None where it is not finished."""
     try:
-        with open(os.path.join(output, "metrics.json"), encoding="utf-8") as file:
-            return json.load(file)
+        return read_metrics(os.path.join(output, "metrics.json"))
     except FileNotFoundError:
         return None
 

@@ -7,8 +7,10 @@ import tensorflow as tf
 
 from keras_bert.settings import takes, together
 from keras_bert.tasks import settings_class
+from keras_bert.train.devices import Devices
 from keras_bert.train.finetuning import Finetuning
 from keras_bert.train.hparams import write_hparams
+from keras_bert.train.run_folder import check_output
 from keras_bert.train.series import run_series
 from keras_bert.train.settings import SweepSettings, finetune_settings, sweep_settings
 from keras_bert.train.strategy import scope_of
@@ -51,6 +53,8 @@ def _sweep(settings, report):
         name: finetune_settings(settings.task).of(values)
         for name, values in settings.runs().items()
     }
+    if Devices().workers == 1:  # the chief of several tells the others when all have read
+        check_output(settings.output, command="sweep", force=settings.force)
     finetuning = Finetuning(next(iter(runs.values())), report)
 
     def log(folder, found):

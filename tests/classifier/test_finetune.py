@@ -146,6 +146,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
             {"task": "poetry"},
             "no task 'poetry' to train on labelled files; it is one of classifier",
         ),
+        ({"train_layers": 99, "train": "none.tsv"}, "`train_layers` is 99, and the model has"),
         ({"keep": "worst"}, "`keep` is 'worst'; it should be best or last"),
         ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
         ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),
@@ -173,7 +174,7 @@ def test_bad_labels_and_outputs(arguments, files, tmp_path):
         finetune(**{**arguments, "train": one}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="holds something else"):
-        finetune(**arguments, output=tmp_path)
+        finetune(**{**arguments, "train": "none.tsv"}, output=tmp_path)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dev.tsv", "one.tsv"]
 
 
@@ -192,3 +193,14 @@ def test_texts_that_the_vocabulary_does_not_know_are_told_before_training(run, a
     with pytest.raises(Told, match=r"37.5 % of the training tokens are \[UNK\]"):
         finetune(**{**arguments, "train": foreign}, output=tmp_path / "run", report=report)
     assert not any("[UNK]" in line for line in run[2])
+
+
+def test_dev_examples_that_are_the_training_examples_are_told(run, arguments, tmp_path):
+    def report(line):
+        if "the dev examples are the training examples" in line:
+            raise Told(line)
+
+    same = {**arguments, "dev": arguments["train"]}
+    with pytest.raises(Told, match="^Note: .* do not show how the model does on new text"):
+        finetune(**same, output=tmp_path / "run", report=report)
+    assert not any("dev examples are" in line for line in run[2])

@@ -311,6 +311,19 @@ def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, 
         all_documents(write(tmp_path, "a.txt", data))
 
 
+def test_globs_of_the_folder_itself_and_names_that_look_like_globs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.tsv", "a1.tsv", "a[1].tsv"):
+        (tmp_path / name).write_text("a text\n")
+    assert set(files.sizes("*.tsv")) == {"a.tsv", "a1.tsv", "a[1].tsv"}
+    assert set(files.sizes("?.tsv")) == {"a.tsv"}
+    assert set(files.sizes("a[1].tsv")) == {"a[1].tsv"}
+    (tmp_path / "a[1].tsv").unlink()
+    assert set(files.sizes("a[1].tsv")) == {"a1.tsv"}
+    (tmp_path / "*.tsv").write_text("a text\n")
+    assert set(files.sizes("*.tsv")) == {"a.tsv", "a1.tsv", "*.tsv"}
+
+
 def test_wrong_paths_are_named(tmp_path):
     with pytest.raises(InputError, match="there is no file .*absent.txt"):
         find(str(tmp_path / "absent.txt"))

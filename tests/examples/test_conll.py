@@ -280,3 +280,19 @@ def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
     assert pairs(other)[1] == (("Peter",), ("NNP",))
     with pytest.raises(InputError, match='row 1: no "chunks" among the keys'):
         open_tagged_words("tfds:conll2003:train", tag_column="chunks")
+
+
+def test_a_word_with_spaces_is_a_text_of_another_task(read):
+    labelled = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tham\n"
+    with pytest.raises(
+        InputError, match=r'line 1: the word "We meet at noon \." contains spaces, as most do'
+    ):
+        list(read(labelled))
+    with pytest.raises(InputError, match="line 1: .*such as classifier"):
+        read(labelled, need_tags=False)
+
+
+def test_words_of_a_treebank_may_have_spaces(read):
+    treebank = "1\t1 000\t_\tNUM" + "\t_" * 6 + "\n\n"
+    assert pairs(read(treebank)) == [(("1 000",), ("NUM",))]
+    assert pairs(read("a\u00a0b\tX\nc\tY\n")) == [(("a\u00a0b", "c"), ("X", "Y"))]

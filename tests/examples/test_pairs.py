@@ -100,11 +100,30 @@ def test_a_first_score_that_never_comes_again_is_no_header(first, write):
     assert source.columns.names is None
 
 
-@pytest.mark.parametrize("value", ["high", "nan", "inf", "1e999"])
+@pytest.mark.parametrize("value", ["high", "nan", "inf", "1e999", "1_000", "１", "1,5"])
 def test_what_is_no_score_is_told_by_its_line(write, value):
     table = "score\ttext_a\ttext_b\n1.5\ta\tb\n" + f"{value}\tc\td\n"
-    with pytest.raises(InputError, match=f'line 3: the score "{value}" is no finite number'):
+    with pytest.raises(InputError, match=f'line 3: the score "{value}" is not a number such as'):
         list(LabelledTexts(write(table), texts=PAIR, form=score))
+
+
+@pytest.mark.parametrize("value", ["nan", "NA", "1,5", "high"])
+@pytest.mark.parametrize("place", [0, 7])
+def test_one_bad_score_among_good_ones_is_told_by_its_line(write, value, place):
+    rows = [f"{i % 5}.5\tone text, {i}\tand its twin, {i}" for i in range(20)]
+    rows[place] = f"{value}\tone text\tand its twin"
+    if (value, place) == ("high", 0):
+        return  # this is what a header looks like
+    said = f'line {place + 1}: the score "{value}" is not a number'
+    with pytest.raises(InputError, match=said):
+        list(LabelledTexts(write("\n".join(rows)), texts=PAIR, form=score))
+
+
+def test_a_number_of_the_row_is_not_taken_for_a_score_with_a_gap(write):
+    rows = [f"{i}\tone text, {i}\tand its twin, {i}\t{i % 5}.5" for i in range(20)]
+    rows[3] = "3\tone text\tand its twin\tNA"
+    with pytest.raises(InputError, match='line 4: the score "NA" is not a number'):
+        list(LabelledTexts(write("\n".join(rows)), texts=PAIR, form=score))
 
 
 def test_several_labels(write):
@@ -114,6 +133,11 @@ def test_several_labels(write):
     lines = '{"text": "a", "label": ["x", 3]}\n{"text": "b", "label": []}\n'
     source = LabelledTexts(write(lines), form=several_labels)
     assert [example.label for example in source] == [("x", "3"), ()]
+    usual = '{"text": "a", "labels": ["x", "y"], "label": "z"}\n'
+    assert list(LabelledTexts(write(usual), form=several_labels))[0].label == ("x", "y")
+    assert list(LabelledTexts(write(usual)))[0].label == "z"
+    with pytest.raises(InputError, match="is a list .`multi_label=True` reads several labels. in"):
+        list(LabelledTexts(write('{"text": "a", "labels": ["x", "y"]}\n')))
     with pytest.raises(InputError, match="line 1: .* should be a list of labels"):
         list(LabelledTexts(write('{"text": "a", "label": [[1]]}\n'), form=several_labels))
 

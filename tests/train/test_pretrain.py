@@ -86,12 +86,14 @@ def run(data, architecture):
 
     def call(output, **settings):
         folder = settings.pop("data", data)
+        left_out = ["batch_size"] * ("batch_tokens" in settings)
+        short = {name: value for name, value in SHORT.items() if name not in left_out}
         return pretrain(
             data=folder,
             vocab=settings.pop("vocab", data / "vocab.txt"),
             output=output,
             architecture=settings.pop("architecture", architecture),
-            **{**SHORT, **settings},
+            **{**short, **settings},
         )
 
     return call
@@ -513,12 +515,13 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ),
         ({"optimizer": "lamb", "layer_decay": 0.9}, "`layer_decay` is for adamw"),
         (
-            {"batch_tokens": 15, "batch_size": 32},
+            {"batch_tokens": 15},
             "`batch_tokens` leaves 15 positions .* up to 16; give more",
         ),
-        ({"batch_tokens": 64}, "Give either `batch_size`, .* or `batch_tokens`"),
+        ({"batch_tokens": 64, "batch_size": 8}, "Give either `batch_size`, .* or `batch_tokens`"),
+        ({"batch_tokens": 64, "batch_size": 32}, "Give either `batch_size`, .* or `batch_tokens`"),
         (
-            {"causal_share": 0.5, "batch_tokens": 64, "batch_size": 32},
+            {"causal_share": 0.5, "batch_tokens": 64},
             "in batches of as many rows each; give `batch",
         ),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
@@ -572,7 +575,7 @@ def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, ma
     settings = {"steps": 300, "batch_size": 32, "learning_rate": 5e-3}
     settings |= {"eval_every": 300, "checkpoint_every": 300}
     if masking == "dynamic":
-        settings["batch_tokens"] = 32 * 16
+        settings["batch_tokens"] = settings.pop("batch_size") * 16
     metrics = run(tmp_path / "run", data=folder, **settings)
     figures = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
     for part in ("masked", "replaced", "kept"):

@@ -108,8 +108,14 @@ def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
 
 def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_path, capsys):
     settings = {"data": "d", "vocab": "v", "minutes": 5.0, "batch_tokens": 512, "model": "m"}
-    RunFolder(tmp_path, command="pretrain", settings=settings, inputs={})
+    # A run also records what stands in place of none of them.
+    defaults = {"steps": None, "batch_size": 32, "architecture": None}
+    RunFolder(tmp_path, command="pretrain", settings={**settings, **defaults}, inputs={})
     command = ["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"]
+    assert main.main(command) == 0
+    del called["report"]
+    assert called == {**settings, "output": "o"}
+    called.clear()
     instead = ["--steps", "7", "--batch-size", "8", "--architecture", "mini"]
     assert main.main([*command, *instead]) == 0
     del called["report"]
@@ -117,6 +123,8 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
     assert called == {"data": "d", "vocab": "v", **flags}
     assert main.main([*command, "--steps", "7", "--minutes", "8"]) == 2
     assert "Give either --steps, how many to train for, or --minutes" in capsys.readouterr().err
+    assert main.main([*command, "--batch-size", "32", "--batch-tokens", "512"]) == 2
+    assert "Give either --batch-size, the rows in a step, or --batch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,14 @@ def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     assert open_folder(output).read_metrics() == {"loss": 1.5}
 
 
+@pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", "[" * 100_000])
+def test_damaged_results_of_a_finished_run_are_one_sentence(tmp_path, damaged):
+    open_folder(tmp_path).finish({"loss": 1.5})
+    (tmp_path / "metrics.json").write_text(damaged)
+    with pytest.raises(InputError, match=r"metrics.json is damaged: it is not .* `force=True`"):
+        open_folder(tmp_path).read_metrics()
+
+
 def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):
     run = open_folder(tmp_path / "run")
     run.model.mkdir()

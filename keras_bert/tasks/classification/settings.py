@@ -73,6 +73,11 @@ class LabelSettings(PoolingSettings):
     def check(self):
         super().check()
         several = self.multi_label
+        if self.threshold != type(self).threshold and not several:
+            raise InputError(
+                "`threshold` is for several labels per text; give `multi_label`, too, or leave it "
+                "out. Of one label per text, the most probable one is given."
+            )
         figures = MULTI_LABEL_FIGURES if several else SINGLE_LABEL_FIGURES
         if self.figure is not None and self.figure not in figures:
             raise InputError(

@@ -14,7 +14,7 @@ from keras_bert.examples.schemes import (
 )
 from keras_bert.examples.settings import REFUSE
 from keras_bert.tasks.tagging.settings import COUNT
-from keras_bert.wording import quoted
+from keras_bert.wording import counted, quoted
 
 
 class CheckedSentences:
@@ -49,6 +49,7 @@ class CheckedSentences:
         self._reads_all = labels is None or labelled or refuses
         self._count_unseen = unseen_tags == COUNT
         self._looks_for_unseen = labelled and labels is not None
+        self._with_spaces, self._first_with_spaces = 0, None
         if labels is None:
             self._wanted = scheme
         elif scheme is not None and scheme != self._scheme:
@@ -78,10 +79,22 @@ class CheckedSentences:
         return self._source.error(line, message)
 
     def notes(self):
-        """Lines for the user on the tags so far that broke their scheme."""
-        return self._broken.notes()
+        """Lines for the user on the tags so far that broke their scheme, and words with spaces."""
+        lines = self._broken.notes()
+        if self._with_spaces:
+            sentence, word = self._first_with_spaces
+            lines.append(
+                f"{self.name}: {counted(self._with_spaces, 'word')} with spaces, the first one in "
+                f"line {sentence.line_of(word)} ({quoted([sentence.words[word]])}); each has one "
+                "tag."
+            )
+        return lines
 
     def _checked(self, sentence):
+        spaces = [word for word, text in enumerate(sentence.words or ()) if " " in text]
+        if spaces and self._first_with_spaces is None:
+            self._first_with_spaces = sentence, spaces[0]
+        self._with_spaces += len(spaces)
         if sentence.tags is None:
             return dataclasses.replace(sentence, source=self)
         tags = sentence.tags

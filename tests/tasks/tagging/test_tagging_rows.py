@@ -199,6 +199,17 @@ def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
 
 
+def test_words_with_spaces_are_told_with_the_first_one(tmp_path):
+    path = tmp_path / "tags.tsv"
+    path.write_text("New York\tB-X\nis\tO\nlarge\tO\n\nLos Angeles\tB-X\ntoo\tO\n")
+    (note,) = Tagger.notes(list(Tagger.read(path)))
+    assert (
+        note
+        == f'{path}: 2 words with spaces, the first one in line 1 ("New York"); each has '
+        + ("one tag.")
+    )
+
+
 def test_tags_become_those_of_the_scheme_that_is_asked_for():
     iob1 = given(("a b c", "I-X B-X O"))
     assert list(Tagger.read(iob1))[0].tags == ("B-X", "B-X", "O")
