@@ -17,7 +17,7 @@ from keras_bert.encoder import check_names
 from keras_bert.errors import InputError
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
-from keras_bert.tasks.global_mean import means_over_replicas
+from keras_bert.tasks.global_mean import global_means, means_over
 from keras_bert.tasks.refuse_examples import refuse_examples
 from keras_bert.wording import listed
 
@@ -231,6 +231,13 @@ class Task(keras.Model):
         """Returns the loss of each output, by the output's name."""
         return {}
 
+    def compiled_losses(self):
+        """`default_losses` as `compile` takes them.
+
+        Those of a kind that reads files are means over all tokens of an epoch (see `means_over`).
+        """
+        return global_means(self.default_losses(), of_epochs=self.SETTINGS is not None)
+
     def default_loss_weights(self):
         """Returns what each loss counts in their sum, by the output's name; None is 1 each."""
         return None
@@ -271,7 +278,7 @@ class Task(keras.Model):
         options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
             optimizer=optimizer,
-            loss=means_over_replicas(self.default_losses()),
+            loss=self.compiled_losses(),
             weighted_metrics=self.default_metrics(),
             **options,
         )
@@ -290,14 +297,22 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             refuse_examples("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.train.fit_progress import with_progress
+        from keras_bert.train.fit_progress import made_of, with_progress
 
-        return super().fit(x, y, *more, **with_progress(self, x, options))
+        found = made_of(x)
+        totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
+        with means_over(self, totals, steps=steps):
+            return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
         refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        return super().evaluate(x, *more, **options)
+        from keras_bert.train.fit_progress import made_of
+
+        found = made_of(x)
+        totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
+        with means_over(self, totals, rows=rows):
+            return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.predict` for examples and files."""

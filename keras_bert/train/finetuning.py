@@ -13,7 +13,7 @@ from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.tasks import settings_class, task_class
-from keras_bert.tasks.global_mean import means_over_replicas
+from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.unknown import note_on_unknown
 from keras_bert.train.best_model import best_entry, restore_best
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
@@ -225,7 +225,7 @@ def _compile(model, task, settings, plan):
     )
     model.compile(
         optimizer=optimizer,
-        loss=means_over_replicas(task.default_losses()),
+        loss=task.compiled_losses(),
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics(),
         jit_compile=False,  # XLA would compile anew for every length of rows
@@ -240,18 +240,20 @@ def _trained(run, feed, report):
     best = run.best if is_chief and feed.settings.keep == "best" else None
     watched = is_chief and feed.settings.histograms
     watchers = [WeightHistograms(run.logs, feed.plan)] if watched else []
-    entries = train(
-        feed.model,
-        run,
-        feed,
-        feed.plan,
-        task=task,
-        best=best,
-        patience=patience,
-        keep_checkpoints=feed.settings.keep_checkpoints,
-        watchers=watchers,
-        report=report,
-    )
+    totals = feed.train_rows.weight_totals
+    with means_over(feed.model, totals, steps=feed.plan.evaluate_every):
+        entries = train(
+            feed.model,
+            run,
+            feed,
+            feed.plan,
+            task=task,
+            best=best,
+            patience=patience,
+            keep_checkpoints=feed.settings.keep_checkpoints,
+            watchers=watchers,
+            report=report,
+        )
     if entries[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.FIGURE} on the dev data.")

@@ -108,6 +108,10 @@ class FrozenRows(RowBatches):
             if on_batch is not None:
                 on_batch(len(numbers))
 
+    @property
+    def weight_totals(self):
+        return self._rows.weight_totals
+
     def batch(self, rows):
         batch, width = {}, tf.constant(1)
         if self._several or self._others:
