@@ -98,6 +98,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     _check_head(source, head_table(task_class, source.architecture, source.config), sizes)
     task = task_class(source.task_encoder(), source.tokenizer, **options)
     assign_heads(task, source, source.architecture)
+    task.tuned = (*task.tuned, *source.tuned(task_class))
     return task
 
 
@@ -148,7 +149,7 @@ def assign_heads(task, source, architecture, *, heads=None):
         own = own_tensors(task, architecture, heads=[head])
         _check_head(source, table, sizes)
         _check_own_head(source, own)
-        times = 1.0 / _head_scale(task, head)
+        times = 1.0 / head_scale(task, head)
         if own and head in task.HEAD_SCALES:
             times *= _scale_left_out(source, task.HEAD_SCALES[head])
         read = _times(source.read, times)
@@ -167,7 +168,7 @@ def holds_head(task, source, architecture, head):
     return head in source.architecture.heads or not names.isdisjoint(source.shapes)
 
 
-def _head_scale(task, head):
+def head_scale(task, head):
     """What the weights of a head are multiplied by in a folder."""
     return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
@@ -296,6 +297,8 @@ def to_hugging_face(model):
         values |= model.config_entries()
         kept["task"] = model.KIND
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+        if tuned := [name for name in model.tuned if kept[name] is not None]:
+            kept["tuned"] = tuned
     values[MARK] = kept
     return values, tensors
 
@@ -306,7 +309,7 @@ def _head_tensors(task, head, architecture, sizes):
     tensors = rename.gather(task, table, sizes=sizes)
     own = own_tensors(task, architecture, heads=[head])
     tensors |= {name: rename.to_numpy(variable) for name, variable in own.items()}
-    times = _head_scale(task, head)
+    times = head_scale(task, head)
     if times != 1.0:
         tensors = {name: array * np.float32(times) for name, array in tensors.items()}
     return {name: np.ascontiguousarray(array) for name, array in tensors.items()}, bool(own)

@@ -63,8 +63,10 @@ class Task(keras.Model):
             is one of `default_metrics`, or else of `measure`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
-    ARCHITECTURE, READS, FIGURE and SHOWN are set by a constructor, before it calls ours, where they
-    depend on its arguments.
+        tuned: the stored settings that nobody gave, so that `tune` sets them.
+
+    ARCHITECTURE, READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls ours,
+    where they depend on its arguments.
 
     Raises:
         ValueError: the encoder is none, or the head reads a pooler that it does not have.
@@ -79,6 +81,7 @@ class Task(keras.Model):
     SETTINGS = None
     FIGURE = None
     SHOWN = {"loss": "loss"}
+    tuned = ()
 
     def __new__(cls, encoder=None, *more, **options):
         # Here, as each constructor looks into its encoder. (Keras makes a task without anything.)
@@ -362,6 +365,11 @@ class Task(keras.Model):
         """Lines for the user on what is odd among the labelled examples of a file, but no error."""
         return []
 
+    @classmethod
+    def labels_with(cls, made_with, **settings):
+        """The labels of a task that is made with these arguments; none where it has none."""
+        return tuple(made_with.get("labels", ()))
+
     @property
     def made_with(self):
         """What `made_from` settled for this task."""
@@ -401,7 +409,7 @@ class Task(keras.Model):
     def tune(self, outputs, rows):
         """Settles what is best set when training is over, such as a threshold.
 
-        Sets stored settings of the task that nobody gave; called at each evaluation by official
+        Sets the settings that are `tuned`; called at each evaluation by official
         figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 

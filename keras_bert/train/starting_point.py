@@ -4,10 +4,14 @@ import dataclasses
 import hashlib
 import json
 
-from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints import find_model_folder, load, load_task
+from keras_bert.checkpoints.folder import head_scale
+from keras_bert.checkpoints.kinds import stored, task_of
 from keras_bert.checkpoints.named_models import is_name
+from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoder import BertEncoder
 from keras_bert.errors import InputError
+from keras_bert.mixed_encoder import MixedEncoder
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.train.architecture import read_architecture
@@ -58,6 +62,29 @@ class StartingPoint:
         described = [self._config.to_dict(), self._vocabulary.sha256, not self._lowercase]
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
+    def earlier_task(self, kind):
+        """-> (the `EarlierTask` of that kind in the folder or None, why it is none or None).
+
+        The reason is a sentence, and None where the folder was not fine-tuned.
+        """
+        if self._folder is None:
+            return None, None
+        source = OpenedFolder(self._folder)
+        path = str(source.folder / CONFIG)
+        own = "task" in stored(source.values, source=path)
+        if not own and source.architecture.kind is None:
+            return None, None
+        try:
+            found = task_of(source.values, source=path)
+        except InputError as error:
+            return None, str(error)
+        if found.SETTINGS is None:  # of pre-training
+            return None, None
+        # A class of `transformers` serves several kinds, of which its folders do not say which.
+        if found is kind or (not own and issubclass(kind, found)):
+            return EarlierTask(load_task(self._folder)), None
+        return None, f"{self._folder} holds a {found.KIND}, and this run trains a {kind.KIND}."
+
     def build(self):
         """Returns (`BertEncoder`, `Tokenizer`); random weights draw on Keras's global seed.
 
@@ -73,6 +100,70 @@ class StartingPoint:
                 "keras-bert, so it cannot be fine-tuned on text."
             )
         return encoder, tokenizer
+
+
+class EarlierTask:
+    """A task that was fine-tuned before, as far as a run of the same kind continues with it.
+
+    Attributes: `labels`; `options`, its settings by the names of those of a run, but for those that
+    are tuned again.
+
+    Args:
+        task: the task. Nothing of it is kept but numbers: a run builds its own.
+    """
+
+    def __init__(self, task):
+        self.labels = tuple(task.labels) if task.LEAST_LABELS else ()
+        self.options = {
+            name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
+        }
+        mix = task.encoder if isinstance(task.encoder, MixedEncoder) else None
+        self._mix_settings = mix and mix.mix_settings
+        self._mix_weights = mix and mix.scalar_mix.get_weights()
+        self.options["scalar_mix"] = mix is not None
+        if mix is not None:
+            self.options["scalar_mix_l2"] = mix.mix_settings["l2"]
+            self.options["scalar_mix_layer_norm"] = mix.mix_settings["layer_norm_eps"] is not None
+        self._reads = task.READS
+        self._heads = {
+            head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
+            for head in task.HEADS
+        }
+
+    def has_labels(self, labels):
+        """Whether these are the task's labels, in whatever order."""
+        return set(labels) == set(self.labels)
+
+    def mixed(self, encoder, *, layer_norm, l2):
+        """A `MixedEncoder`, with the weights of the task's own where it is of the same kind."""
+        epsilon = encoder.config.layer_norm_eps if layer_norm else None
+        same = self._mix_settings and layer_norm == self.options["scalar_mix_layer_norm"]
+        if same:
+            epsilon = self._mix_settings["layer_norm_eps"]
+        mixed = MixedEncoder(encoder, layer_norm_eps=epsilon, l2=l2)
+        if same:
+            mixed.scalar_mix.set_weights(self._mix_weights)
+        return mixed
+
+    def continue_in(self, task):
+        """Puts the heads into a task that reads the same of the encoder.
+
+        Returns (heads of the task that are new, heads of this one that it does not take over).
+        After one that is new, all are: they would read something else than they have learned to.
+        """
+        mix = task.encoder.mix_settings if isinstance(task.encoder, MixedEncoder) else None
+        norms = [m and m["layer_norm_eps"] for m in (mix, self._mix_settings)]
+        same = task.READS == self._reads and norms[0] == norms[1]
+        same = same and (mix is None) == (self._mix_settings is None)
+        new = []
+        for head in task.HEADS:
+            layer, weights = getattr(task, head), self._heads.get(head)
+            shapes = [weight.shape for weight in layer.weights]
+            if same and not new and weights and shapes == [weight.shape for weight in weights]:
+                layer.set_weights([weight / head_scale(task, head) for weight in weights])
+            else:
+                new.append(head)
+        return new, [head for head in self._heads if head in new or head not in task.HEADS]
 
 
 def with_pooler(encoder, *, dtype):
