@@ -97,6 +97,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
         options["layer_mix"] = mix
     task = task_class(source.encoder(), source.tokenizer, **options)
     assign_heads(task, source, source.class_names)
+    task.tuned = (*task.tuned, *source.tuned(task_class))
     return task
 
 
@@ -142,7 +143,7 @@ def assign_heads(task, source, class_names, *, heads=None):
         own = own_tensors(task, class_names, heads=[head])
         _check_head(source, table, sizes)
         _check_own_head(source, own)
-        times = 1.0 / _head_scale(task, head)
+        times = 1.0 / head_scale(task, head)
         if own and head in task.HEAD_SCALES:
             times *= _scale_left_out(source, task.HEAD_SCALES[head])
         read = _times(source.read, times)
@@ -161,7 +162,7 @@ def holds_head(task, source, class_names, head):
     return head in source.class_names.heads or not names.isdisjoint(source.shapes)
 
 
-def _head_scale(task, head):
+def head_scale(task, head):
     """What the weights of a head are multiplied by in a folder."""
     return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
@@ -278,6 +279,8 @@ def to_hugging_face(model):
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
         if model.layer_mix is not None:
             kept["scalar_mix"] = model.layer_mix
+        if tuned := [name for name in model.tuned if kept[name] is not None]:
+            kept["tuned"] = tuned
     values[MARK] = kept
     return values, tensors
 
@@ -288,7 +291,7 @@ def _head_tensors(task, head, class_names, sizes):
     tensors = rename.gather(task, table, sizes=sizes)
     own = own_tensors(task, class_names, heads=[head])
     tensors |= {name: rename.to_numpy(variable) for name, variable in own.items()}
-    times = _head_scale(task, head)
+    times = head_scale(task, head)
     if times != 1.0:
         tensors = {name: array * np.float32(times) for name, array in tensors.items()}
     return {name: np.ascontiguousarray(array) for name, array in tensors.items()}, bool(own)

@@ -178,6 +178,13 @@ class OpenedFolder:
                 "object with layer_norm_eps and l2."
             )
         return held
+    def tuned(self, task):
+        """Those of the `settings` that training found, as nobody gave them."""
+        source = self.folder / CONFIG
+        names = stored(self.values, source=str(source)).get("tuned", [])
+        if not isinstance(names, list) or not set(map(str, names)) <= set(task.stored_settings()):
+            raise InputError(f"{source}, under {MARK}: `tuned` should be a list of settings.")
+        return tuple(names)
 
     def labels(self):
         """The labels of the task in the folder, in order."""

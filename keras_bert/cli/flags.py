@@ -107,7 +107,9 @@ def _options(field):
     kind, optional = value_type(field)
     options = {"dest": field.name, "help": _help(field)}
     if kind is bool and not optional:
-        return {**options, "action": "store_true"}
+        # A model that a run continues with may have the setting on: --no-crf turns it off.
+        action = argparse.BooleanOptionalAction if known.stored else "store_true"
+        return {**options, "action": action}
     if kind is bool:
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:

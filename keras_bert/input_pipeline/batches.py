@@ -24,6 +24,11 @@ class RowBatches:
         """What `fit` takes for rows of these numbers, int32 (B,): (inputs, labels[, weights])."""
         raise NotImplementedError
 
+    @property
+    def weight_totals(self):
+        """The sum of the weights of all rows by the output's name, where labels have weights."""
+        return {}
+
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):
         """A dataset of `epochs` times `steps` batches, less the first `first_step`.
 

@@ -111,6 +111,13 @@ class TokenizedExamples(RowBatches):
         ids = np.concatenate([segment.flat_values for segment in self.segments])
         return int(np.sum(ids == self._vocabulary.unk_id)), len(ids)
 
+    @property
+    def weight_totals(self):
+        return {
+            name: float(np.sum(value.flat_values if _ragged(value) else value, dtype=np.float64))
+            for name, value in self.weights.items()
+        }
+
     def take(self, rows):
         """What `inputs` makes the inputs of some rows of, given by their numbers: a list."""
         return [tf.gather(value, rows) for value in (*self.segments, *self.columns.values())]

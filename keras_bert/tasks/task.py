@@ -19,7 +19,7 @@ from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
-from keras_bert.tasks.global_mean import means_over_replicas
+from keras_bert.tasks.global_mean import global_means, means_over
 from keras_bert.tasks.refuse_examples import refuse_examples
 from keras_bert.wording import listed
 
@@ -74,7 +74,9 @@ class Task(keras.Model):
             is one of `default_metrics`, or else of `measure`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
-    ENCODER_OUTPUTS, HEAD_READS, FIGURE and SHOWN are set by a constructor, before it calls ours,
+        tuned: the stored settings that nobody gave, so that `tune` sets them.
+
+    ENCODER_OUTPUTS, HEAD_READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls ours,
     where they depend on its arguments.
 
     Raises:
@@ -92,6 +94,7 @@ class Task(keras.Model):
     SETTINGS = None
     FIGURE = None
     SHOWN = {"loss": "loss"}
+    tuned = ()
 
     def __new__(cls, encoder=None, *more, **options):
         # Here, as each constructor looks into its encoder. (Keras makes a task without anything.)
@@ -302,6 +305,13 @@ class Task(keras.Model):
         """Returns the loss of each output, by the output's name."""
         return {}
 
+    def compiled_losses(self):
+        """`default_losses` as `compile` takes them.
+
+        Those of a kind that reads files are means over all tokens of an epoch (see `means_over`).
+        """
+        return global_means(self.default_losses(), of_epochs=self.SETTINGS is not None)
+
     def default_loss_weights(self):
         """Returns what each loss counts in their sum, by the output's name; None is 1 each."""
         return None
@@ -342,7 +352,7 @@ class Task(keras.Model):
         options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
             optimizer=optimizer,
-            loss=means_over_replicas(self.default_losses()),
+            loss=self.compiled_losses(),
             weighted_metrics=self.default_metrics(),
             **options,
         )
@@ -361,14 +371,22 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             refuse_examples("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.train.fit_progress import with_progress
+        from keras_bert.train.fit_progress import made_of, with_progress
 
-        return super().fit(x, y, *more, **with_progress(self, x, options))
+        found = made_of(x)
+        totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
+        with means_over(self, totals, steps=steps):
+            return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
         refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        return super().evaluate(x, *more, **options)
+        from keras_bert.train.fit_progress import made_of
+
+        found = made_of(x)
+        totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
+        with means_over(self, totals, rows=rows):
+            return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.predict` for examples and files."""
@@ -418,6 +436,11 @@ class Task(keras.Model):
         """Lines for the user on what is odd among the labelled examples of a file, but no error."""
         return []
 
+    @classmethod
+    def labels_with(cls, made_with, **settings):
+        """The labels of a task that is made with these arguments; none where it has none."""
+        return tuple(made_with.get("labels", ()))
+
     @property
     def made_with(self):
         """What `made_from` settled for this task."""
@@ -457,7 +480,7 @@ class Task(keras.Model):
     def tune(self, outputs, rows):
         """Settles what is best set when training is over, such as a threshold.
 
-        Sets stored settings of the task that nobody gave; called at each evaluation by official
+        Sets the settings that are `tuned`; called at each evaluation by official
         figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 

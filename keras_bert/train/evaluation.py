@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_bert.inference.answers import put, room_for
 from keras_bert.input_pipeline.datasets import planned_batches
 from keras_bert.replicas import replica_count
+from keras_bert.tasks.global_mean import means_over
 from keras_bert.train.devices import Devices
 
 
@@ -25,6 +26,7 @@ class Evaluation:
         devices = Devices()
         self._model = model
         self._count = len(rows)
+        self._totals = rows.weight_totals
         self._loss = keras.metrics.Mean(name="loss")
         self._plan = devices.own_parts(rows.lengths, batch_size=batch_size)
         parts = planned_batches([part for step in self._plan for part in step], rows.batch)
@@ -37,9 +39,10 @@ class Evaluation:
         self._model.reset_metrics()
         self._loss.reset_state()
         found = room_for(self._model.output, self._count)
-        for step, batch in zip(self._plan, self._batches, strict=True):
-            for numbers, outputs in zip(step, self._step(batch), strict=True):
-                put(outputs, numbers, into=found)
+        with means_over(self._model, self._totals, rows=self._count):
+            for step, batch in zip(self._plan, self._batches, strict=True):
+                for numbers, outputs in zip(step, self._step(batch), strict=True):
+                    put(outputs, numbers, into=found)
         figures = {**self._model.get_metrics_result(), "loss": self._loss.result()}
         return {name: float(value) for name, value in figures.items()}, found
 

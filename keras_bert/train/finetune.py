@@ -45,17 +45,19 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         InputError: an argument or a file is wrong, the dev examples do not go with the training
             ones, or the output folder holds something else.
     """
-    settings = finetune_settings(settings.get("task", "classifier")).of(settings)
+    given = settings
+    settings = finetune_settings(given.get("task", "classifier")).of(given)
     report = report or (lambda line: None)
     with scope_of(settings.strategy, report):
-        return _finetune(settings, report)
+        return _finetune(settings, given, report)
 
 
-def _finetune(settings, report):
+def _finetune(settings, given, report):
     """`finetune` in the scope of its strategy."""
     if Devices().workers == 1:  # the chief of several tells the others when all have read
         check_output(settings.output, command="finetune", force=settings.force)
-    finetuning = Finetuning(settings, report)
+    finetuning = Finetuning(settings, report, given=given)
+    settings = finetuning.resolved(settings)
     if settings.seeds == 1:
         return finetuning.run(settings, report)
     seeds = range(settings.seed, settings.seed + settings.seeds)

@@ -11,7 +11,7 @@ from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
 from keras_bert.input_pipeline.framing import check_max_length
 from keras_bert.tasks import settings_class, task_class
-from keras_bert.tasks.global_mean import means_over_replicas
+from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.unknown import note_on_unknown
 from keras_bert.train.best_model import best_entry, restore_best
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
@@ -25,7 +25,7 @@ from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_epochs
 from keras_bert.train.starting_point import StartingPoint
 from keras_bert.train.weight_histograms import WeightHistograms
-from keras_bert.wording import counted
+from keras_bert.wording import counted, listed
 
 
 class Finetuning:
@@ -34,6 +34,8 @@ class Finetuning:
     Args:
         settings: the settings of the (first) run, of `finetune_settings`.
         report: a function that is told, in lines, how the files are read.
+        given: the arguments that the caller gave, by name. A model of the same kind and labels
+            continues with its own options where none are given.
 
     Attributes: `kind` (the class of the task), `train_rows`, `dev_rows` (`TokenizedExamples`),
     `inputs` (fingerprints of all that the result depends on beside the settings).
@@ -43,20 +45,33 @@ class Finetuning:
             training ones.
     """
 
-    def __init__(self, settings, report):
+    def __init__(self, settings, report, *, given):
         self.kind = task_class(settings.task)
         self._frozen_rows = {}
+        self._earlier = None
         names = ("model", "architecture", "vocab", "cased")
         self._start = StartingPoint(
             **{name: getattr(settings, name) for name in names}, dtype=settings.dtype
         )
+        earlier, why_new = self._start.earlier_task(self.kind)
+        kept = {} if earlier is None else _not_given(earlier.options, settings, given)
+        # How files are read goes by the kind alone: their labels are not known yet.
+        self._taken_over = {name: v for name, v in kept.items() if name in settings.columns}
         encoder, tokenizer = self._draw(settings)
         usual = settings_class(settings.task).MAX_LENGTH
-        self._max_length = settings.max_length or encoder.default_max_length(usual)
-        check_max_length(self._max_length, encoder.config)
+        longest = settings.max_length or encoder.default_max_length(usual)
+        check_max_length(longest, encoder.config)
         layers_to_train(encoder, last=settings.train_layers)  # refuses more than there are
-        *splits, self._made_with = _read(self.kind, settings, report)
+        *splits, self._made_with = _read(self.kind, self.resolved(settings), report)
         report(self._start.description)
+        if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
+            why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
+        if why_new is None:
+            self._earlier, self._taken_over = earlier, kept
+        else:
+            report(f"The head is new: {why_new} {_left_behind(earlier, self._taken_over)}")
+        settings = self.resolved(settings)
+        self._max_length = settings.max_length or encoder.default_max_length(usual)
         task = self._task(encoder, tokenizer, settings, report)
         self._first = settings.seed, task
         self.train_rows, self.dev_rows = (task.features(split, labelled=True) for split in splits)
@@ -75,10 +90,22 @@ class Finetuning:
             "made_with": self._made_with,
         }
 
+    def _continues(self, earlier, arguments):
+        """Whether a task of the examples' labels has those of an earlier one, in its order then."""
+        labels = self._made_with.get("labels", ())
+        if earlier.labels and earlier.has_labels(labels):
+            self._made_with = {**self._made_with, "labels": list(earlier.labels)}
+        return earlier.has_labels(self.kind.labels_with(self._made_with, **arguments))
+
+    def resolved(self, settings):
+        """The settings, with the options that the model continues with where none are given."""
+        return dataclasses.replace(settings, **self._taken_over)
+
     def run(self, settings, report):
         """One run: trains in the folder `settings.output`, or goes on there; returns its metrics.
 
-        What the settings say of the starting point, the task and the files is as at the opening.
+        What the settings, which are `resolved`, say of the starting point, the task and the files
+        is as at the opening.
         """
         plan = self._plan(settings)
         with run_of(settings, command="finetune", inputs=self.inputs) as run:
@@ -154,18 +181,66 @@ class Finetuning:
     def _task(self, encoder, tokenizer, settings, report):
         arguments = {**self._made_with, **settings.arguments, "max_length": self._max_length}
         if settings.scalar_mix:
-            epsilon = encoder.config.head_layer_norm_eps if settings.scalar_mix_layer_norm else None
+            epsilon = encoder.config.head_layer_norm_eps
+            if self._earlier is not None:
+                epsilon = self._earlier.layer_norm_eps(epsilon)
+            epsilon = epsilon if settings.scalar_mix_layer_norm else None
             arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
         if encoder.lacks_head_transform(self.kind.KIND):
             if self.kind.reads_first_token(**settings.arguments):
                 report("The model came without a pooler over [CLS]; the head reads a new one.")
                 encoder = encoder.with_head_transform(self.kind.KIND)
-            else:
+            elif arguments.get("pooling") is None:
                 report("The model came without a pooler over [CLS]; the head reads the tokens.")
         task = self.kind(encoder, tokenizer, **arguments)
+        if self._earlier is not None:
+            report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
         if not settings.frozen:
             _leave_out(task, settings, report)
         return task
+
+
+def _not_given(options, settings, given):
+    """Those options of an earlier task that the caller says nothing of."""
+    said = {name for name, value in given.items() if value is not None}
+    if "scalar_mix" in said and not settings.scalar_mix:
+        said |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
+    return {name: value for name, value in options.items() if name not in said}
+
+
+def _continued(settings, options, new, lost):
+    """What a run continues with, and what it does not, for the user."""
+    now = {name: getattr(settings, name) for name in options}
+    parts = [f"Continuing with its head ({_described(now) or 'no options'})."]
+    changed = [
+        f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
+    ]
+    if changed:
+        parts.append(f"Changed: {'; '.join(changed)}.")
+    if new:
+        parts.append(f"New, from random weights: {_named(new)}.")
+    if lost:
+        parts.append(f"Not taken over: {_named(lost)}.")
+    return " ".join(parts)
+
+
+def _left_behind(earlier, taken_over):
+    """What a run does not take over of a fine-tuned model whose head it has no use for."""
+    if earlier is None:
+        return "Its own head and options are not taken over."
+    left = {name: value for name, value in earlier.options.items() if name not in taken_over}
+    line = f"Its own head is not taken over ({_described(left) or 'no options'})."
+    read = _described(taken_over)
+    return f"{line} The files are read as its own: {read}." if read else line
+
+
+def _described(options):
+    shown = ((name, value) for name, value in options.items() if value not in (None, False))
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
+
+
+def _named(heads):
+    return listed(head.removesuffix("_layer") for head in heads)
 
 
 def _read(kind, settings, report):
@@ -217,7 +292,7 @@ def _compile(model, task, settings, plan):
     )
     model.compile(
         optimizer=optimizer,
-        loss=means_over_replicas(task.default_losses()),
+        loss=task.compiled_losses(),
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics(),
         jit_compile=False,  # XLA would compile anew for every length of rows
@@ -232,18 +307,20 @@ def _trained(run, feed, report):
     best = run.best if is_chief and feed.settings.keep == "best" else None
     watched = is_chief and feed.settings.histograms
     watchers = [WeightHistograms(run.logs, feed.plan)] if watched else []
-    entries = train(
-        feed.model,
-        run,
-        feed,
-        feed.plan,
-        task=task,
-        best=best,
-        patience=patience,
-        keep_checkpoints=feed.settings.keep_checkpoints,
-        watchers=watchers,
-        report=report,
-    )
+    totals = feed.train_rows.weight_totals
+    with means_over(feed.model, totals, steps=feed.plan.evaluate_every):
+        entries = train(
+            feed.model,
+            run,
+            feed,
+            feed.plan,
+            task=task,
+            best=best,
+            patience=patience,
+            keep_checkpoints=feed.settings.keep_checkpoints,
+            watchers=watchers,
+            report=report,
+        )
     if entries[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.FIGURE} on the dev data.")

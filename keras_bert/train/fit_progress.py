@@ -63,17 +63,17 @@ def with_progress(task, x, options):
     what `dataset` has shuffled: it would not, but warn that it does not.
     """
     callbacks = options.get("callbacks")
-    made_of, dev_made_of = _made_of(x), _made_of(options.get("validation_data"))
-    if made_of is not None:
+    trained, dev = made_of(x), made_of(options.get("validation_data"))
+    if trained is not None:
         options = {"shuffle": False, **options}
     if options.get("verbose", "auto") == 0 or isinstance(callbacks, keras.callbacks.CallbackList):
         return options
-    if made_of is None and dev_made_of is None:
+    if trained is None and dev is None:
         return options
     progress = FitProgress(
         task,
-        tokens_a_step=made_of and made_of.tokens_a_step,
-        dev_rows=dev_made_of and dev_made_of.rows,
+        tokens_a_step=trained and trained.tokens_a_step,
+        dev_rows=dev and dev.rows,
     )
     given = [] if callbacks is None else callbacks
     given = list(given) if isinstance(given, list | tuple) else [given]
@@ -82,12 +82,17 @@ def with_progress(task, x, options):
 
 
 class MadeOf:
-    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average."""
+    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
+
+    `steps` are those of an epoch.
+    """
 
     def __init__(self, rows, *, steps_an_epoch):
         self.rows = rows
+        self.steps = steps_an_epoch
         self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
 
 
-def _made_of(dataset):
+def made_of(dataset):
+    """What `Task.dataset` noted at its dataset; None of any other."""
     return getattr(dataset, "keras_bert_made_of", None)

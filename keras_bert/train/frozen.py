@@ -124,6 +124,10 @@ class FrozenRows(RowBatches):
             if on_batch is not None:
                 on_batch(len(numbers))
 
+    @property
+    def weight_totals(self):
+        return self._rows.weight_totals
+
     def batch(self, rows):
         axes = self._blocks.shape[1]
         batch, shape = {}, tf.constant([1])

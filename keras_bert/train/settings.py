@@ -150,12 +150,16 @@ class LabelledRunSettings(RunSettings):
         help="train the head alone: the encoder's outputs are computed once and used in all epochs",
     )
     scalar_mix: bool = setting(
-        False, help="the head reads a learned mix of all layers instead of the last one"
+        False,
+        help="the head reads a learned mix of all layers instead of the last one",
+        stored=True,
     )
     scalar_mix_l2: float = setting(
         0.0, help="pulls the mix toward the average", unit="STRENGTH", at_least=0
     )
-    scalar_mix_layer_norm: bool = setting(False, help="normalise every layer before mixing")
+    scalar_mix_layer_norm: bool = setting(
+        False, help="normalise every layer before mixing", stored=True
+    )
     schedule: str = setting(
         "linear",
         help="how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a "

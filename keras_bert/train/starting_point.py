@@ -3,8 +3,11 @@
 import hashlib
 import json
 
-from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints import find_model_folder, load, load_task
+from keras_bert.checkpoints.folder import head_scale
+from keras_bert.checkpoints.kinds import holds_task, stored, task_of
 from keras_bert.checkpoints.named_models import is_name
+from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoders import new_encoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
@@ -57,6 +60,29 @@ class StartingPoint:
         described = [self._config.to_dict(), self._vocabulary.sha256, not self._lowercase]
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
+    def earlier_task(self, kind):
+        """-> (the `EarlierTask` of that kind in the folder or None, why it is none or None).
+
+        The reason is a sentence, and None where the folder was not fine-tuned.
+        """
+        if self._folder is None:
+            return None, None
+        source = OpenedFolder(self._folder)
+        path = str(source.folder / CONFIG)
+        own = "task" in stored(source.values, source=path)
+        if not holds_task(source.values, source.names, source=path):
+            return None, None
+        try:
+            found = task_of(source.values, source.names, source=path)
+        except InputError as error:
+            return None, str(error)
+        if found.SETTINGS is None:  # of pre-training
+            return None, None
+        # A class of `transformers` serves several kinds, of which its folders do not say which.
+        if found is kind or (not own and issubclass(kind, found)):
+            return EarlierTask(load_task(self._folder)), None
+        return None, f"{self._folder} holds a {found.KIND}, and this run trains a {kind.KIND}."
+
     def build(self):
         """Returns (encoder, `Tokenizer`); random weights draw on Keras's global seed."""
         if self._folder is None:
@@ -69,6 +95,70 @@ class StartingPoint:
                 "keras-bert, so it cannot be fine-tuned on text."
             )
         return encoder, tokenizer
+
+
+class EarlierTask:
+    """A task that was fine-tuned before, as far as a run of the same kind continues with it.
+
+    Attributes: `labels`; `options`, its settings by the names of those of a run, but for those that
+    are tuned again.
+
+    Args:
+        task: the task. Nothing of it is kept but numbers: a run builds its own.
+    """
+
+    def __init__(self, task):
+        self.labels = tuple(task.labels) if task.LEAST_LABELS else ()
+        self.options = {
+            name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
+        }
+        self._mix = task.layer_mix
+        self.options["scalar_mix"] = self._mix is not None
+        if self._mix is not None:
+            self.options["scalar_mix_l2"] = self._mix["l2"]
+            self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        self._reads = _reads(task)
+        self._heads = {
+            head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
+            for head in _own_heads(task)
+        }
+
+    def has_labels(self, labels):
+        """Whether these are the task's labels, in whatever order."""
+        return set(labels) == set(self.labels)
+
+    def layer_norm_eps(self, usual):
+        """The epsilon of a mix with LayerNorms: that of the task's own, where it has them."""
+        own = self._mix and self._mix["layer_norm_eps"]
+        return usual if own is None else own
+
+    def continue_in(self, task):
+        """Puts the heads into a task that reads the same of the encoder.
+
+        Returns (heads of the task that are new, heads of this one that it does not take over).
+        After one that is new, all are: they would read something else than they have learned to.
+        """
+        same = _reads(task) == self._reads
+        new = []
+        for head in _own_heads(task):
+            layer, weights = getattr(task, head), self._heads.get(head)
+            shapes = [weight.shape for weight in layer.weights]
+            if same and not new and weights and shapes == [weight.shape for weight in weights]:
+                layer.set_weights([weight / head_scale(task, head) for weight in weights])
+            else:
+                new.append(head)
+        return new, [head for head in self._heads if head in new or head not in task.heads]
+
+
+def _own_heads(task):
+    """The heads of a task but for the encoder's own transform, which comes with its weights."""
+    return [head for head in task.heads if head != "transform"]
+
+
+def _reads(task):
+    """What a task reads of its encoder: two that read the same may have the same heads."""
+    mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
+    return task.encoder_outputs, task.HEAD_READS, mix
 
 
 def fingerprint_of_folder(folder):

@@ -41,21 +41,22 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     Raises:
         InputError: see `keras_bert.finetune`.
     """
-    settings = sweep_settings(settings.get("task", "classifier")).of(settings)
+    given = settings
+    settings = sweep_settings(given.get("task", "classifier")).of(given)
     report = report or (lambda line: None)
     with scope_of(settings.strategy, report):
-        return _sweep(settings, report)
+        return _sweep(settings, given, report)
 
 
-def _sweep(settings, report):
+def _sweep(settings, given, report):
     """`sweep` in the scope of its strategy."""
-    runs = {
-        name: finetune_settings(settings.task).of(values)
-        for name, values in settings.runs().items()
-    }
     if Devices().workers == 1:  # the chief of several tells the others when all have read
         check_output(settings.output, command="sweep", force=settings.force)
-    finetuning = Finetuning(next(iter(runs.values())), report)
+    of_run = finetune_settings(settings.task)
+    first = next(iter(settings.runs().values()))
+    finetuning = Finetuning(of_run.of(first), report, given=given)
+    settings = finetuning.resolved(settings)
+    runs = {name: of_run.of(values) for name, values in settings.runs().items()}
 
     def log(folder, found):
         write_hparams(folder, found, runs, names=TRIED)

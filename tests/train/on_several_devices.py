@@ -403,8 +403,15 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_mean_is_over_all_replicas_though_their_weights_differ(name):
+@pytest.mark.parametrize(
+    ("name", "divisors"),
+    [
+        *((name, {}) for name in LOSSES),
+        ("by weight", {"batch": 20.0}),
+        ("a random field", {"row": 3}),
+    ],
+)
+def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors):
     rng = np.random.default_rng(0)
     logits = tf.constant(rng.normal(size=(7, 5, 3)), tf.float32)
     labels = tf.constant(rng.integers(0, 3, (7, 5)), tf.int32)
@@ -418,10 +425,15 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name):
 
     batch = (labels, logits, weights)
     expected, slope = gradient(LOSSES[name](), *batch)
+    if divisors:  # 13 words in 7 rows
+        factor = 13 / (divisors.get("batch") or 7 * divisors["row"])
+        expected, slope = expected * factor, slope * factor
     # The third replica has no weights at all.
     edges = ((0, 2), (2, 3), (3, 5), (5, 7))
     with mirrored() as strategy:
         loss = GlobalMean(LOSSES[name]())
+        if divisors:
+            loss.divide_by(**divisors)
         replicas = strategy.experimental_distribute_values_from_function(
             lambda c: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
         )

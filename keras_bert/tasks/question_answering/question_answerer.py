@@ -89,7 +89,7 @@ class QuestionAnswerer(Task):
         self.max_answer_length = max_answer_length
         self.n_best = n_best
         self.null_threshold = null_threshold
-        self._tunes = null_threshold is None
+        self.tuned = ("null_threshold",) if null_threshold is None else ()
         self.dropout = keras.layers.Dropout(
             dropout or 0.0, dtype=encoder.layer_policy, name="dropout"
         )
@@ -189,7 +189,7 @@ class QuestionAnswerer(Task):
     def tune(self, outputs, rows):
         """Sets `null_threshold` where some questions have no answer and none was given."""
         golds = _golds(rows.examples)
-        if self._tunes and not all(golds):
+        if self.tuned and not all(golds):
             answers = self._answers(outputs, rows, null_threshold=None)
             self.null_threshold = tuned_threshold(
                 [answer["answer"] for answer in answers],

@@ -85,6 +85,19 @@ class SpanRows(RowsOfWords):
             max_length=max_length,
         )
 
+    @property
+    def weight_totals(self):
+        first, end, owned, owned_end = (
+            self.places[name].astype(np.int64) for name in ("first", "end", "owned", "owned_end")
+        )
+
+        def up_to(words):  # the spans of 1 to L words in so many
+            widest = np.minimum(words, self._max_span_length)
+            return words * widest - widest * (widest - 1) // 2
+
+        # Those that begin in a word that is owned, and end in the row.
+        return {"logits": float(np.sum(up_to(end - owned) - up_to(end - owned_end)))}
+
     def targets(self, rows):
         place = {name: tf.gather(tf.constant(of), rows) for name, of in self.places.items()}
         count = place["end"] - place["first"]  # (B,)

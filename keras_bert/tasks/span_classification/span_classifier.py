@@ -124,7 +124,7 @@ class SpanClassifier(WordsTask):
         self.span_representation = span_representation
         self.identify = identify
         self.threshold = threshold
-        self._tunes = threshold is None
+        self.tuned = ("threshold",) if threshold is None else ()
         self.tune_for = tune_for
         self.flat = flat
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
@@ -179,6 +179,10 @@ class SpanClassifier(WordsTask):
         return {"labels": sorted_labels(labels or {ANY})}
 
     @classmethod
+    def labels_with(cls, made_with, *, identify=False, **settings):
+        return (ANY,) if identify else super().labels_with(made_with, **settings)
+
+    @classmethod
     def summary(cls, train, dev, made_with):
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
@@ -221,7 +225,7 @@ class SpanClassifier(WordsTask):
 
     def tune(self, outputs, rows):
         """Sets `threshold` to the best one for `tune_for`, where none was given."""
-        if self._tunes:
+        if self.tuned:
             self.threshold = self._tuned_threshold(outputs, rows)
 
     def _tuned_threshold(self, outputs, rows):

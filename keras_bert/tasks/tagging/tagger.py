@@ -137,7 +137,7 @@ class Tagger(Task):
             return
         # A loss out of a file would know nothing of this task's layer.
         config = keras.saving.deserialize_keras_object({**config, "loss": None})
-        self.compile(**{**config, "loss": self.default_losses()})
+        self.compile(**{**config, "loss": self.compiled_losses()})
         self.optimizer.build(self.trainable_variables)
 
     def default_metrics(self):

@@ -63,6 +63,7 @@ def given(tmp_path_factory):
         "batch_size": 16,
         "epochs": 3,
         "learning_rate": 0.01,
+        "keep": "last",
     }
 
 

@@ -199,7 +199,7 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
                     at = row, start - first, width - 1
                     counted, total = counted + 1, total + nats[at] - logits[(*at, number)]
     every = sum(min(3, len(e.words) - start) for e in examples for start in range(len(e.words)))
-    assert counted == every == weights["logits"].numpy().sum()
+    assert counted == every == weights["logits"].numpy().sum() == rows.weight_totals["logits"]
     assert labels["logits"].numpy().astype(bool).sum() == 5  # the one of four words is too long
     loss = task.default_losses()["logits"]
     found = loss(labels["logits"], logits, sample_weight=weights["logits"])

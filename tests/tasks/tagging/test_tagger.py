@@ -50,6 +50,31 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
     assert found["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
 
 
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_word_counts_the_same_in_every_batch_of_an_epoch(crf, tokenizer):
+    """Batches are of sentences of one length; a step of a rate of 0 says what its loss was."""
+    sentences = [
+        {"words": ["a", "b", "c"] * n, "tags": ["O", "B-X", "I-X"] * n} for n in (1, 1, 9, 9, 4, 5)
+    ]
+    encoder = make_encoder(tokenizer, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=crf)
+    task.compile_defaults(keras.optimizers.SGD(0.0), jit_compile=False)
+    whole, in_batches, uneven = (task.dataset(sentences, batch_size=n) for n in (6, 2, 4))
+    expected = task.evaluate(whole, verbose=0, return_dict=True)["loss"]
+    x, y, weights = next(iter(whole))
+    assert expected == pytest.approx(
+        task.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True)["loss"], rel=1e-5
+    )
+    history = task.fit(in_batches, validation_data=uneven, verbose=0).history
+    assert history["loss"] == [pytest.approx(expected, rel=1e-5)]
+    assert history["val_loss"] == [pytest.approx(expected, rel=1e-5)]
+    by_batch = [
+        task.evaluate(x, y, sample_weight=w, batch_size=2, verbose=0, return_dict=True)["loss"]
+        for x, y, w in in_batches
+    ]
+    assert np.mean(by_batch) != pytest.approx(expected, rel=1e-3)  # as it would be otherwise
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_learns_and_tokens_without_a_label_do_not_matter(mixed, tokenizer):
     task = make(tokenizer, dropout=0.0)
@@ -117,7 +142,7 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
     task.save(tmp_path / "task.keras")
     loaded = keras.saving.load_model(tmp_path / "task.keras")
     assert loaded.get_config() == task.get_config()
-    assert loaded.loss["logits"].crf is loaded.crf_layer
+    assert loaded.loss["logits"].loss.crf is loaded.crf_layer
 
 
 def test_transitions_are_between_first_pieces(tokenizer):
