@@ -3,8 +3,10 @@
 import functools
 
 import keras
+import numpy as np
 
 from keras_bert.config import BertConfig
+from keras_bert.errors import InputError
 from keras_bert.layers.attention_mask import AttentionMask
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.observed_block import ObservedBlock
@@ -22,7 +24,8 @@ class BertEncoder(keras.Model):
 
     - `input_ids` (B, S) int32
     - `input_mask` (B, S) int32 or bool: 1 at tokens, 0 at padding
-    - `segment_ids` (B, S) int32
+    - `segment_ids` (B, S) int32; not looked at where the config has one segment, so that pairs of
+      texts are of that one, as in RoBERTa
 
     and with `packed=True`, in place of `input_mask`,
 
@@ -50,6 +53,7 @@ class BertEncoder(keras.Model):
         ValueError: the config is none; or (on a call) the dictionary lacks an input or has one too
             many, `reads` names something else than outputs, or the row is longer than the model has
             positions.
+        InputError: (on a call outside of a graph) a number has no row in an embedding.
     """
 
     def __init__(
@@ -204,6 +208,7 @@ class BertEncoder(keras.Model):
 
     def call(self, inputs, training=None, mask=None, reads=None):
         inputs = check_names(inputs, self.input)
+        check_ids(inputs, self.config)
         check_reads(reads, self.output)
         if self._first_is_enough(reads):
             return self._pooled_alone(inputs)
@@ -256,6 +261,30 @@ def check_names(inputs, expected):
             f"The inputs must be a dictionary of {', '.join(expected)}. Received: {received}"
         )
     return inputs
+
+
+def check_ids(inputs, config):
+    """Refuses numbers without a row in the embeddings of a config's encoder.
+
+    In a graph nobody can look at them: on a CPU the lookup ends in TensorFlow's error, on a GPU it
+    gives zeros. So it is done where they are still arrays; what is symbolic is let through.
+
+    Args:
+        inputs: arrays or tensors by name.
+        config: a `BertConfig`.
+
+    Raises:
+        InputError: a number is too high or negative.
+    """
+    rows = {"input_ids": config.vocab_size}
+    if config.type_vocab_size > 1:
+        rows["segment_ids"] = config.type_vocab_size
+    for name, count in rows.items():
+        ids = inputs.get(name)
+        ids = ids.numpy() if hasattr(ids, "numpy") else ids
+        if isinstance(ids, np.ndarray) and ids.size and not 0 <= ids.min() <= ids.max() < count:
+            wrong = ids.min() if ids.min() < 0 else ids.max()
+            raise InputError(f"`{name}` must be from 0 to {count - 1}. Received: {wrong}")
 
 
 def check_reads(reads, outputs):

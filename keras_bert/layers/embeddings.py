@@ -15,7 +15,8 @@ class Embeddings(keras.layers.Layer):
     """The sum of three embeddings, normalised, with dropout.
 
     Shapes: input_ids (B, S), segment_ids (B, S), positions (B, S) or None -> (B, S, D).
-    `positions` counts from 0 inside each text; None means one text a row.
+    `positions` counts from 0 inside each text; None means one text a row. Where there is one
+    segment, every token is of it, whatever `segment_ids` says of the texts of a pair.
 
     Args:
         vocab_size: V, rows of the token embedding.
@@ -89,8 +90,11 @@ class Embeddings(keras.layers.Layer):
                 "The row is longer than the model has positions. "
                 f"Received: length={length}, positions={self.max_length}"
             )
-        tokens = self._look_up(self.token_embedding, input_ids)
-        x = tokens + self._look_up(self.segment_embedding, segment_ids)  # (B, S, D)
+        x = self._look_up(self.token_embedding, input_ids)  # (B, S, D)
+        if self.settings["type_vocab_size"] == 1:
+            x = x + embedding_table(self.segment_embedding, dtype=self.compute_dtype)  # (1, D)
+        else:
+            x = x + self._look_up(self.segment_embedding, segment_ids)
         if positions is None:
             table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
             count = ops.shape(input_ids)[1]

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from keras_bert.config import BertConfig
-from keras_bert.encoder import check_names
+from keras_bert.encoder import check_ids, check_names
 from keras_bert.errors import InputError
 from keras_bert.html_table import html_table
 from keras_bert.settings import about
@@ -189,7 +189,9 @@ class Task(keras.Model):
 
     def call(self, inputs, training=None, mask=None):
         # Keras takes the inputs of a dictionary with a name too many by alphabetical order.
-        return super().call(check_names(inputs, self.input), training=training, mask=mask)
+        inputs = check_names(inputs, self.input)
+        check_ids(inputs, self.config)
+        return super().call(inputs, training=training, mask=mask)
 
     @property
     def config(self) -> BertConfig:
@@ -292,20 +294,27 @@ class Task(keras.Model):
         where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
         """
         for batches in (x, options.get("validation_data")):
-            refuse_examples("fit", batches, "`task.dataset` makes batches of those")
+            self._check_given("fit", batches, "`task.dataset` makes batches of those")
         from keras_bert.train.fit_progress import with_progress
 
         return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
-        refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
+        self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
         return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.predict` for examples and files."""
-        refuse_examples("predict", x, "kb.predict(model=task, data=…) answers those")
+        self._check_given("predict", x, "kb.predict(model=task, data=…) answers those")
         return super().predict(x, *more, **options)
+
+    def _check_given(self, method, x, instead):
+        """Looks at what a method of Keras's is given, as far as that can be seen before it runs."""
+        refuse_examples(method, x, instead)
+        inputs = x[0] if isinstance(x, tuple) and x else x
+        if isinstance(inputs, dict):
+            check_ids(inputs, self.config)
 
     # Labelled files: examples in, batches, answers and figures out.
 

@@ -43,10 +43,12 @@ from keras_bert.inference.predict import predict
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.windows import windows
 from keras_bert.tasks.multiple_choice.features import frame_choices
+from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from tests.export.models import MAKERS, TOKENIZER
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
+from tests.small_model import make_encoder
 
 HERE = Path(__file__).parent
 COUNT = 1000
@@ -488,6 +490,22 @@ def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most
         pair = [np.asarray(x) for x in (values, found[key])]
         pair = [x[is_text] for x in pair] if key == "sequence_output" else pair
         assert difference(*pair, precision=precision) < most, key
+
+
+def test_a_model_of_one_segment_has_the_inputs_of_others(tmp_path):
+    """It does not look at `segment_ids`, and questions have two texts all the same."""
+    task = QuestionAnswerer(make_encoder(TOKENIZER, type_vocab_size=1), TOKENIZER, max_length=24)
+    given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
+    assert given["segment_ids"].any()
+    path = export_task(task, tmp_path / "x.tflite")
+    found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
+    for key, values in task(given).items():
+        np.testing.assert_allclose(found[key], values, rtol=1e-4, atol=1e-4)
+    question, context = "who was in rome?", "ada went to rome. " * 9
+    (expected,) = predict(model=task, data=[(question, context)])
+    served = task.signatures()["serving_default"].function
+    answer = served(tf.constant([question]), tf.constant([context]))
+    assert answer["answer"].numpy()[0].decode() == expected["answer"]
 
 
 def test_a_span_classifier_is_refused_for_litert(models, tmp_path):
