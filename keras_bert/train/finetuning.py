@@ -64,6 +64,7 @@ class Finetuning:
         for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
             if note := note_on_unknown(*rows.unknown, which=which):
                 report(note)
+            _report_unfit(rows, which, report)
         self.inputs = {
             "model": self._start.fingerprint,
             "train": self.train_rows.fingerprint,
@@ -177,6 +178,16 @@ def _all(kind, file, report):
     for note in kind.notes(examples):
         report(f"Note: {note}")
     return examples
+
+
+def _report_unfit(rows, which, report):
+    """Says how many of the training or dev examples do not fit into a row."""
+    count, reason = rows.unfit
+    if count and which == "training" and count == len(rows.examples):
+        raise InputError(f"No training example can be used: {reason}.")
+    if count:
+        what = "left out" if which == "training" else "counted as wrong"
+        report(f"Note: {counted(count, f'{which} example')} {what}: {reason}.")
 
 
 def _without_pooler(kind, encoder, arguments, settings, report):
