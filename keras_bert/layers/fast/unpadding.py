@@ -9,7 +9,7 @@ A batch that is half padding takes half to two thirds of the time of a full one.
 from keras import ops
 
 from keras_bert.layers.attention_mask import check_attention_mask
-from keras_bert.layers.fast.program import shapes_may_vary
+from keras_bert.layers.fast.program import on_cpu, once_for, shapes_may_vary
 
 # Gathering costs about as much as working on this share of padding.
 _WORTHWHILE = 0.1
@@ -27,7 +27,7 @@ def unpadding_of(hidden, attention_mask):
     """
     check_attention_mask(attention_mask, length=hidden.shape[1])
     if attention_mask.shape[2] == 1 and shapes_may_vary():
-        return Unpadding(attention_mask[:, 0, 0])
+        return once_for(attention_mask, lambda mask: Unpadding(mask[:, 0, 0]))
     return NoUnpadding(ops.shape(hidden)[1])
 
 
@@ -56,15 +56,29 @@ class Unpadding:
     def __init__(self, is_token):
         self.shape = ops.shape(is_token)
         flat = ops.reshape(is_token, (-1,))
+        self.skipping, self.positions, self.rows = on_cpu(
+            lambda: self._places(flat),
+            otherwise=lambda: (
+                ops.zeros((), "bool"),
+                ops.zeros((0,), "int32"),
+                ops.zeros((0,), "int32"),
+            ),
+        )
+
+    def _places(self, flat):
+        """Whether padding is left out, and then what is where: bool (), int32 (R,), int32 (B S,).
+
+        That is the position in the flattened batch of each row, and the row of each position; R at
+        padding, where a row of zeros is put.
+        """
         tokens = ops.sum(ops.cast(flat, "int32"))
         total = self.shape[0] * self.shape[1]
         padding = 1 - ops.cast(tokens, "float32") / ops.cast(total, "float32")
-        self.skipping = padding > _WORTHWHILE
-        taken = ops.logical_or(flat, ops.logical_not(self.skipping))
-        self.positions = ops.cast(ops.where(taken)[0], "int32")  # (R,), in the flattened batch
-        # The row of each position (B * S,); R at padding, where a row of zeros is put.
+        skipping = padding > _WORTHWHILE
+        taken = ops.logical_or(flat, ops.logical_not(skipping))
+        positions = ops.cast(ops.where(taken)[0], "int32")
         rows = ops.cumsum(ops.cast(taken, "int32")) - 1
-        self.rows = ops.where(taken, rows, ops.shape(self.positions)[0])
+        return skipping, positions, ops.where(taken, rows, ops.shape(positions)[0])
 
     def unpad(self, x):
         """(B, S, D) -> (R, D)."""
