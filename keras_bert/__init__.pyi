@@ -511,8 +511,9 @@ def finetune(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both (None: cls,
-            or mean of a model without a pooler, whose [CLS] was never trained).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
+            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
+            a model without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
@@ -1006,8 +1007,9 @@ def sweep(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both (None: cls,
-            or mean of a model without a pooler, whose [CLS] was never trained).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
+            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
+            a model without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same

@@ -178,6 +178,7 @@ class OpenedFolder:
                 "object with layer_norm_eps and l2."
             )
         return held
+
     def tuned(self, task):
         """Those of the `settings` that training found, as nobody gave them."""
         source = self.folder / CONFIG

@@ -3,6 +3,7 @@
 import dataclasses
 
 import keras
+import numpy as np
 
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
@@ -202,6 +203,8 @@ class Encoder(keras.Model):
 
     def checked_inputs(self, inputs):
         """Returns `inputs` if they are a dictionary of the right names; otherwise ValueError."""
+        if isinstance(inputs, dict):
+            check_ids(inputs, self.config)
         names = set(self.input_names)
         packed = (names - {"input_mask"}) | ({"sequence_ids"} & set(self.INPUTS))
         if not isinstance(inputs, dict) or set(inputs) not in (names, packed):
@@ -279,3 +282,24 @@ def copy_weights(source, target):
         if weight.shape != found.shape:
             value = keras.ops.concatenate([value, weight[found.shape[0] :]], axis=0)
         weight.assign(value)
+
+
+def check_ids(inputs, config):
+    """Rejects numbers without a row in the embeddings of a config's encoder.
+
+    In a graph nobody can look at them: on a CPU the lookup ends in TensorFlow's error, on a GPU it
+    gives zeros. So it is done where they are still arrays; symbolic inputs are not checked.
+
+    Args:
+        inputs: arrays or tensors by name.
+        config: the encoder's config.
+
+    Raises:
+        InputError: a number is too high or negative.
+    """
+    for name, count in {"input_ids": config.vocab_size, "segment_ids": config.num_segments}.items():
+        ids = inputs.get(name)
+        ids = ids.numpy() if hasattr(ids, "numpy") else ids
+        if isinstance(ids, np.ndarray) and ids.size and not 0 <= ids.min() <= ids.max() < count:
+            wrong = ids.min() if ids.min() < 0 else ids.max()
+            raise InputError(f"`{name}` must be from 0 to {count - 1}. Received: {wrong}")

@@ -15,6 +15,7 @@ from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
 from keras_bert.files import clear_leftovers_in, held_names, new_folder, owned
 from keras_bert.input_pipeline.framing import check_max_length
+from keras_bert.layers.fast.program import for_servers
 from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
@@ -164,7 +165,8 @@ def _write(signatures, *, output, report):
         version = output / str(_next_version(output))
         clear_leftovers_in(output)  # of an export that was killed
         with new_folder(version) as aside:  # hidden: servers look at numbered folders only
-            write_saved_model(aside, signatures)
+            with for_servers():
+                write_saved_model(aside, signatures)
             write_warmup_requests(aside, requests, model_name=output.resolve().name)
             write_batching(aside, signatures[_DEFAULT].inputs)
     told = write_server_files(output.resolve().parent)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert.layers.fast.program import is_for_servers
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BiLstm(keras.layers.Layer):
@@ -40,6 +42,9 @@ class BiLstm(keras.layers.Layer):
     def call(self, hidden, input_mask):
         mask = ops.cast(input_mask, "bool")
         for layer in self.layers:
+            for lstm in (layer.forward_layer, layer.backward_layer):
+                # cuDNN's operation runs on a GPU alone.
+                lstm.use_cudnn = False if is_for_servers() else "auto"
             hidden = layer(hidden, mask=mask)
         # A copy leaves behind the mask that Keras ties to a tensor, which losses would apply again.
         return ops.copy(hidden)

@@ -39,8 +39,11 @@ class TokenizedExamples(RowBatches):
 
     What is ragged is padded with 0 to the width of a batch. Attributes: `examples`, `segments`,
     `labels`, `weights`, `columns`, `example_of_row`, and `lengths`, int (N,), each row's tokens
-    with its special ones.
+    with its special ones. `unfit` is how many examples do not fit into a row, and why: they weigh 0
+    in training, and their answers are wrong.
     """
+
+    unfit = 0, ""
 
     def __init__(
         self,

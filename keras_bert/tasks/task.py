@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from keras_bert.encoders.config import EncoderConfig
-from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.errors import InputError
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
@@ -257,6 +257,7 @@ class Task(keras.Model):
             raise ValueError(
                 f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}"
             )
+        check_ids(inputs, self.config)
         return super().call(inputs, training=training, mask=mask)
 
     @property
@@ -370,7 +371,7 @@ class Task(keras.Model):
         where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
         """
         for batches in (x, options.get("validation_data")):
-            refuse_examples("fit", batches, "`task.dataset` makes batches of those")
+            self._check_given("fit", batches, "`task.dataset` makes batches of those")
         from keras_bert.train.fit_progress import made_of, with_progress
 
         found = made_of(x)
@@ -380,7 +381,7 @@ class Task(keras.Model):
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
-        refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
+        self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
         from keras_bert.train.fit_progress import made_of
 
         found = made_of(x)
@@ -390,8 +391,15 @@ class Task(keras.Model):
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.predict` for examples and files."""
-        refuse_examples("predict", x, "kb.predict(model=task, data=…) answers those")
+        self._check_given("predict", x, "kb.predict(model=task, data=…) answers those")
         return super().predict(x, *more, **options)
+
+    def _check_given(self, method, x, instead):
+        """Looks at what a method of Keras's is given, as far as that can be seen before it runs."""
+        refuse_examples(method, x, instead)
+        inputs = x[0] if isinstance(x, tuple) and x else x
+        if isinstance(inputs, dict):
+            check_ids(inputs, self.config)
 
     # Labelled files: examples in, batches, answers and figures out.
 

@@ -83,6 +83,7 @@ class Finetuning:
                 "Note: the dev examples are the training examples; metrics on them do not show how "
                 "the model does on new text."
             )
+            _report_unfit(rows, which, report)
         self.inputs = {
             "model": self._start.fingerprint,
             "train": self.train_rows.fingerprint,
@@ -263,6 +264,16 @@ def _all(kind, file, report):
     for note in kind.notes(examples):
         report(f"Note: {note}")
     return examples
+
+
+def _report_unfit(rows, which, report):
+    """Says how many of the training or dev examples do not fit into a row."""
+    count, reason = rows.unfit
+    if count and which == "training" and count == len(rows.examples):
+        raise InputError(f"No training example can be used: {reason}.")
+    if count:
+        what = "left out" if which == "training" else "counted as wrong"
+        report(f"Note: {counted(count, f'{which} example')} {what}: {reason}.")
 
 
 def _leave_out(task, settings, report):

@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -42,11 +43,14 @@ from keras_bert.inference.fill_mask import fill_mask, likeliest
 from keras_bert.inference.predict import predict
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.windows import windows
+from keras_bert.layers.fast import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
-from tests.export.models import MAKERS, TOKENIZER
+from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.export.models import MAKERS, TOKENIZER, tagger
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
+from tests.small_model import make_encoder
 
 HERE = Path(__file__).parent
 COUNT = 1000
@@ -488,6 +492,61 @@ def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most
         pair = [np.asarray(x) for x in (values, found[key])]
         pair = [x[is_text] for x in pair] if key == "sequence_output" else pair
         assert difference(*pair, precision=precision) < most, key
+
+
+@pytest.mark.parametrize("name", ["classifier", "tagger-bilstm"])
+def test_an_export_is_the_same_whatever_devices_it_is_made_on(name, tmp_path, monkeypatch):
+    """It is for servers of any kind, and what runs on a GPU alone would run on no other."""
+    task = tagger(bilstm=3) if name == "tagger-bilstm" else MAKERS[name]()
+    text = tf.constant(["the film was good in rome", "bad", ""])
+    expected = task.signatures()["serving_default"].function(text)
+    here = operations(export_task(task, tmp_path / "here"))
+    # What runs on a CPU alone is chosen when it runs; with these names it is not chosen here.
+    monkeypatch.setattr(program, "_SPARING", ("GPU",))
+    (other := tmp_path / "other").mkdir()
+    elsewhere = operations(export_task(task, other / "x"))
+    devices = tf.config.list_logical_devices
+    gpu = tf.config.LogicalDevice("/device:GPU:0", "GPU")
+    monkeypatch.setattr(
+        tf.config,
+        "list_logical_devices",
+        lambda kind=None: [gpu] if kind == "GPU" else devices(kind),
+    )
+    monkeypatch.setattr(program, "_SPARING", ("CPU",))
+    assert not program.is_unfused()
+    on_gpu = operations(export_task(task, tmp_path / "gpu"))
+    assert here == on_gpu == elsewhere
+    assert here["DeviceIndex"] == 1 and here["Where"] and not [op for op in here if "Cudnn" in op]
+    for path in (tmp_path / "here", other / "x"):
+        served = tf.saved_model.load(str(path / "1")).signatures["serving_default"](text)
+        for key, values in served.items():
+            if values.dtype == tf.float32:
+                np.testing.assert_allclose(values, expected[key], atol=1e-5)
+            else:
+                np.testing.assert_array_equal(values, expected[key])
+
+
+def operations(path):
+    """How many nodes of each operation a SavedModel has, in all of its functions."""
+    (graph,) = (meta.graph_def for meta in parse_saved_model(str(path)).meta_graphs)
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    return Counter(node.op for node in nodes)
+
+
+def test_a_model_of_one_segment_has_the_inputs_of_others(tmp_path):
+    """It does not look at `segment_ids`, and questions have two texts all the same."""
+    task = QuestionAnswerer(make_encoder(TOKENIZER, type_vocab_size=1), TOKENIZER, max_length=24)
+    given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
+    assert given["segment_ids"].any()
+    path = export_task(task, tmp_path / "x.tflite")
+    found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
+    for key, values in task(given).items():
+        np.testing.assert_allclose(found[key], values, rtol=1e-4, atol=1e-4)
+    question, context = "who was in rome?", "ada went to rome. " * 9
+    (expected,) = predict(model=task, data=[(question, context)])
+    served = task.signatures()["serving_default"].function
+    answer = served(tf.constant([question]), tf.constant([context]))
+    assert answer["answer"].numpy()[0].decode() == expected["answer"]
 
 
 def test_a_span_classifier_is_refused_for_litert(models, tmp_path):

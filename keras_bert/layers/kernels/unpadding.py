@@ -8,7 +8,7 @@ A batch that is half padding takes half to two thirds of the time of a full one.
 
 from keras import ops
 
-from keras_bert.layers.kernels.program import shapes_may_vary
+from keras_bert.layers.kernels.program import on_cpu, shapes_may_vary
 
 # Gathering costs about as much as working on this fraction of padding.
 _WORTHWHILE = 0.1
@@ -53,15 +53,29 @@ class Unpadding:
     def __init__(self, is_token):
         self.shape = ops.shape(is_token)
         flat = ops.reshape(is_token, (-1,))
+        self.skipping, self.positions, self.rows = on_cpu(
+            lambda: self._places(flat),
+            otherwise=lambda: (
+                ops.zeros((), "bool"),
+                ops.zeros((0,), "int32"),
+                ops.zeros((0,), "int32"),
+            ),
+        )
+
+    def _places(self, flat):
+        """Whether padding is left out, and then what is where: bool (), int32 (R,), int32 (B * S,).
+
+        That is the position in the flattened batch of each row, and the row of each position; R at
+        padding, where a row of zeros is put.
+        """
         tokens = ops.sum(ops.cast(flat, "int32"))
         total = self.shape[0] * self.shape[1]
         padding = 1 - ops.cast(tokens, "float32") / ops.cast(total, "float32")
-        self.skipping = padding > _WORTHWHILE
-        taken = ops.logical_or(flat, ops.logical_not(self.skipping))
-        self.positions = ops.cast(ops.where(taken)[0], "int32")  # (R,), in the flattened batch
-        # The row of each position (B * S,); R at padding, where a row of zeros is put.
+        skipping = padding > _WORTHWHILE
+        taken = ops.logical_or(flat, ops.logical_not(skipping))
+        positions = ops.cast(ops.where(taken)[0], "int32")
         rows = ops.cumsum(ops.cast(taken, "int32")) - 1
-        self.rows = ops.where(taken, rows, ops.shape(self.positions)[0])
+        return skipping, positions, ops.where(taken, rows, ops.shape(positions)[0])
 
     def unpad(self, x):
         """(B, S, D) -> (R, D)."""
@@ -75,8 +89,16 @@ class Unpadding:
 
     def first(self, x):
         """(R, D) -> (B, D); 0 for a row without a token."""
-        padded = ops.concatenate([x, ops.zeros((1, x.shape[-1]), x.dtype)], axis=0)
-        return ops.take(padded, ops.reshape(self.rows, self.shape)[:, 0], axis=0)
+        zeros = ops.zeros((1, x.shape[-1]), x.dtype)
+
+        def gathered():
+            first = ops.reshape(self.rows, self.shape)[:, 0]
+            return _rows_at(ops.concatenate([x, zeros], axis=0), first)
+
+        def whole():
+            return ops.reshape(x, (*self.shape, x.shape[-1]))[:, 0]
+
+        return ops.cond(self.skipping, gathered, whole)
 
     def _exchanged(self, x, forward, backward):
         """Each is the other's gradient; a derived one would add up row by row."""

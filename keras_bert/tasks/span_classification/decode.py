@@ -70,7 +70,8 @@ def span_answers(found, rows, *, labels, label_of):
 def pair_answers(logits, rows, *, labels):
     """N dictionaries: `text`, `words`, `head`, `tail`, `label`, `score` and `probabilities`.
 
-    Also `expected` where it is known. Head and tail are spans like those of `span_answers`.
+    Also `expected` where it is known. Head and tail are spans like those of `span_answers`. Where a
+    row is too short for both, the label is None and all probabilities are 0.
 
     Args:
         logits: float32 (N, C).
@@ -78,8 +79,9 @@ def pair_answers(logits, rows, *, labels):
         labels: the names of the C labels.
     """
     answers = []
-    for example, (starts, ends), (head, tail), row in zip(
-        rows.examples, rows.words, rows.pairs, softmax(logits), strict=True
+    chances = softmax(logits) * rows.fits[:, None]
+    for example, (starts, ends), (head, tail), fits, row in zip(
+        rows.examples, rows.words, rows.pairs, rows.fits, chances, strict=True
     ):
         place = _Places(example.text, starts, ends)
         best = int(row.argmax())
@@ -88,7 +90,7 @@ def pair_answers(logits, rows, *, labels):
             "words": place.words(),
             "head": place.of(head.start, head.end),
             "tail": place.of(tail.start, tail.end),
-            "label": labels[best],
+            "label": labels[best] if fits else None,
             "score": float(row[best]),
         }
         if example.label is not None:
@@ -147,9 +149,9 @@ def pair_mistakes(answers, examples):
     return [
         (
             answer["score"],
-            f"line {example.line}, {answer['label']} ({answer['score']:.2f}) in place of "
-            f'{example.label}, of "{answer["head"]["text"]}" and "{answer["tail"]["text"]}": '
-            f"{answer['text']}",
+            f"line {example.line}, {answer['label'] or 'too far apart'} ({answer['score']:.2f}) in "
+            f'place of {example.label}, of "{answer["head"]["text"]}" and '
+            f'"{answer["tail"]["text"]}": {answer["text"]}',
         )
         for answer, example in zip(answers, examples, strict=True)
         if answer["label"] != example.label

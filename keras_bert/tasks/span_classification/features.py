@@ -140,7 +140,8 @@ class PairRows(RowsOfWords):
     """A row a pair of spans, with `span_firsts` and `span_lasts` (B, 2) beside the words.
 
     They are the first and the last word of head and tail, counted from the row's first word. A text
-    that is too long for a row is cut so that the two are in its middle.
+    that is too long for a row is cut so that the two are in its middle. Where they are further
+    apart than a row is long, the row holds a part of them, and its label weighs 0.
 
     Args:
         examples: `SpanPair`s.
@@ -148,12 +149,11 @@ class PairRows(RowsOfWords):
         max_length: tokens in a row, [CLS] and [SEP] counted in.
         labels: int32 (N,), the numbers of their labels, or None.
 
-    Attributes: `words` (for each example (starts, ends) of its words in the text) and `pairs` (its
-    head and tail, `LabelledSpan`s in words).
+    Attributes: `words` (for each example (starts, ends) of its words in the text), `pairs` (its
+    head and tail, `LabelledSpan`s in words) and `fits`, bool (N,), whether the row holds both.
 
     Raises:
-        InputError: a span begins or ends inside a word, or the two are further apart than a row is
-            long.
+        InputError: a span begins or ends inside a word.
     """
 
     def __init__(self, examples, *, tokenizer, input_names, max_length, labels=None):
@@ -169,22 +169,27 @@ class PairRows(RowsOfWords):
         spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
         low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
         rows, missing = rows_around(tokenized, low, high, max_length=max_length)
-        for example, tokens in zip(examples, missing.numpy(), strict=True):
-            if tokens:
-                raise example.error(
-                    f"head and tail are too far apart for a row of {max_length} tokens; a "
-                    f"`max_length` of {max_length + tokens} would hold them."
-                )
-        spans -= rows.first.numpy()[:, None, None]
+        missing = missing.numpy()
+        self.fits = missing == 0
+        if not self.fits.all():
+            self.unfit = (
+                int((~self.fits).sum()),
+                f"head and tail are too far apart for a row of {max_length} tokens, and a "
+                f"`max_length` of {max_length + missing.max()} would hold them",
+            )
+        first, end = rows.first.numpy()[:, None, None], rows.end.numpy()[:, None, None]
+        ends = np.clip(spans - [0, 1], first, end - 1) - first  # (N, 2, 2), of a part at least
+        weights = {} if self.fits.all() else {"logits": self.fits.astype(np.float32)}
         super().__init__(
             examples,
             [rows.ids],
             labels={} if labels is None else {"logits": labels},
+            weights={} if labels is None else weights,
             columns={
                 "word_starts": rows.starts,
                 "word_ends": rows.ends,
-                "span_firsts": tf.constant(spans[..., 0]),
-                "span_lasts": tf.constant(spans[..., 1] - 1),
+                "span_firsts": tf.constant(ends[..., 0], tf.int32),
+                "span_lasts": tf.constant(ends[..., 1], tf.int32),
             },
             vocabulary=tokenizer.vocabulary,
             input_names=input_names,

@@ -47,7 +47,8 @@ class RelationClassifier(WordsTask):
         dropout: the share of the words' vectors that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
         max_length: tokens in a row, [CLS] and [SEP] counted in; of a longer text the part around
-            the two spans is read. None is 128, or all positions of an encoder that has fewer.
+            the two spans is read, and where they are too far apart for a row, the answer has no
+            label. None is 128, or all positions of an encoder that has fewer.
 
     Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
     `classifier` (a `Dense`), `dropout` and `word_means`.
@@ -107,8 +108,12 @@ class RelationClassifier(WordsTask):
         return {"logits": self.classifier(pair)}  # (B, C)
 
     def default_losses(self):
-        """Cross-entropy in nats, the mean over the rows of a batch."""
-        return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+        """Cross-entropy in nats, the mean over the rows that hold both spans."""
+        return {
+            "logits": keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+        }
 
     def default_metrics(self):
         """`accuracy`, the share of rows whose label has the highest logit."""
@@ -156,7 +161,10 @@ class RelationClassifier(WordsTask):
         return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
 
     def measure(self, answers, examples):
-        """See `relation_metrics`; also `calibration`."""
+        """See `relation_metrics`; also `calibration`.
+
+        `too_far` counts pairs too far apart for a row, which are wrong.
+        """
         from keras_bert.tasks.classification.metrics import calibration
 
         label_numbers(examples, self.labels)  # names one that the model does not have
@@ -165,13 +173,16 @@ class RelationClassifier(WordsTask):
         measures = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
         right = [a == b for a, b in zip(expected, found, strict=True)]
         scores = [answer["score"] for answer in answers]
-        return {**measures, "calibration": calibration(scores, right)}
+        too_far = sum(label is None for label in found)
+        return {**measures, "too_far": too_far, "calibration": calibration(scores, right)}
 
     @staticmethod
     def describe_measures(measures):
+        too_far = measures.get("too_far")
         return (
             f"F1 {percent(measures['f1'])} (precision {percent(measures['precision'])}, recall "
             f"{percent(measures['recall'])}), accuracy {percent(measures['accuracy'])}"
+            + (f"; {counted(too_far, 'pair')} too far apart, counted as wrong" if too_far else "")
         )
 
     def mistakes(self, answers, examples):

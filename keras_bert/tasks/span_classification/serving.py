@@ -89,9 +89,9 @@ def relation_signatures(task, *, max_length):
       number under each of the other names.
 
     Each gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`,
-    float32 (B, C), in the order of `task.labels`. A span without a word, or further from the other
-    than a row is long, is an error. There is none that takes ids: those do not tell where words
-    end.
+    float32 (B, C), in the order of `task.labels`. A span without a word is an error; where the two
+    are further apart than a row is long, the label is "" and the numbers are 0. There is none that
+    takes ids: those do not tell where words end.
     """
     labels = tf.constant(task.labels)
     names = ("head_start", "head_end", "tail_start", "tail_end")
@@ -108,19 +108,18 @@ def relation_signatures(task, *, max_length):
         with tf.control_dependencies([check] if check is not None else []):
             low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
         rows, missing = rows_around(tokenized, low, high, max_length=max_length)
-        check = tf.debugging.assert_equal(
-            missing, 0, message=f"Head and tail must be in {max_length} tokens."
-        )
-        with tf.control_dependencies([check] if check is not None else []):
-            spans = {
-                "span_firsts": firsts - rows.first[:, None],
-                "span_lasts": afters - 1 - rows.first[:, None],
-            }
+        first, last = rows.first[:, None], rows.end[:, None] - 1
+        spans = {
+            "span_firsts": tf.clip_by_value(firsts, first, last) - first,
+            "span_lasts": tf.clip_by_value(afters - 1, first, last) - first,
+        }
         inputs = _inputs(rows, task=task, max_length=max_length) | spans
         logits = outputs_in_turn(task, inputs)["logits"]  # (B, C)
-        probabilities = tf.nn.softmax(logits, axis=-1)
+        fits = missing == 0  # (B,)
+        probabilities = tf.where(fits[:, None], tf.nn.softmax(logits, axis=-1), 0.0)
+        label = tf.gather(labels, tf.argmax(probabilities, axis=-1))
         return {
-            "label": tf.gather(labels, tf.argmax(probabilities, axis=-1)),
+            "label": tf.where(fits, label, ""),
             "score": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
         }

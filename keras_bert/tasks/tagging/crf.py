@@ -15,7 +15,7 @@ from keras import ops
 
 class Potentials(NamedTuple):
     """The scores of transitions, float32: `start` (C,), `between` (C, C) from row to column, and
-    `end` (C,)."""
+    `end` (C,). `start` and `end` may be (B, C), for each row its own."""
 
     start: Any
     between: Any
@@ -24,16 +24,17 @@ class Potentials(NamedTuple):
 
 def sequence_scores(emissions, labels, mask, potentials):
     """The score of given labels: (B, W, C), int32 (B, W), bool (B, W) -> (B,)."""
-    count = potentials.start.shape[0]
+    count = potentials.between.shape[0]
     chosen = ops.one_hot(labels, count, dtype="float32")  # (B, W, C)
     scores = ops.sum(emissions * chosen, axis=-1)
     pairs = labels[:, :-1] * count + labels[:, 1:]
     between = ops.take(ops.reshape(potentials.between, (-1,)), pairs)  # (B, W - 1)
-    start = ops.take(potentials.start, labels[:, :1])
+    start = ops.sum(chosen[:, 0] * potentials.start, axis=-1, keepdims=True)  # (B, 1)
+    end = ops.sum(chosen * ops.expand_dims(potentials.end, axis=-2), axis=-1)  # (B, W)
     scores = scores + ops.concatenate([start, between], axis=1)
     # The last word is the one that no word follows.
     is_last = ops.logical_and(mask, ops.logical_not(_next(mask)))
-    scores = scores + ops.where(is_last, ops.take(potentials.end, labels), 0.0)
+    scores = scores + ops.where(is_last, end, 0.0)
     return ops.sum(ops.where(mask, scores, 0.0), axis=1)
 
 
@@ -46,7 +47,7 @@ def log_partition(emissions, mask, potentials):
 
 def viterbi(emissions, mask, potentials):
     """The likeliest labels: (B, W, C), bool (B, W) -> int32 (B, W); 0 where no word is."""
-    count = potentials.start.shape[0]
+    count = potentials.between.shape[0]
     stay = ops.arange(count, dtype="int32")
 
     def forward(best, step):

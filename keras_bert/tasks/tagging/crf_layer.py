@@ -10,6 +10,9 @@ _FORBIDDEN = -1e4
 # A variable holds a hundredth of a score. Adam moves every variable by about its rate, 5e-5 for an
 # encoder that is fine-tuned, and in its few thousand steps a score should get as far as some nats.
 _SCALE = 100.0
+# The label y of a word beside those of a row is written KNOWN + y: far above all labels, and above
+# what somebody may write where there is none.
+KNOWN = 1 << 16
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -71,14 +74,37 @@ class LinearChainCrf(keras.layers.Layer):
     def log_likelihoods(self, emissions, labels, is_word):
         """The log-probability of each row's labels, in nats; 0 of a row without a word.
 
+        A row may hold a part of a sequence. Then its first position, which is not a word, has the
+        label KNOWN + y, where y is the label of the word before its own, and a later position that
+        is not a word has that of the word after them. The probability is that of the row's labels
+        given these two, so that the row neither begins nor ends what it does not, and the
+        transitions to other rows' words are trained. (The sum over the rows of a sequence is the
+        block pseudo-likelihood of Besag 1975.)
+
         Shapes: emissions (B, S, C), labels int (B, S), is_word bool (B, S) -> (B,).
         """
+        labels = ops.cast(labels, "int32")
+        potentials = self._potentials_beside(labels, is_word)
         order, mask = _words_first(is_word)
         emissions = _gathered(ops.cast(emissions, "float32"), order)
-        labels = ops.where(mask, ops.take_along_axis(ops.cast(labels, "int32"), order, axis=1), 0)
-        potentials = self.potentials
+        labels = ops.where(mask, ops.take_along_axis(labels, order, axis=1), 0)
         found = crf.sequence_scores(emissions, labels, mask, potentials)
         return found - crf.log_partition(emissions, mask, potentials)
+
+    def _potentials_beside(self, labels, is_word):
+        """`Potentials` whose `start` and `end`, (B, C), are transitions from and to known words."""
+        start, between, end = self.potentials
+        known = ops.where(is_word, -1, labels - KNOWN)  # (B, S), the label where there is one
+        before = known[:, :1]  # (B, 1)
+        after = ops.max(known[:, 1:], axis=1, keepdims=True, initial=-1)
+
+        def beside(label, potential, rows):
+            chosen = ops.take(rows, ops.maximum(label[:, 0], 0), axis=0)  # (B, C)
+            return ops.where(label >= 0, chosen, potential)
+
+        return crf.Potentials(
+            beside(before, start, between), between, beside(after, end, ops.transpose(between))
+        )
 
     def decode(self, emissions, is_word):
         """The likeliest labels and how likely each one is at its word.

@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
 from keras_bert.input_pipeline.windows import Windows, windows
 from keras_bert.input_pipeline.words import words_given, words_of_texts
+from keras_bert.tasks.tagging.crf_layer import KNOWN
 from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 _SPECIAL = 2  # [CLS] and [SEP] of a row
@@ -53,7 +54,7 @@ def tagged_rows(
     label_pieces,
     document_context,
     labelled,
-    transitions=None,
+    crf=False,
 ):
     """The `TaggedRows` of some examples.
 
@@ -67,8 +68,8 @@ def tagged_rows(
         label_pieces: "first", "last" or "all", see `TaggerSettings`.
         labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
             piece counts in one row alone; a tag that is none of `labels` does not count.
-        transitions: the `Transitions` of a conditional random field, or None. In a part of a split
-            sentence, words that cannot begin or end a sequence by them do not count.
+        crf: [CLS] and [SEP] of a part of a split sentence have the labels of the words beside those
+            that count in it, as `LinearChainCrf.log_likelihoods` takes them.
     """
     room = max_length - _SPECIAL
     sentences = split_sentences(examples, tokenizer)
@@ -91,21 +92,21 @@ def tagged_rows(
     targets = {"labels": {}}
     if labelled:
         tags, counts = _targets(examples, sentences, labels, label_pieces)
+        beside = _beside(tags, counts, row_starts + core_starts, row_starts + core_ends, own)
         tags, counts = tags[places.values], counts[places.values]
         splits = places.row_splits.numpy()
         number = np.arange(len(counts)) - np.repeat(splits[:-1], found.sizes)
         counts &= number >= np.repeat(core_starts, found.sizes)
         counts &= number < np.repeat(core_ends, found.sizes)
-        if transitions is not None:
-            begins = row_starts + core_starts == own[0]
-            ends = row_starts + core_ends == own[1]
-            _leave_broken_ends(tags, counts, splits, begins, ends, transitions)
-        targets = {
-            "labels": {"logits": _with_special(places.with_values(tf.constant(tags)))},
-            "weights": {
-                "logits": _with_special(places.with_values(tf.constant(counts, tf.float32)))
-            },
-        }
+        nothing = np.zeros_like(beside)
+        tags, counts = (
+            _with_special(places.with_values(tf.constant(values)), special)
+            for values, special in (
+                (tags, beside if crf else nothing),
+                (counts.astype(np.float32), nothing.astype(np.float32)),
+            )
+        )
+        targets = {"labels": {"logits": tags}, "weights": {"logits": counts}}
     return TaggedRows(
         sentences,
         1 + np.stack([core_starts, core_ends], axis=1),  # after [CLS]
@@ -206,27 +207,30 @@ def _targets(examples, sentences, labels, label_pieces):
     return np.maximum(tags, 0), counts
 
 
-def _leave_broken_ends(tags, counts, splits, begins, ends, transitions):
-    """Takes words out of `counts` until each part of a sentence begins and ends as one may.
+def _beside(tags, counts, starts, ends, own):
+    """The labels of the words before and after those that count in each row, as KNOWN + label.
 
     Args:
-        tags, counts: int and bool (T,), of the pieces of all rows.
-        splits: int (N + 1,), where each row begins and ends in them.
-        begins, ends: bool (N,), whether the row holds the beginning, or the end, of its sentence.
-        transitions: the `Transitions`.
+        tags, counts: int32 and bool (T,), of all pieces of all sentences.
+        starts, ends: int (N,), which of them each row answers.
+        own: a pair of int (N,), those of its sentence.
+
+    Returns int32 (N, 2): 0 where there is no such word in the sentence, or none in the row.
     """
-    for row in np.flatnonzero(~(begins & ends)):
-        words = np.flatnonzero(counts[splits[row] : splits[row + 1]]) + splits[row]
-        if not begins[row]:
-            legal = np.r_[transitions.start[tags[words]], True]
-            counts[words[: legal.argmax()]] = False
-            words = words[legal.argmax() :]
-        if not ends[row]:
-            legal = np.r_[transitions.end[tags[words]][::-1], True]
-            counts[words[len(words) - legal.argmax() :]] = False
+    pieces = np.flatnonzero(counts)
+    first, after = np.searchsorted(pieces, starts), np.searchsorted(pieces, ends)
+    pieces, tags = np.r_[pieces, -1], np.r_[tags, 0]  # before the first and after the last one
+    before, behind = pieces[first - 1], pieces[after]
+    has_words = after > first
+    found = np.zeros((len(starts), 2), np.int32)
+    for column, (piece, is_there) in enumerate(
+        ((before, before >= own[0]), (behind, (behind >= 0) & (behind < own[1])))
+    ):
+        found[:, column] = np.where(has_words & is_there, KNOWN + tags[piece], 0)
+    return found
 
 
-def _with_special(values):
-    """Ragged (N, None) of a row's pieces -> with 0 at [CLS] and [SEP]."""
-    none = tf.zeros([values.nrows(), 1], values.dtype)
-    return tf.concat([none, values, none], axis=1)
+def _with_special(values, special):
+    """Ragged (N, None) of a row's pieces -> with its [CLS] and [SEP], which have (N, 2)."""
+    first, last = tf.split(tf.constant(special), 2, axis=1)
+    return tf.concat([first, values, last], axis=1)

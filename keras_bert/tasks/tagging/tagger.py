@@ -228,7 +228,7 @@ class Tagger(Task):
             label_pieces=self.label_pieces,
             document_context=self.document_context,
             labelled=labelled,
-            transitions=transitions(self.labels, self.scheme) if self.crf else None,
+            crf=self.crf,
         )
 
     def examples_beside(self, *, max_length=None):

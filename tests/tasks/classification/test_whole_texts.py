@@ -276,6 +276,30 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     assert max(tasks["score"].mistakes(answers, examples))[0] == pytest.approx(np.abs(errors).max())
 
 
+@pytest.mark.parametrize("name", ["pair", "score"])
+def test_pairs_for_a_model_of_one_segment(name, tokenizer, tmp_path):
+    """RoBERTa has one, so that all tokens of a pair are of it, as in `transformers`."""
+    encoder = one_block(tokenizer, model_type="roberta", type_vocab_size=1)
+    task = KINDS[name](encoder, tokenizer)
+    pairs = [("good film", "bad film"), ("bad", "good"), ("film " * 50, "a")]
+    rows = task.features(list(task.read(pairs, labelled=False)))
+    inputs = rows.inputs(*rows.take(tf.range(3)))
+    (output,) = task.output
+    found = np.asarray(task(inputs)[output])
+    task.save(tmp_path / "model")
+    theirs = transformers.RobertaForSequenceClassification.from_pretrained(tmp_path / "model")
+    with torch.no_grad():
+        logits = theirs.eval()(
+            torch.tensor(inputs["input_ids"].numpy()).long(),
+            attention_mask=torch.tensor(inputs["input_mask"].numpy()).long(),
+        ).logits
+    np.testing.assert_allclose(found, logits, atol=2e-5 * np.abs(found).max())
+    signature = task.signatures()["serving_default"]
+    served = signature.function(*(tf.constant(list(texts)) for texts in zip(*pairs, strict=True)))
+    expected, _ = answer(task, pairs, labelled=False)
+    np.testing.assert_allclose(served["score"], [one["score"] for one in expected], rtol=1e-4)
+
+
 def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
     long = "good film " * 10_000
     whole, _ = answer(tasks["pair"], [(long, long)], labelled=False)

@@ -1,5 +1,7 @@
 """From sentences to rows and back: words and pieces, windows, document context, combining."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,6 +11,7 @@ from keras_bert.examples.schemes import SCHEMES, converted, labels_of, transitio
 from keras_bert.examples.tagged_words import TaggedWords
 from keras_bert.input_pipeline.windows import windows
 from keras_bert.settings import about
+from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
 from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences
@@ -119,24 +122,57 @@ def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides()
     assert first.tolist() == [0, 1, 4, 25] and last.tolist() == [8, 9, 32, 33]
 
 
-def test_a_row_of_a_split_sentence_begins_and_ends_as_transitions_allow(tokenizer):
-    (example,) = sentences("A " + "i " * 30 + "o o")
-    allowed = transitions(LABELS, "bio")
-    free = rows_of([example], tokenizer)
-    kept = rows_of([example], tokenizer, transitions=allowed)
-    assert len(free) > 3
-    assert sum(free.weights["logits"].values.numpy()) == len(example.words)
-    first, *later = targets(kept)
-    assert first == targets(free)[0]
-    # What begins inside of the chunk counts from its end on.
-    assert later == [[tag for tag in words if tag != 2] for words in targets(free)[1:]]
-    assert all(not words or allowed.start[words[0]] for words in later) and later[-1]
+@pytest.mark.parametrize("label_pieces", ["first", "last"])
+def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_pieces, tokenizer):
+    """By brute force over the sentence; else its rows would begin and end where it does not."""
+    text = "A i abc B i i o abcd C"
+    examples = sentences("o A", text, "i o", documents=[0, 0, 0])
+    count, words = len(LABELS), text.split()
+    crf = LinearChainCrf(transitions=transitions(LABELS, "bio"))
+    crf.build((None, None, count))
+    rng = np.random.default_rng(3)
+    for variable in crf.variables:
+        variable.assign(rng.normal(0, 0.01, variable.shape))
+    said = rng.normal(0, 2, (len(tokenizer), count)).astype(np.float32)  # by the piece's id
 
+    start, between, end = (np.asarray(part, np.float64) for part in crf.potentials)
+    sentence = split_sentences(examples, tokenizer)[1]
+    last = np.cumsum(sentence.sizes) - 1
+    chosen = sentence.ids[last if label_pieces == "last" else last + 1 - sentence.sizes]
+    every = np.array(list(itertools.product(range(count), repeat=len(words))))
+    scores = start[every[:, 0]] + end[every[:, -1]] + said[chosen][range(len(words)), every].sum(1)
+    scores += between[every[:, :-1], every[:, 1:]].sum(axis=1)
+    gold = np.array([LABELS.index(tag) for tag in examples[1].tags])
+    right = scores[(every == gold).all(axis=1)].item()
 
-def targets(rows):
-    """The numbers of the tags that count, a list a row."""
-    pairs = zip(rows.labels["logits"].numpy(), rows.weights["logits"].numpy(), strict=True)
-    return [tags[counts > 0].tolist() for tags, counts in pairs]
+    for length in (5, 6, 8, 12, 40):
+        for context in (False, True):
+            rows = rows_of(
+                examples,
+                tokenizer,
+                crf=True,
+                max_length=length,
+                label_pieces=label_pieces,
+                document_context=context,
+            )
+            inputs, labels, weights = rows.batch(tf.range(len(rows)))
+            emissions = said[inputs["input_ids"].numpy()]
+            is_word = weights["logits"].numpy() > 0
+            found = np.asarray(crf.log_likelihoods(emissions, labels["logits"], is_word))
+            answered = 0
+            for row in np.flatnonzero(rows.example_of_row == 1):
+                own = np.arange(answered, answered + is_word[row].sum())
+                answered += len(own)
+                others = np.delete(np.arange(len(words)), own)
+                alike = (every[:, others] == gold[others]).all(axis=1)
+                expected = right - np.logaddexp.reduce(scores[alike])
+                assert found[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
+            assert answered == len(words)
+    assert found[rows.example_of_row == 1].sum() == pytest.approx(
+        right - np.logaddexp.reduce(scores), rel=1e-4
+    )  # of one row: the whole chain
+    empty = rows_of(sentences(""), tokenizer, crf=True)
+    assert not empty.labels["logits"].values.numpy().any()
 
 
 def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
