@@ -57,7 +57,7 @@ def drawn_on(stream):
 
     What is written there is for the caller to make `escaped`.
     """
-    return getattr(stream, "rich_proxied_file", stream)
+    return getattr(stream, "unescaped", stream)
 
 
 class OutputError(OSError):
@@ -73,8 +73,7 @@ class EscapingStream:
         escape: False passes texts on as they are.
 
     Attributes:
-        rich_proxied_file: a stream to the same place that does not escape; Rich's consoles look
-            for it under this name.
+        unescaped: a stream to the same place that does not escape.
 
     Raises:
         OutputError: it cannot be written, for another reason than that its reader went away.
@@ -84,7 +83,7 @@ class EscapingStream:
         self._stream = stream
         self._what = what
         self._escape = escape
-        self.rich_proxied_file = EscapingStream(stream, what=what, escape=False) if escape else self
+        self.unescaped = EscapingStream(stream, what=what, escape=False) if escape else self
 
     def write(self, text):
         with self._errors():

@@ -2,7 +2,7 @@
 
 import sys
 
-from keras_bert.terminal import escaped
+from keras_bert.terminal import drawn_on, escaped
 
 
 def report(line):
@@ -10,14 +10,15 @@ def report(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def console():
+def console(*, stderr=False):
     """A Rich console for results; what it prints is `escaped`, but for its own colours.
 
     A `[` in a text is no markup.
     """
     from rich.console import Console
 
-    made = Console(highlight=False, markup=False)
+    file = drawn_on(sys.stderr if stderr else sys.stdout)
+    made = Console(file=file, highlight=False, markup=False)
     made.push_render_hook(_EscapingHook())
     return made
 

@@ -8,7 +8,7 @@ processes, or --runner.
 import shlex
 
 from keras_bert.cli import beam_options, flags
-from keras_bert.cli.report import report
+from keras_bert.cli.report import console, report
 from keras_bert.wording import counted, percent
 
 SUMMARY = "learn a vocabulary from text"
@@ -24,11 +24,9 @@ def add_arguments(parser, argv):
 def run(arguments):
     beam_options.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
-    from rich.console import Console
-
     from data_gen.vocabulary import learn_vocabulary
 
-    with Console(stderr=True).status("Counting words and learning pieces …"):
+    with console(stderr=True).status("Counting words and learning pieces …"):
         learned = learn_vocabulary(**settings, beam_options=arguments.beam_options, report=report)
     for reason, number in learned.skipped_lines.items():
         print(f"Skipped {counted(number, 'line')}: {reason}.")

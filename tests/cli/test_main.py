@@ -146,6 +146,18 @@ def test_colours_are_drawn_and_the_text_between_them_escaped(monkeypatch):
     )
 
 
+def test_a_spinner_is_drawn_and_what_is_said_meanwhile_escaped(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with console(stderr=True).status("counting"):
+        print("\x9b\u202e", file=sys.stderr)
+    drawn = written.getvalue()
+    assert "\x1b[2K" in drawn and r"\u009b\u202e" in drawn
+    assert "\x9b" not in drawn and r"\u001b" not in drawn
+
+
 def test_a_bar_is_drawn_and_what_is_said_beside_it_escaped(monkeypatch):
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
