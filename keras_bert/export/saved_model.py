@@ -15,7 +15,7 @@ from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
 from keras_bert.files import clear_leftovers_in, held_names, new_folder, owned
 from keras_bert.input_pipeline.framing import check_max_length
-from keras_bert.layers.fast.program import for_servers
+from keras_bert.layers.kernels.program import for_servers
 from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.fast.program import is_for_servers
+from keras_bert.layers.kernels.program import is_for_servers
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

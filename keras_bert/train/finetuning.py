@@ -1,5 +1,6 @@
 """Labelled examples and a starting point, opened once, to fine-tune on as often as is wanted."""
 
+import dataclasses
 import math
 from functools import partial
 

@@ -43,7 +43,7 @@ from keras_bert.inference.fill_mask import fill_mask, likeliest
 from keras_bert.inference.predict import predict
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.windows import windows
-from keras_bert.layers.fast import program
+from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from tests.export.models import MAKERS, TOKENIZER, tagger
