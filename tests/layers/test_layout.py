@@ -80,9 +80,7 @@ def test_another_form_is_refused(name, shape, dtype):
         Layout(**{name: keras.ops.ones(shape, dtype=dtype)}, causal=False)
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"input_mask": INPUT_MASK, "sequence_ids": INPUT_MASK}]
-)
+@pytest.mark.parametrize("given", [{}, {"input_mask": INPUT_MASK, "sequence_ids": INPUT_MASK}])
 def test_neither_and_both_are_refused(given):
     with pytest.raises(ValueError, match="either `input_mask` or `sequence_ids`"):
         Layout(**given, causal=False)

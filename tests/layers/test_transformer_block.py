@@ -119,17 +119,16 @@ def test_dropout_follows_both_sub_layers(norm_first):
     quiet = np.asarray(block(X, layout=LAYOUT))
     assert not np.allclose(quiet, np.asarray(block(X, layout=LAYOUT, training=True)))
     # With one sub-layer's outputs at nothing, what is dropped is the other's.
-    ends = {"attention": block.attention.projection, "feed_forward": block.feed_forward.dense_out}
-    kernels = {name: np.array(end.kernel) for name, end in ends.items()}
-    for name, end in ends.items():
-        other = next(kernel for key, kernel in kernels.items() if key != name)
-        for key, kernel in kernels.items():
-            ends[key].kernel.assign(kernel if key == name else np.zeros_like(other))
+    ends = block.attention.projection.kernel, block.feed_forward.dense_out.kernel
+    values = [np.array(kernel) for kernel in ends]
+    for end, value in zip(ends, values, strict=True):
+        end.assign(np.zeros_like(value))
         quiet = np.asarray(block(X, layout=LAYOUT))
         assert not np.allclose(quiet, np.asarray(block(X, layout=LAYOUT, training=True)))
+        end.assign(value)
     # With both at nothing, there is nothing to drop.
-    for end in ends.values():
-        end.kernel.assign(np.zeros(end.kernel.shape))
+    for end in ends:
+        end.assign(np.zeros(end.shape))
     y = np.asarray(block(X, layout=LAYOUT, training=True))
     x = np.asarray(X)
     np.testing.assert_allclose(y, x if norm_first else norm(norm(x)), atol=1e-5)
