@@ -74,7 +74,7 @@ class LAMB(keras.optimizers.Optimizer):
 
 
 def _trust_ratio(variable, update, *, num_parts):
-    """‖x‖ / ‖u‖, or 1 where either is 0: a number, or (last axis,) where there are several parts."""
+    """‖x‖ / ‖u‖, or 1 where either is 0: a number, or with several parts (size of last axis,)."""
 
     def norm(x):
         if num_parts == 1:
