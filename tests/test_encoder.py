@@ -1,13 +1,15 @@
 """Laws of the encoder, on whichever backend Keras runs (parity is in tests/checkpoints)."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
-from keras_bert.mixed_encoder import MixedEncoder
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.heads.lm_head import LMHead
+from keras_bert.encoders.encoder import OUTPUTS
+from keras_bert.errors import InputError
 
 SIZES = {
     "vocab_size": 40,
@@ -36,13 +38,21 @@ def rows(*lengths, width=None):
     return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
 
 
-def run(model, inputs):
-    # On JAX one compiled call: every operation would be compiled by itself, for every shape.
-    call = model.predict_on_batch if keras.backend.backend() == "jax" else model
-    return {
-        name: [np.asarray(x) for x in y] if isinstance(y, list | tuple) else np.asarray(y)
-        for name, y in call(inputs).items()
-    }
+def run(encoder, inputs, **options):
+    """-> the outputs by name, in numpy."""
+    call = functools.partial(encoder, **options)
+    if keras.backend.backend() == "jax":
+        call = compiled(encoder, tuple(inputs), **options)
+    found = call(inputs)
+    assert set(found) == set(options.get("outputs", ["sequence_output"]))
+    return keras.tree.map_structure(np.asarray, found)
+
+
+@functools.cache
+def compiled(encoder, names, **options):
+    """On JAX one compiled call: every operation would be compiled by itself, for every shape."""
+    symbols = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+    return keras.Model(symbols, encoder(symbols, **options)).predict_on_batch
 
 
 VARIANTS = {
@@ -50,68 +60,95 @@ VARIANTS = {
     "roberta": {"model_type": "roberta", "type_vocab_size": 1, "layer_norm_eps": 1e-5},
     "causal": {"is_decoder": True},
 }
+BOTH = ("sequence_output", "first_output")
 
 
 def variant(name, **changes):
+    """-> an encoder, and what makes its inputs of those above."""
     encoder = BertEncoder(config(**VARIANTS[name], **changes))
-    if name == "roberta":
-        return encoder, lambda x: {**x, "segment_ids": np.zeros_like(x["segment_ids"])}
-    return encoder, lambda x: x
+    return encoder, lambda x: {key: x[key] for key in x if key in encoder.input_names}
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_padded_equals_unpadded(name):
     encoder, adapt = variant(name)
     batch = adapt(rows(*LENGTHS))
-    together = run(encoder, batch)
+    together = run(encoder, batch, outputs=BOTH)
     for row, length in enumerate(batch["input_mask"].sum(1)):
-        alone = run(encoder, {key: x[row : row + 1, :length] for key, x in batch.items()})
+        one = {key: x[row : row + 1, :length] for key, x in batch.items()}
+        alone = run(encoder, one, outputs=BOTH)
         difference = together["sequence_output"][row, :length] - alone["sequence_output"][0]
         assert np.abs(difference).max() < 1e-5
-        assert np.abs(together["pooled_output"][row] - alone["pooled_output"][0]).max() < 1e-5
+        assert np.abs(together["first_output"][row] - alone["first_output"][0]).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_who_reads_the_pooled_output_alone_gets_the_same(name):
+@pytest.mark.parametrize("lengths", [LENGTHS, (10, 10, 9, 10)])
+def test_the_first_output_alone_is_the_same(name, lengths):
     """… of which the last block computes the first token only, trained or not."""
     none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     encoder, adapt = variant(name, **none)
-    batch = adapt(rows(*LENGTHS))
+    batch = adapt(rows(*lengths))
     for training in (False, True):
-        both = encoder(batch, training=training)
-        alone = encoder(batch, training=training, reads=("pooled_output",))
-        assert set(alone) == {"pooled_output"}
-        pooled = [np.asarray(outputs["pooled_output"]) for outputs in (both, alone)]
-        np.testing.assert_allclose(*pooled, atol=1e-5)
-    assert set(encoder(batch, reads=("pooled_output", "sequence_output"))) == set(both)
+        both = encoder(batch, training=training, outputs=BOTH)
+        alone = encoder(batch, training=training, outputs=("first_output",))
+        assert set(alone) == {"first_output"} and set(both) == set(BOTH)
+        first = [np.asarray(outputs["first_output"]) for outputs in (both, alone)]
+        np.testing.assert_allclose(*first, atol=1e-5)
+        np.testing.assert_array_equal(first[0], np.asarray(both["sequence_output"])[:, 0])
 
 
 @pytest.mark.parametrize(
-    "reads", [["nothing"], ("pooled_output", "input_mask"), "pooled_output", [], 3]
+    "outputs", [["nothing"], ("first_output", "input_mask"), "first_output", [], (), 3, None]
 )
-def test_names_of_outputs_that_are_none_are_refused(reads):
+def test_names_of_outputs_that_are_none_are_refused(outputs):
     encoder, _ = variant("bert")
-    for asked in (encoder, MixedEncoder(encoder)):
-        with pytest.raises(ValueError, match="`reads` must be a list of names of outputs: sequ"):
-            asked(rows(*LENGTHS), reads=reads)
+    for inputs in (rows(*LENGTHS), encoder.symbolic_inputs()):
+        with pytest.raises(ValueError, match="`outputs` must be a list of names of outputs: sequ"):
+            encoder(inputs, outputs=outputs)
+
+
+@pytest.mark.parametrize("outputs", [["first_output"], {"first_output"}])
+def test_names_of_outputs_may_be_a_list_or_a_set(outputs):
+    encoder, _ = variant("bert")
+    batch = rows(3)
+    expected = encoder(batch, outputs=("first_output",))["first_output"]
+    found = encoder(batch, outputs=outputs)["first_output"]
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
 
 
 @pytest.mark.parametrize("config", [{"hidden_size": 8}, "tiny", None])
-def test_what_is_no_config_and_what_is_no_encoder(config):
-    with pytest.raises(ValueError, match="`config` must be a `BertConfig`"):
+def test_what_is_no_config_is_refused(config):
+    with pytest.raises(ValueError, match="`config` must be a `BertConfig`.*Received: a "):
         BertEncoder(config)
-    with pytest.raises(ValueError, match="`encoder` must be a `BertEncoder`. Received: a "):
-        MixedEncoder(config)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("outputs", [*([name] for name in OUTPUTS), OUTPUTS])
+def test_what_it_says_it_gives_is_what_it_gives(outputs, dtype):
+    """Without the trace of `call` by which Keras would learn it."""
+    encoder = BertEncoder(config(), dtype=dtype)
+    said = encoder(encoder.symbolic_inputs(), outputs=outputs)
+    given = encoder(rows(*LENGTHS), outputs=outputs)
+    assert set(said) == set(given) == set(outputs)
+    keras.tree.assert_same_structure(said, given)
+    for spec, value in zip(keras.tree.flatten(said), keras.tree.flatten(given), strict=True):
+        assert len(spec.shape) == len(value.shape)
+        pairs = zip(spec.shape, value.shape, strict=True)
+        unknown = {axis: size for axis, (known, size) in enumerate(pairs) if known != size}
+        assert set(unknown.values()) <= {4, 10} and all(
+            spec.shape[axis] is None for axis in unknown
+        )
+        assert spec.dtype == keras.backend.standardize_dtype(value.dtype)
 
 
 def test_the_last_block_has_a_row_a_text_where_the_first_token_is_read(monkeypatch):
     encoder, _ = variant("bert")
     batch = rows(*LENGTHS)
-    encoder(batch, reads=("pooled_output",))  # makes the way there
-    last, seen = encoder.blocks[-1].feedforward_in, []
+    last, seen = encoder.blocks[-1].feed_forward.dense_in, []
     call = type(last).call
     monkeypatch.setattr(last, "call", lambda x, **options: seen.append(x.shape) or call(last, x))
-    encoder(batch, reads=("pooled_output",))
+    encoder(batch, outputs=("first_output",))
     encoder(batch)
     assert [len(shape) for shape in seen] == [2, 2]
     assert seen[0][0] == len(LENGTHS) < seen[1][0]
@@ -123,65 +160,192 @@ def test_packed_equals_padded(name):
     # Rows of ten, the second with six of padding, the third with two, the fourth with one text.
     places = [(0, 0, 3), (0, 3, 10), (1, 0, 1), (1, 1, 4), (2, 0, 7), (2, 7, 8), (3, 0, 10)]
     texts = adapt(rows(*(end - start for _, start, end in places)))
-    packed = {
-        key: np.zeros((4, 10), "int32") for key in ("input_ids", "segment_ids", "text_numbers")
-    }
+    names = [*(key for key in texts if key != "input_mask"), "sequence_ids"]
+    packed = {key: np.zeros((4, 10), "int32") for key in names}
     for number, (row, start, end) in enumerate(places, 1):
-        for key in ("input_ids", "segment_ids"):
+        for key in set(names) - {"sequence_ids"}:
             packed[key][row, start:end] = texts[key][number - 1, : end - start]
-        packed["text_numbers"][row, start:end] = number
-    together = run(encoder.view(packed=True), packed)["sequence_output"]
+        packed["sequence_ids"][row, start:end] = number
+    together = run(encoder, packed)["sequence_output"]
     alone = run(encoder, texts)["sequence_output"]
     for number, (row, start, end) in enumerate(places):
         assert np.abs(together[row, start:end] - alone[number, : end - start]).max() < 1e-5
 
 
-def test_an_encoder_made_for_packed_rows_takes_them_itself():
-    encoder = BertEncoder(config(), packed=True)
-    numbers = np.repeat([[1, 1, 2, 2, 2, 2, 3, 3, 3, 0]], 4, axis=0).astype("int32")
-    x = {"input_ids": numbers + 5, "text_numbers": numbers, "segment_ids": 0 * numbers}
-    view = run(encoder.view(packed=True), x)
-    np.testing.assert_allclose(
-        run(encoder, x)["sequence_output"], view["sequence_output"], atol=1e-6
-    )
+def test_a_packed_row_of_one_sequence_is_a_row_like_any_other():
+    encoder, _ = variant("bert")
+    batch = rows(*LENGTHS)
+    packed = {**batch, "sequence_ids": 7 * batch["input_mask"]}
+    del packed["input_mask"]
+    expected, found = (run(encoder, x, outputs=BOTH) for x in (batch, packed))
+    np.testing.assert_allclose(found["first_output"], expected["first_output"], atol=1e-5)
+    tokens = batch["input_mask"].astype(bool)
+    found, expected = (x["sequence_output"][tokens] for x in (found, expected))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_causal_sees_only_what_came_before(packed):
-    encoder = BertEncoder(config())
-    causal = encoder.view(causal=True, packed=packed)
+@pytest.mark.parametrize("is_decoder", [False, True])
+def test_causal_sees_only_what_came_before(packed, is_decoder):
+    """By the config, or as the call has it."""
+    encoder = BertEncoder(config(is_decoder=is_decoder))
     batch = rows(10, 10, 10, 10)
     if packed:
-        batch["text_numbers"] = batch.pop("input_mask")
+        batch["sequence_ids"] = batch.pop("input_mask")
     changed = {key: x.copy() for key, x in batch.items()}
     changed["input_ids"][:, 5] = (changed["input_ids"][:, 5] - 5 + 1) % 35 + 5
-    before, after = (run(causal, x)["sequence_output"] for x in (batch, changed))
+
+    def outputs(**options):
+        return [run(encoder, x, **options)["sequence_output"] for x in (batch, changed)]
+
+    before, after = outputs(causal=True)
     np.testing.assert_array_equal(before[:, :5], after[:, :5])
     assert (np.abs(before - after)[:, 5:].max(-1) > 1e-3).all()
-    both = [run(encoder.view(packed=packed), x)["sequence_output"] for x in (batch, changed)]
+    both = outputs(causal=False)
     assert (np.abs(both[0] - both[1]).max(-1) > 1e-4).all()
+    expected = (before, after) if is_decoder else both
+    np.testing.assert_array_equal(outputs(), expected)
 
 
 def test_hidden_states_and_attention_on_request():
     encoder = BertEncoder(config())
     batch = rows(*LENGTHS)
-    plain = run(encoder, batch)
-    seen = run(encoder.view(hidden_states=True, attention_probabilities=True), batch)
-    assert set(plain) == {"sequence_output", "pooled_output"}
+    plain = run(encoder, batch, outputs=BOTH)
+    seen = run(encoder, batch, outputs=OUTPUTS)
     for name in plain:
         np.testing.assert_allclose(seen[name], plain[name], atol=1e-5)
     assert [x.shape for x in seen["hidden_states"]] == [(4, 10, 16)] * 3
     np.testing.assert_array_equal(seen["hidden_states"][-1], seen["sequence_output"])
+    tokens = batch["input_mask"].astype(bool)
+    embedded = np.asarray(encoder.embeddings(batch["input_ids"], batch["segment_ids"]))
+    np.testing.assert_allclose(seen["hidden_states"][0][tokens], embedded[tokens], atol=1e-5)
     assert [x.shape for x in seen["attention_probabilities"]] == [(4, 4, 10, 10)] * 2
     for probabilities in seen["attention_probabilities"]:
         np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
         assert probabilities[0, :, :, 3:].max() == 0  # padding
 
 
-def test_without_a_pooler_there_is_no_pooled_output():
+def test_the_pooler_is_the_head_transform_of_the_kinds_that_read_it():
+    with_one, without = (BertEncoder(config(add_pooling_layer=there)) for there in (True, False))
+    assert with_one.default_pooling == "cls" and without.default_pooling == "mean"
+    for kind in READ_THE_POOLER:
+        assert with_one.head_transform(kind) is with_one.pooler
+        assert without.head_transform(kind) is None
+        assert without.lacks_head_transform(kind) and not with_one.lacks_head_transform(kind)
+    for kind in ("fill-mask", "causal-lm", "tagger", "question-answering"):
+        for encoder in (with_one, without):
+            assert encoder.head_transform(kind) is None and not encoder.lacks_head_transform(kind)
+            assert encoder.with_head_transform(kind) is encoder
+
+
+def test_without_a_pooler_there_are_no_weights_of_one_until_a_kind_needs_it():
     encoder = BertEncoder(config(add_pooling_layer=False))
-    assert set(run(encoder, rows(3))) == {"sequence_output"}
+    assert encoder.pooler is None
     assert not any("pooler" in w.path for w in encoder.weights)
+    batch = rows(*LENGTHS)
+    expected = run(encoder, batch, outputs=("first_output",))["first_output"]
+    more = encoder.with_head_transform("classifier")
+    assert more.config.add_pooling_layer and more.head_transform("classifier") is not None
+    assert more.with_head_transform("classifier") is more
+    found = run(more, batch, outputs=("first_output",))["first_output"]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_causal_encoder_is_read_at_its_last_token():
+    assert BertEncoder(config(is_decoder=True)).default_pooling == "last"
+
+
+def test_layer_groups_hold_each_weight_but_the_pooler_s_once_from_the_input_upward():
+    encoder = BertEncoder(config())
+    groups = encoder.layer_groups
+    held = [[weight.path for layer in group for weight in layer.weights] for group in groups]
+    assert groups == [[encoder.embeddings], *([block] for block in encoder.blocks)]
+    flat = sum(held, [])
+    assert len(set(flat)) == len(flat)
+    pooler = {weight.path for weight in encoder.pooler.weights}
+    assert {weight.path for weight in encoder.weights} - set(flat) == pooler
+    assert not pooler & set(flat)
+
+
+def test_the_lm_head_shares_the_token_embedding():
+    encoder = BertEncoder(config())
+    head = encoder.lm_head()
+    hidden, positions = np.zeros((1, 3, 16), "float32"), np.zeros((1, 2), "int32")
+    assert head(hidden, positions).shape == (1, 2, 40)
+    assert head.token_embedding is encoder.token_embedding is encoder.embeddings.token_embedding
+    assert head.transform.settings["hidden_act"] == encoder.config.hidden_act
+
+
+def test_what_it_lacks_is_a_sentence_of_its_own(monkeypatch):
+    encoder = BertEncoder(config())
+    encoder.require("packed", "layer-mix", "attention-probabilities")
+    monkeypatch.setattr(BertEncoder, "LIMITS", {"packed": "It takes one sequence in a row."})
+    encoder.require("layer-mix")
+    with pytest.raises(InputError, match="^It takes one sequence in a row.$"):
+        encoder.require("layer-mix", "packed")
+
+
+def test_inputs_and_lengths_that_a_task_takes_for_it():
+    encoder, _ = variant("bert")
+    assert encoder.input_names == ("input_ids", "input_mask", "segment_ids")
+    symbols = encoder.symbolic_inputs()
+    assert tuple(symbols) == encoder.input_names
+    assert all(x.shape == (None, None) and x.dtype == "int32" for x in symbols.values())
+    assert variant("roberta")[0].input_names == ("input_ids", "input_mask")
+    assert encoder.default_max_length(5) == 5 and encoder.default_max_length(128) == 12
+
+
+def weights_of(encoder):
+    return {weight.path: np.array(weight) for weight in encoder.weights}
+
+
+def test_rebuilt_is_a_copy_with_the_same_weights():
+    encoder = BertEncoder(config(extra_keys={"xla_device": True}))
+    copy = encoder.rebuilt()
+    assert type(copy) is BertEncoder and copy.config == encoder.config
+    weights, copied = weights_of(encoder), weights_of(copy)
+    assert weights.keys() == copied.keys()
+    for path, weight in weights.items():
+        np.testing.assert_array_equal(copied[path], weight)
+    copy.token_embedding.embeddings.assign(np.zeros((40, 16)))
+    np.testing.assert_array_equal(
+        weights_of(encoder)[encoder.token_embedding.embeddings.path],
+        weights[encoder.token_embedding.embeddings.path],
+    )
+
+
+def test_rebuilt_as_a_causal_model():
+    encoder = BertEncoder(config())
+    batch = rows(*LENGTHS)
+    causal = encoder.rebuilt(is_decoder=True)
+    assert causal.config.is_causal and not encoder.config.is_causal
+    expected = run(encoder, batch, causal=True)["sequence_output"]
+    np.testing.assert_array_equal(run(causal, batch)["sequence_output"], expected)
+    by_config = encoder.rebuilt(config=causal.config)
+    np.testing.assert_array_equal(run(by_config, batch)["sequence_output"], expected)
+
+
+def test_rebuilt_with_more_tokens_keeps_those_that_it_had():
+    encoder = BertEncoder(config())
+    more = encoder.rebuilt(vocab_size=43)
+    table, longer = (np.array(x.token_embedding.embeddings) for x in (encoder, more))
+    assert longer.shape == (43, 16)
+    np.testing.assert_array_equal(longer[:40], table)
+    assert 0.1 < longer[40:].std() < 0.5 and not np.array_equal(longer[40], longer[41])
+    batch = rows(*LENGTHS)
+    expected = run(encoder, batch)["sequence_output"]
+    np.testing.assert_array_equal(run(more, batch)["sequence_output"], expected)
+
+
+def test_rebuilt_in_another_precision():
+    encoder = BertEncoder(config())
+    half = encoder.rebuilt(dtype="bfloat16")
+    assert {weight.dtype for weight in half.weights} == {"bfloat16"}
+    mixed = encoder.rebuilt(dtype="mixed_bfloat16")
+    assert mixed.compute_dtype == "bfloat16"
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    for path, weight in weights_of(mixed).items():
+        np.testing.assert_array_equal(weight, weights_of(encoder)[path])
 
 
 def test_a_boolean_mask_is_as_good():
@@ -197,10 +361,42 @@ def test_names_of_inputs_are_checked():
     """Keras would take the inputs in alphabetical order, whatever they are called."""
     encoder = BertEncoder(config())
     batch = rows(3)
+    some = [
+        {**batch, "masked_lm_positions": batch["input_ids"]},
+        {name: batch[name] for name in ("input_ids", "segment_ids")},
+        {name: batch[name] for name in ("input_ids", "input_mask")},
+        {**batch, "sequence_ids": batch["input_mask"]},
+        {},
+    ]
+    for inputs in some:
+        with pytest.raises(ValueError, match="input_ids, input_mask, segment_ids. Received"):
+            encoder(inputs)
     with pytest.raises(ValueError, match="input_ids, input_mask, segment_ids. Received"):
-        encoder({**batch, "masked_lm_positions": batch["input_ids"]})
-    with pytest.raises(ValueError, match="input_mask"):
-        encoder({"input_ids": batch["input_ids"], "segment_ids": batch["segment_ids"]})
+        encoder(batch["input_ids"])
+
+
+def test_an_encoder_of_one_segment_takes_no_segment_ids():
+    encoder, adapt = variant("roberta")
+    batch = rows(*LENGTHS)
+    assert encoder.config.num_segments == 0
+    with pytest.raises(
+        ValueError, match=r"of input_ids, input_mask. Received: \['input_ids', 'inp"
+    ):
+        encoder(batch)
+    # Every token has the one segment's row.
+    embedded = encoder.embeddings(batch["input_ids"], np.zeros_like(batch["segment_ids"]))
+    first = run(encoder, adapt(batch), outputs=("hidden_states",))["hidden_states"][0]
+    tokens = batch["input_mask"].astype(bool)
+    np.testing.assert_allclose(first[tokens], np.asarray(embedded)[tokens], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["input_ids", "input_mask", "segment_ids"])
+@pytest.mark.parametrize("shape", [(4, 6), (1, 10), (10,), (4, 1, 10)])
+def test_inputs_of_different_shapes_are_refused(name, shape):
+    encoder = BertEncoder(config())
+    batch = {**rows(*LENGTHS), name: np.ones(shape, "int32")}
+    with pytest.raises(ValueError, match="batch, sequence"):
+        encoder(batch)
 
 
 def test_a_row_longer_than_the_positions_is_refused():
@@ -214,9 +410,11 @@ def test_saves_and_loads_as_keras_does(tmp_path):
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
     assert type(loaded) is BertEncoder and loaded.config == encoder.config
     batch = rows(*LENGTHS)
-    np.testing.assert_array_equal(
-        run(encoder, batch)["pooled_output"], run(loaded, batch)["pooled_output"]
-    )
+    expected, found = (run(x, batch, outputs=BOTH) for x in (encoder, loaded))
+    for name in BOTH:
+        np.testing.assert_array_equal(found[name], expected[name])
+    pooled = [np.asarray(x.pooler(expected["first_output"])) for x in (encoder, loaded)]
+    np.testing.assert_array_equal(*pooled)
     assert [w.path for w in loaded.weights] == [w.path for w in encoder.weights]
 
 
@@ -224,7 +422,7 @@ def test_every_variable_has_a_path_of_its_own():
     encoder = BertEncoder(config(), name="encoder")
     paths = [v.path for v in encoder.variables]
     assert len(set(paths)) == len(paths)
-    assert "block_1/attention/query/kernel" in paths
+    assert any(path.endswith("block_1/attention/query_key_value/kernel") for path in paths)
 
 
 def test_mixed_bfloat16_computes_in_bfloat16_near_float32():
@@ -248,8 +446,9 @@ def test_trains_under_xla():
     encoder = BertEncoder(config(num_hidden_layers=1))
     batch = rows(6, 9, 4, 12)
     head = keras.layers.Dense(2)
-    symbols = {name: keras.Input((None,), dtype="int32", name=name) for name in batch}
-    model = keras.Model(symbols, head(encoder(symbols)["pooled_output"]))
+    symbols = encoder.symbolic_inputs()
+    first = encoder(symbols, outputs=("first_output",))["first_output"]
+    model = keras.Model(symbols, head(encoder.pooler(first)))
     model.compile(
         optimizer=keras.optimizers.SGD(0.3),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -292,13 +491,7 @@ def test_parameter_counts_of_large(quick_weights):
 
 def count_head(encoder):
     """Weights that the masked-LM head adds to its encoder's."""
-    width = encoder.config.hidden_size
-    head = LMHead(
-        token_embedding=encoder.token_embedding,
-        hidden_act="gelu",
-        layer_norm_eps=1e-12,
-        initializer_range=0.02,
-    )
-    head.build((None, None, width), (None, None))
+    head = encoder.lm_head()
+    head.build((None, None, encoder.config.hidden_size), (None, None))
     shared = int(np.prod(encoder.token_embedding.embeddings.shape))
     return count(head) - shared

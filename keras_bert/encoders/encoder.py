@@ -81,8 +81,8 @@ class Encoder(keras.Model):
             A dictionary of the outputs by name.
 
         Raises:
-            ValueError: the dictionary lacks an input or has one too many, there is no such output,
-                or the sequences are longer than the encoder's positions.
+            ValueError: the dictionary lacks an input or has one too many, their shapes differ,
+                there is no such output, or the sequences are longer than the encoder's positions.
         """
         raise NotImplementedError
 
@@ -189,7 +189,7 @@ class Encoder(keras.Model):
                 tokens' weights are random, and so is whatever else this encoder does not have.
         """
         config = dataclasses.replace(config or self.config, **config_changes)
-        copy = type(self)(config, dtype=dtype or self.dtype_policy, name=self.name)
+        copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
         copy_weights(self, copy)
         return copy
 
@@ -202,7 +202,7 @@ class Encoder(keras.Model):
     # For subclasses.
 
     def checked_inputs(self, inputs):
-        """Returns `inputs` if they are a dictionary of the right names; otherwise ValueError."""
+        """Returns `inputs` if their names are right and shapes agree; otherwise ValueError."""
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)
         names = set(self.input_names)
@@ -212,6 +212,12 @@ class Encoder(keras.Model):
             raise ValueError(
                 f"The inputs must be a dictionary of {', '.join(self.input_names)}. "
                 f"Received: {received}"
+            )
+        shapes = {name: tuple(x.shape) for name, x in inputs.items()}
+        sizes = [set(known) - {None} for known in zip(*shapes.values(), strict=False)][:2]
+        if len(sizes) < 2 or max(map(len, sizes)) > 1:
+            raise ValueError(
+                f"The inputs must be (batch, sequence), all of the same sizes. Received: {shapes}"
             )
         return inputs
 

@@ -83,7 +83,7 @@ class LMHead(keras.layers.Layer):
     def build(self, hidden_shape, positions_shape=None):
         if not self.token_embedding.built:
             self.token_embedding.build()
-        if self.transform is not None:
+        if self.transform is not None and not self.transform.built:
             self.transform.build((None, self.token_embedding.output_dim))
         self.bias = None
         if self.use_bias:

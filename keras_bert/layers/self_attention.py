@@ -60,7 +60,8 @@ class SelfAttention(keras.layers.Layer):
 
     def build(self, x_shape=None):
         self.query_key_value.build((None, self.hidden_size))
-        self.query_key_value.kernel.num_parts = 3  # see `LAMB`
+        if not self.query_key_value.quantization_mode:  # of a quantized kernel this is a copy
+            self.query_key_value.kernel.num_parts = 3  # see `LAMB`
         self.projection.build((None, self.hidden_size))
         self.built = True
 

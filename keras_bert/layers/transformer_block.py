@@ -52,7 +52,9 @@ class TransformerBlock(keras.layers.Layer):
 
     def build(self, x_shape):
         for name in _PARTS:
-            getattr(self, name).build(x_shape)
+            part = getattr(self, name)
+            if not part.built:  # Keras builds the parts of a block that it loads
+                part.build(x_shape)
         self.built = True
 
     def call(self, x, layout, training=None, cls_only=False, return_probabilities=False):

@@ -15,7 +15,9 @@ class LAMB(keras.optimizers.Optimizer):
     The weight decay λ x stands inside the norm, as in the paper; `keras.optimizers.Lamb` decays
     apart from it. The ratio is 1 where either norm is 0. A tensor that
     `exclude_from_weight_decay` names has neither decay nor ratio, but Adam's step, as in the
-    authors' own program (biases and LayerNorms there).
+    authors' own program (biases and LayerNorms there). A variable with an attribute `num_parts`, as
+    the kernel of query, key and value in `SelfAttention`, is that many tensors of equal size, side
+    by side along the last axis, each with a ratio of its own.
 
     Args:
         learning_rate: η, a number or a schedule.
@@ -40,6 +42,7 @@ class LAMB(keras.optimizers.Optimizer):
         super().build(variables)
         self._m, self._v = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         self._adapted = [self._use_weight_decay(variable) for variable in variables]
+        self._num_parts = [getattr(variable, "num_parts", 1) for variable in variables]
 
     def update_step(self, gradient, variable, learning_rate):
         index = self._get_variable_index(variable)
@@ -55,7 +58,7 @@ class LAMB(keras.optimizers.Optimizer):
         update = corrected_m / (ops.sqrt(corrected_v) + self.epsilon)
         if self._adapted[index]:
             update = update + self.weight_decay * variable
-            update = _trust_ratio(variable, update) * update
+            update = _trust_ratio(variable, update, num_parts=self._num_parts[index]) * update
         self.assign_sub(variable, rate * update)
 
     def _apply_weight_decay(self, variables):
@@ -70,9 +73,16 @@ class LAMB(keras.optimizers.Optimizer):
         }
 
 
-def _trust_ratio(variable, update):
-    """‖x‖ / ‖u‖, or 1 where either is 0."""
-    size = ops.sqrt(ops.sum(ops.square(variable)))
-    length = ops.sqrt(ops.sum(ops.square(update)))
+def _trust_ratio(variable, update, *, num_parts):
+    """‖x‖ / ‖u‖, or 1 where either is 0: a number, or with several parts (size of last axis,)."""
+
+    def norm(x):
+        if num_parts == 1:
+            return ops.sqrt(ops.sum(ops.square(x)))
+        size = x.shape[-1] // num_parts
+        parts = ops.reshape(ops.square(x), (-1, num_parts, size))
+        return ops.repeat(ops.sqrt(ops.sum(parts, axis=(0, 2))), size)
+
+    size, length = norm(variable), norm(update)
     usable = ops.logical_and(size > 0, length > 0)
     return ops.where(usable, size / ops.where(usable, length, 1), 1)

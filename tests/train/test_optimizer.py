@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.errors import InputError
+from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.train.lamb import LAMB
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.per_update import PerUpdate
@@ -84,6 +85,27 @@ def test_lamb_is_the_algorithm_of_the_paper():
                 update = update * (size / np.linalg.norm(update) if size else 1.0)
             x[i] = x[i] - rate * update
             np.testing.assert_allclose(variable, x[i], rtol=2e-4, atol=1e-5)
+
+
+def test_lamb_adapts_query_key_and_value_each_by_itself():
+    """Fused in one kernel they move as three tensors do; one of zeros has the ratio 1."""
+    keras.utils.set_random_seed(1)
+    options = {"hidden_size": 4, "num_heads": 2, "dropout": 0.0, "initializer_range": 0.5}
+    fused = SelfAttention(**options)
+    fused.build()
+    kernel = fused.query_key_value.kernel
+    query = keras.random.normal((4, 4), seed=2)
+    kernel.assign(np.hstack([query, np.zeros((4, 4)), np.full((4, 4), 3.0)]))
+    apart = [keras.Variable(part) for part in np.split(np.array(kernel), 3, axis=1)]
+    settings = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
+    one, three = LAMB(0.1, **settings), LAMB(0.1, **settings)
+    one.build([kernel])
+    three.build(apart)
+    for gradient in np.random.default_rng(0).normal(size=(3, 4, 12)).astype("float32"):
+        one.apply([keras.ops.convert_to_tensor(gradient)], [kernel])
+        parts = np.split(gradient, 3, axis=1)
+        three.apply([keras.ops.convert_to_tensor(part) for part in parts], apart)
+        np.testing.assert_allclose(np.array(kernel), np.hstack(apart), rtol=1e-6)
 
 
 def test_keras_own_lamb_decays_apart_from_the_ratio():
