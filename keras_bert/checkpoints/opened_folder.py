@@ -103,8 +103,7 @@ class OpenedFolder:
             for name, shape in self.shapes.items()
             if not name.startswith(self.names.head_prefixes)
         }
-        layers = self.config.num_hidden_states - 1
-        rename.check_layers(shapes, layers, source=str(self.folder))
+        rename.check_layers(shapes, self.names.layers, source=str(self.folder))
         rename.check_shapes(
             shapes, self.names.table(), sizes=self.names.sizes, source=str(self.folder)
         )

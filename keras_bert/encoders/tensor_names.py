@@ -40,7 +40,8 @@ class TensorNames:
 
     Attributes:
         base_class: the name of that base model, which `architectures` has for a bare encoder.
-        encoder: the lines of the encoder's weights, for every layer.
+        encoder: the lines of the encoder's weights; `{i}` is the number of a layer.
+        layers: how many layers there are.
         sizes: what the letters of the lines' shapes are.
         transform: the lines of the `head_transform` layer, as they are under its name; none where
             the encoder has no such layer.
@@ -56,6 +57,7 @@ class TensorNames:
     base_class: str
     encoder: Sequence[Rename]
     sizes: Mapping[str, int]
+    layers: int = 0
     transform: Sequence[Rename] = ()
     prefix: str = ""
     classes: Mapping[str, ClassNames] = dataclasses.field(default_factory=dict)
@@ -85,12 +87,13 @@ class TensorNames:
 
     def table(self, class_name=None):
         """The lines of the encoder in a folder of a class; None is under their plain names."""
+        encoder = rename.expand(self.encoder, self.layers)
         if class_name is None:
-            return [*self.encoder, *rename.under(self.transform, theirs="pooler.")]
+            return [*encoder, *rename.under(self.transform, theirs="pooler.")]
         prefix = self.prefix if class_name in self.classes else ""
         place = self.names(class_name).transform
         place = {"pooler": f"{prefix}pooler", None: f"{KEPT}pooler"}.get(place, place)
         return [
-            *rename.under(self.encoder, theirs=prefix),
+            *rename.under(encoder, theirs=prefix),
             *rename.under(self.transform, theirs=f"{place}."),
         ]

@@ -11,11 +11,11 @@ _PARTS = ("query", "key", "value")  # of `query_key_value`, in this order
 
 def of(config):
     """The `TensorNames` of a `BertConfig`."""
-    layers = config.num_hidden_layers
     is_roberta = config.model_type == "roberta"
     return TensorNames(
         base_class="RobertaModel" if is_roberta else "BertModel",
-        encoder=rename.expand(ENCODER, layers),
+        encoder=ENCODER,
+        layers=config.num_hidden_layers,
         sizes=sizes_of(config),
         transform=_dense("pooler.dense", "dense", "D D") if config.add_pooling_layer else (),
         prefix=f"{config.model_type}.",
