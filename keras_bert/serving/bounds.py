@@ -223,6 +223,9 @@ class PromptProtocol(H11Protocol):
     def connection_made(self, transport):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # what is not taken at once makes writing pause
+        # An answer is written in two parts, the second of which would wait up to 40 ms for the
+        # client's acknowledgement. asyncio sets this only for sockets whose protocol is named.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._idle_since = self.loop.time()
         self._expect_headers()
         if len(self.connections) > self._most:

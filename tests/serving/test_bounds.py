@@ -544,6 +544,14 @@ def test_the_names_of_a_server(host, allowed, refused):
     assert [name for name in refused if hosts.allows(name)] == []
 
 
+def test_answers_do_not_wait_for_the_client_to_acknowledge_their_headers(server):
+    with requests.Session() as session:
+        session.get(f"{server.rest}/v1/models/echo", timeout=10)
+        for connection in server._http.server_state.connections.copy():
+            sent_from = connection.transport.get_extra_info("socket")
+            assert sent_from.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_other_sites_cannot_show_the_page_in_a_frame(server):
     for path in ("/", "/v1/models/echo", "/nowhere"):
         headers = requests.get(server.rest + path, timeout=10).headers
