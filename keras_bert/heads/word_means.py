@@ -23,7 +23,7 @@ class WordMeans(keras.layers.Layer):
         token = ops.arange(ops.shape(hidden)[1], dtype="int32")  # (S,)
         starts, ends = ops.cast(starts, "int32"), ops.cast(ends, "int32")
         if self.last:
-            starts = ends - 1
+            starts = ops.maximum(starts, ends - 1)  # not before a word without a token
         inside = (token >= starts[..., None]) & (token < ends[..., None])  # (B, W, S)
         share = 1.0 / ops.cast(ops.maximum(ends - starts, 1), hidden.dtype)  # (B, W)
         return ops.matmul(ops.cast(inside, hidden.dtype) * share[..., None], hidden)
