@@ -44,9 +44,9 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
-    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
-    `MaskedCausalLM`, a BertForMaskedLM to others).
+    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
+    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
