@@ -2,7 +2,6 @@
 
 import re
 
-from keras_bert import rename
 from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
 from keras_bert.rename import Rename, transposed
 
@@ -167,7 +166,7 @@ _ROBERTA = {
         kinds=_OF_TEXTS,
         heads=_labels("classifier.out_proj"),
         pooling="cls",
-        transform="classifier.dense",
+        transform="classifier",
     ),
     "RobertaForMultipleChoice": ClassNames(
         kinds=("multiple-choice",), heads=_CHOICE, pooling="cls"
