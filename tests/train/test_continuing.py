@@ -8,7 +8,6 @@ import pytest
 from safetensors.numpy import load_file
 
 import keras_bert.train.finetuning as module
-from keras_bert import MixedEncoder
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
 from keras_bert.tasks import finetuned_kinds, task_class
@@ -66,7 +65,7 @@ def saved(folder):
         options, mixed = OPTIONS[kind]
         encoder = make_encoder(tokenizer, num_hidden_layers=1)
         if mixed if mix is None else mix:
-            encoder = MixedEncoder(encoder, layer_norm_eps=encoder.config.layer_norm_eps, l2=0.5)
+            more["layer_mix"] = {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.5}
         read = list(task_class(kind).read(folder / kind))
         made_with = task_class(kind).made_from(read)
         if "labels" in made_with:  # another order than that of a file
