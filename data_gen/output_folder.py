@@ -17,8 +17,9 @@ from data_gen.new_file import new_file
 from data_gen.tfds_metadata import FEATURES, INFO
 from keras_bert import files
 from keras_bert.errors import InputError
-from keras_bert.records.dataset_card import DatasetCard
-from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES
+from keras_bert.records.dataset_card import SPLITS, DatasetCard
+from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
+from keras_bert.text.vocabulary_files import parse_vocabulary
 
 IN_PROGRESS = "IN_PROGRESS"
 PICTURE = "dataset_card.png"
@@ -43,8 +44,10 @@ class OutputFolder:
     """The output folder of a job, on any file system of Beam's.
 
     Creating one takes the folder, unless it holds the same data already: then `finished` is True,
-    and nothing is changed. It is given back by `finish`, `discard`, or the end of a `with`, which
-    discards what was written if an `InputError` ends it.
+    and nothing is changed. Data that was finished and is not whole any more is made again: `damage`
+    says in a phrase what is wrong with it, and is None otherwise. The folder is given back by
+    `finish`, `discard`, or the end of a `with`, which discards what was written if an `InputError`
+    ends it.
 
     Args:
         path: the folder; it is made if it is not there.
@@ -59,6 +62,7 @@ class OutputFolder:
 
     def __init__(self, path, *, force, card=None, inputs=""):
         self.path = str(path).rstrip("/")
+        self.damage = None
         self._inputs = inputs
         self._owned = contextlib.ExitStack()
         with self._errors(), contextlib.ExitStack() as owned:
@@ -87,8 +91,11 @@ class OutputFolder:
 
     def read(self, name):
         """The text of a file of the folder."""
+        return self._bytes(name).decode("utf-8")
+
+    def _bytes(self, name):
         with FileSystems.open(self.file(name)) as file:
-            return file.read().decode("utf-8")
+            return file.read()
 
     def write(self, name, text):
         """Writes a small text file; `InputError` where it cannot be written."""
@@ -178,6 +185,35 @@ class OutputFolder:
             names = [match.path[len(self.path) + 1 :] for match in found]
         return [name for name in names if aside or not files.is_aside(name)]
 
+    def _find_damage(self, card, names):
+        """What `damage` is: the sizes of the shards are looked at, and not what they hold."""
+        for split in SPLITS:
+            said = card.splits[split]
+            shards = [
+                shard_name(split, index, said.shards, card.compression)
+                for index in range(said.shards)
+            ]
+            missing = [name for name in shards if name not in names]
+            if missing:
+                return f"{missing[0]} is missing"
+            size, written = self._size(shards), said.counters["bytes"]
+            if written not in (0, size):  # 0: an earlier version did not count them
+                return f"the shards of the {split} split have {size} bytes of {written}"
+        contents = {name: self._bytes(name) for name in VOCABULARY_FILES if name in names}
+        try:
+            whole = parse_vocabulary(contents, folder=self.path).sha256 == card.vocabulary.sha256
+        except InputError:
+            whole = False
+        return None if whole else "its vocabulary is not the one that made it"
+
+    def _size(self, names):
+        """The bytes of files of the folder together."""
+        paths = [self.file(name) for name in names]
+        if is_local(self.path):
+            return sum(map(os.path.getsize, paths))
+        found = FileSystems.match(paths)
+        return sum(match.size_in_bytes for result in found for match in result.metadata_list)
+
     def _is_finished(self, card, force):
         """Whether the data of `card` is there already; raises where something else is."""
         names = self._names()
@@ -189,14 +225,18 @@ class OutputFolder:
             )
         if COMPLETED not in names or force:
             return False
-        different = None
-        if card is not None:
-            different = self.card().difference(card)
+        other = ""
+        if CARD not in names:
+            other = f" without its {CARD}"
+        elif card is not None:
+            found = self.card()
+            different = found.difference(card)
             if different is None and self.read(COMPLETED) != self._inputs:
                 different = "content of the input"
             if different is None:
-                return True
-        other = f" that was made with another {different}" if different else ""
+                self.damage = self._find_damage(found, names)
+                return self.damage is None
+            other = f" that was made with another {different}"
         raise InputError(
             f"the output {self.path} holds finished data{other}: give another folder, or "
             "`force=True` to make it anew"

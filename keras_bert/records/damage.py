@@ -76,7 +76,9 @@ def damage_of(folder, shard, *, first=0, rows=None):
             what = f"{shard}, record {number} cannot be read: {_meaning(error)}"
     if what is None and rows not in (None, number):
         what = f"{shard} has {number} rows, and the dataset card says {rows}"
-    return what and InputError(f"{what}; make the data again with keras-bert pretraining-data")
+    return what and InputError(
+        f"{what}; make the data again with keras-bert pretraining-data --force"
+    )
 
 
 def _meaning(error):

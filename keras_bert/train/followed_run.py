@@ -20,6 +20,8 @@ class FollowedRun:
         finished: whether the run had come to its end before.
     """
 
+    damage = None  # the chief handles that of its folder
+
     def __init__(self, workers, metrics):
         self._workers = workers
         self._metrics = metrics
@@ -42,7 +44,7 @@ class FollowedRun:
 
 
 @contextlib.contextmanager
-def run_of(settings, *, command, inputs):
+def run_of(settings, *, command, inputs, rewrites_model=False):
     """`RunFolder.of` where this process writes, and a `FollowedRun` where another one does.
 
     All workers ask for it, and go on where the chief's folder is free for the run and all were
@@ -54,11 +56,16 @@ def run_of(settings, *, command, inputs):
     """
     workers = tf.distribute.get_strategy()
     if not isinstance(workers, Workers):
-        with RunFolder.of(settings, command=command, inputs=inputs) as run:
+        with RunFolder.of(
+            settings, command=command, inputs=inputs, rewrites_model=rewrites_model
+        ) as run:
             yield run
         return
-    begun = _led if workers.is_chief else _followed
-    with begun(workers, settings, command, inputs) as run:
+    if workers.is_chief:
+        begun = _led(workers, settings, command, inputs, rewrites_model)
+    else:
+        begun = _followed(workers, settings, inputs)
+    with begun as run:
         try:
             yield run
         except LOST as error:
@@ -66,11 +73,15 @@ def run_of(settings, *, command, inputs):
 
 
 @contextlib.contextmanager
-def _led(workers, settings, command, inputs):
+def _led(workers, settings, command, inputs, rewrites_model):
     """The chief's `RunFolder`, of which the others are told."""
     with contextlib.ExitStack() as stack:
         try:
-            run = stack.enter_context(RunFolder.of(settings, command=command, inputs=inputs))
+            run = stack.enter_context(
+                RunFolder.of(
+                    settings, command=command, inputs=inputs, rewrites_model=rewrites_model
+                )
+            )
         except InputError as error:
             workers.broadcast({"refused": str(error)})
             workers.barrier()
@@ -88,7 +99,7 @@ def _led(workers, settings, command, inputs):
 
 
 @contextlib.contextmanager
-def _followed(workers, settings, command, inputs):
+def _followed(workers, settings, inputs):
     said = workers.broadcast()
     if "refused" in said or said["metrics"] is not None:
         workers.barrier()

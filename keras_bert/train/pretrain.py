@@ -98,10 +98,13 @@ def _pretrain(settings, report, *, began):
         tf.config.experimental.enable_op_determinism()
     model, start = task_at_start(task_class, folders, tokenizer, settings, report=report)
     inputs = {"data": _fingerprint_of_rows(folders), "vocab": vocabulary.sha256, **start}
-    with run_of(settings, command="pretrain", inputs=inputs) as run:
+    with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
         if run.finished:
             report(f"The run in {settings.output} is finished already; these are its results.")
             return run.read_metrics()
+        if run.damage is not None:
+            report(f"The run resumes from its last checkpoint to write it again: {run.damage}.")
+            run.reopen()
         if settings.bad_records == "skip":
             folders = _readable(folders, run, report)
         return _train(model, run, folders, settings, began, report)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from keras_bert.errors import InputError
 from keras_bert.files import (
+    NotJson,
     clear_leftovers_in,
     delete,
     held_names,
@@ -32,6 +33,7 @@ from keras_bert.stopping import says
 from keras_bert.wording import counted, listed
 
 _ENTRIES = (
+    "metrics.json",
     "checkpoints",
     "logs",
     "runs",
@@ -40,9 +42,8 @@ _ENTRIES = (
     "curves.png",
     "bad_batch.npz",
     "readable_rows",
-    "metrics.json",
     "run.json",
-)  # run.json goes last
+)  # metrics.json, which promises the model, goes first, and run.json last
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
 
 
@@ -59,6 +60,10 @@ class RunFolder:
     whether there is anything left to do. Everything else raises `InputError`: other settings, a
     folder of another command, a folder that holds something else. With `force`, what this command
     left there before is deleted first, and nothing else ever is.
+
+    Attributes:
+        damage: what is wrong with the results or the model of a run that came to its end, in a
+            phrase that names the file, or None. Such a run is not `finished`.
     """
 
     def __init__(self, path, *, command, settings, inputs, force=False, defaults=None):
@@ -93,6 +98,7 @@ class RunFolder:
             with system_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
+        self.damage = self._find_damage()
         if self.finished:
             self._tidy()
         for folder in (self.path, self.checkpoints):
@@ -100,11 +106,12 @@ class RunFolder:
 
     @classmethod
     @contextlib.contextmanager
-    def of(cls, settings, *, command, inputs):
+    def of(cls, settings, *, command, inputs, rewrites_model=False):
         """Owns the folder of a run with these `RunSettings` for the body of a `with`.
 
-        Raises `InputError` as the class does, and where another run is in the folder. An interrupt
-        that ends the body is given the sentence that `how_far` returns.
+        Raises `InputError` as the class does, where another run is in the folder, and where it has
+        `damage`, which only a command that `rewrites_model` from the last checkpoint can repair. An
+        interrupt that ends the body is given the sentence that `how_far` returns.
         """
         path = Path(settings.output)
         if path.exists() and not path.is_dir():
@@ -120,13 +127,24 @@ class RunFolder:
                 force=settings.force,
                 defaults=settings.defaults(),
             )
+            if run.damage is not None and not rewrites_model:
+                raise InputError(
+                    f"The run in {path} is finished, but {run.damage}. Restore it from a copy, or "
+                    "give `force=True` to train again."
+                )
             with says(run.how_far):
                 yield run
 
     @property
     def finished(self):
-        """Whether the run came to its end."""
-        return self._metrics.is_file()
+        """Whether the run came to its end, and what it made is still there."""
+        return self._metrics.is_file() and self.damage is None
+
+    def reopen(self):
+        """Deletes the results and the model of a run that came to its end, so that it resumes."""
+        for path in (self._metrics, self.model):
+            delete(path)
+        self.damage = None
 
     def how_far(self):
         """What a run that is stopped here has reached, and how to go on, in a sentence."""
@@ -159,6 +177,33 @@ class RunFolder:
     def read_metrics(self):
         """Returns the results of a finished run."""
         return json.loads(self._metrics.read_text(encoding="utf-8"))
+
+    def check_model(self, advice):
+        """Raises `InputError`, which ends in an advice, where the model is missing or damaged."""
+        damage = self._model_damage()
+        if damage is not None:
+            raise InputError(f"The runs in {self.path} are finished, but {damage}; {advice}.")
+
+    def _find_damage(self):
+        """What `damage` is."""
+        if not self._metrics.is_file():
+            return None
+        try:
+            parse_json(read_small(self._metrics))
+        except NotJson as error:
+            return f"{self._metrics} is not readable JSON ({error})"
+        return self._model_damage()
+
+    def _model_damage(self):
+        if not self.model.is_dir():
+            return f"its model {self.model} is missing"
+        from keras_bert.checkpoints.opened_folder import OpenedFolder  # which loads Keras
+
+        try:
+            OpenedFolder(self.model)
+        except InputError as error:
+            return f"its model is damaged: {str(error).rstrip('.')}"
+        return None
 
     def finish(self, metrics):
         """Writes the model's card and the results, the last thing of a run, and returns them."""

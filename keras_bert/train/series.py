@@ -2,13 +2,12 @@
 
 import dataclasses
 import gc
-import json
 import os
 
 import numpy as np
 
 from keras_bert.errors import InputError
-from keras_bert.files import delete, system_errors
+from keras_bert.files import NotJson, delete, parse_json, read_small, system_errors
 from keras_bert.train.devices import Devices
 from keras_bert.train.run_folder import RunFolder
 
@@ -60,6 +59,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
                 on_run(folder.logs, found)
             gc.collect()  # a model is a circle of references, and the next one needs its room
         _publish(folder, best)
+        folder.check_model(f"delete {folder.runs / best} to train it again")
         described = {
             name: {
                 **{key: getattr(runs[name], key) for key in varied},
@@ -73,11 +73,10 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
 
 
 def finished_run(output):
-    """The metrics of the run in a folder; None where it is not finished."""
+    """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
     try:
-        with open(os.path.join(output, "metrics.json"), encoding="utf-8") as file:
-            return json.load(file)
-    except FileNotFoundError:
+        return parse_json(read_small(os.path.join(output, "metrics.json")))
+    except (FileNotFoundError, NotJson):
         return None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -146,6 +147,40 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
         assert not folder.finished and names(path) == [IN_PROGRESS]
 
 
+def remove(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+@pytest.mark.parametrize("place", ["local", "other"])
+@pytest.mark.parametrize(
+    "name, damaged, message",
+    [
+        (SHARD, remove, f"{SHARD} is missing"),
+        (SHARD, truncate, "the shards of the train split have 2 bytes of 4"),
+        ("vocab.txt", remove, "its vocabulary is not the one that made it"),
+        ("vocab.txt", truncate, "its vocabulary is not the one that made it"),
+    ],
+)
+def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged, message):
+    path = "other://a" if place == "other" else other
+    write_all(path, card=card(), inputs="7 bytes")
+    whole = {name: (other / name).read_bytes() for name in names(other)}
+    damaged(other / name)
+    with pytest.raises(InputError, match="made with another seed"):
+        OutputFolder(path, force=False, card=card(seed=6), inputs="7 bytes")
+    with OutputFolder(path, force=False, card=card(), inputs="7 bytes") as folder:
+        assert not folder.finished and folder.damage == message
+    write_all(path, card=card(), inputs="7 bytes")
+    assert {name: (other / name).read_bytes() for name in names(other)} == whole
+    (other / CARD).unlink()
+    with pytest.raises(InputError, match=f"finished data without its {CARD}: give .*force"):
+        OutputFolder(path, force=False, card=card(), inputs="7 bytes")
+
+
 @pytest.mark.parametrize("before", ["fresh", "replacing"])
 def test_a_folder_killed_at_any_call_is_taken_again(tmp_path, before):
     command = [sys.executable, "-m", "tests.data_gen.killed_output_folder", before, tmp_path]
@@ -225,6 +260,24 @@ def test_the_same_job_again_is_finished_and_another_is_refused(
     assert status(input=moved) == 2
     assert "another input" in capsys.readouterr().err
     assert {name: os.stat(undisturbed / name).st_mtime_ns for name in names(undisturbed)} == before
+
+
+def test_a_truncated_shard_of_a_finished_job_is_made_again(
+    corpus, corpus_files, undisturbed, tmp_path
+):
+    output = tmp_path / "data"
+    shutil.copytree(undisturbed, output)
+    first, *_ = sorted(output.glob("*.tfrecord*"))
+    os.truncate(first, first.stat().st_size // 2)
+    told = []
+    make_pretraining_data(
+        input=corpus_files, vocab=corpus.vocabulary, output=output, **SETTINGS,
+        beam_options=["--direct_num_workers=1"], report=told.append,
+    )  # fmt: skip
+    assert [line for line in told if "is made again: the shards of the" in line] == told
+    assert names(output) == names(undisturbed)
+    for path in output.glob("*.tfrecord*"):
+        assert path.read_bytes() == (undisturbed / path.name).read_bytes()
 
 
 def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):

@@ -65,7 +65,7 @@ def test_the_damaged_record_is_named(whole, tmp_path, compression, change, numbe
     folder, shard = of_bytes(whole, compression, change, tmp_path)
     sentence = (
         rf"{re.escape(shard)}, record ({number}) cannot be read: {what}; make the data again with "
-        "keras-bert pretraining-data"
+        "keras-bert pretraining-data --force"
     )
     found = find_damage(folder, "train")
     assert re.fullmatch(sentence, str(found))

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -402,6 +403,24 @@ def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken,
     assert (output / "model" / "model.safetensors").read_bytes() == (
         unbroken / "model" / "model.safetensors"
     ).read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["removed", "truncated"])
+def test_a_damaged_model_of_a_finished_run_is_written_again(
+    run, unbroken, phases, tmp_path, damage, monkeypatch
+):
+    output = tmp_path / "run"
+    shutil.copytree(unbroken, output)
+    if damage == "removed":
+        shutil.rmtree(output / "model")
+    else:
+        os.truncate(output / "model" / "model.safetensors", 2000)
+    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
+    told = []
+    metrics = run(output, **phases, report=told.append)
+    assert any("resumes from its last checkpoint to write it again" in line for line in told)
+    assert metrics == json.loads((unbroken / "metrics.json").read_text())
+    assert_same_run(output, unbroken)
 
 
 def test_it_learns_more_than_word_frequencies(run, tmp_path):

@@ -1,12 +1,16 @@
 """An output folder is begun, gone on with or refused; nothing that a run did not write is lost."""
 
 import json
+import shutil
 
 import pytest
 
+from keras_bert.checkpoints import save_folder
 from keras_bert.errors import InputError
 from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.run_folder import RunFolder, read_settings
+from keras_bert.train.settings import RunSettings
+from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
 INPUTS = {"data": "abc"}
@@ -18,14 +22,62 @@ def open_folder(path, force=False, command="pretrain", inputs=INPUTS, **changes)
     )
 
 
+def finish(run, metrics):
+    tokenizer = make_tokenizer()
+    save_folder(make_encoder(tokenizer), tokenizer, run.model)
+    return run.finish(metrics)
+
+
 def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     output = tmp_path / "a" / "run"
     assert not open_folder(output).resumed
     again = open_folder(output)
     assert again.resumed and not again.finished
-    again.finish({"loss": 1.5})
+    finish(again, {"loss": 1.5})
     assert open_folder(output).finished
     assert open_folder(output).read_metrics() == {"loss": 1.5}
+
+
+def remove(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "name, damaged, message",
+    [
+        ("model", shutil.rmtree, "its model .*/run/model is missing"),
+        ("model/model.safetensors", truncate, "model.safetensors is not a whole safetensors file"),
+        ("model/model.safetensors", remove, "holds no weights"),
+        ("model/config.json", remove, "holds no config.json"),
+        ("model/vocab.txt", remove, "vocab.txt"),
+        ("metrics.json", empty, "metrics.json is not readable JSON"),
+    ],
+)
+def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
+    tmp_path, name, damaged, message
+):
+    settings = RunSettings.of({"output": str(tmp_path / "run")})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        finish(run, {"loss": 1.5})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        assert run.finished
+    damaged(tmp_path / "run" / name)
+    with pytest.raises(InputError, match=f"is finished, but .*{message}.* Restore it from a copy"):
+        with RunFolder.of(settings, command="finetune", inputs={}):
+            pass
+    with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True) as run:
+        assert not run.finished and run.damage
+        run.reopen()
+        finish(run, {"loss": 1.5})
+        assert run.finished
 
 
 def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):
