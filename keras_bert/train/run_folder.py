@@ -13,6 +13,7 @@ OUTPUT/runs/NAME/     where the output is that of several runs, each one's folde
 
 import contextlib
 import json
+import math
 from importlib import metadata
 from pathlib import Path
 
@@ -189,24 +190,28 @@ class RunFolder:
         if not self._metrics.is_file():
             return None
         try:
-            parse_json(read_small(self._metrics))
+            parse_json(self._metrics.read_bytes())
         except NotJson as error:
             return f"{self._metrics} is not readable JSON ({error})"
         return self._model_damage()
 
     def _model_damage(self):
         if not self.model.is_dir():
-            return f"its model {self.model} is missing"
+            return f"the model {self.model} is missing"
         from keras_bert.checkpoints.opened_folder import OpenedFolder  # which loads Keras
 
         try:
             OpenedFolder(self.model)
         except InputError as error:
-            return f"its model is damaged: {str(error).rstrip('.')}"
+            return f"the model is damaged: {str(error).rstrip('.')}"
         return None
 
     def finish(self, metrics):
-        """Writes the model's card and the results, the last thing of a run, and returns them."""
+        """Writes the model's card and the results, the last thing of a run, and returns them.
+
+        A number of them that is infinite or NaN, for which JSON has no word, becomes None.
+        """
+        metrics = _finite(metrics)
         if self.model.is_dir():
             from keras_bert.train.model_card import write_card
 
@@ -257,6 +262,15 @@ class RunFolder:
                 f"The run in {self.path} was begun {'; '.join(others)}; give the same again to go "
                 "on, another output folder, or `force=True` to begin anew."
             )
+
+
+def _finite(value):
+    """A JSON-like value with None in the place of numbers that are infinite or NaN."""
+    if isinstance(value, dict):
+        return {name: _finite(held) for name, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(held) for held in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _different(before, now):

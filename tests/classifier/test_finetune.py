@@ -81,7 +81,7 @@ def test_a_finished_run_without_its_model_is_refused(run, arguments, tmp_path):
     output, metrics, _ = run
     (output / "model").rename(tmp_path / "model")
     try:
-        with pytest.raises(InputError, match="is finished, but its model .* is missing"):
+        with pytest.raises(InputError, match="is finished, but the model .* is missing"):
             finetune(**arguments, output=output)
     finally:
         (tmp_path / "model").rename(output / "model")

@@ -53,7 +53,7 @@ def empty(path):
 @pytest.mark.parametrize(
     "name, damaged, message",
     [
-        ("model", shutil.rmtree, "its model .*/run/model is missing"),
+        ("model", shutil.rmtree, "the model .*/run/model is missing"),
         ("model/model.safetensors", truncate, "model.safetensors is not a whole safetensors file"),
         ("model/model.safetensors", remove, "holds no weights"),
         ("model/config.json", remove, "holds no config.json"),
