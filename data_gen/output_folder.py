@@ -1,13 +1,14 @@
 """The folder that a job writes into: taken only if it is free, and marked as finished at the end.
 
-While a job runs, the folder holds IN_PROGRESS, which tells whose it is; a folder that a killed job
-left is told by it, cleaned and used again. COMPLETED is written last. Nothing that this command did
-not write is ever deleted.
+While a job runs, the folder holds IN_PROGRESS (elsewhere IN_PROGRESS-…), which names its owner,
+and so a folder that a killed job left is found out, cleaned and used again. COMPLETED is
+written last. Nothing that this command did not write is ever deleted.
 """
 
 import contextlib
 import os
 import re
+import secrets
 
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
@@ -27,8 +28,10 @@ PICTURE = "dataset_card.png"
 _NAMES = "|".join(re.escape(name) for name in (CARD, PICTURE, *VOCABULARY_FILES, INFO, FEATURES))
 _OURS = re.compile(
     rf"{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES}"
-    rf"|{COMPLETED}|{IN_PROGRESS}"
+    rf"|{COMPLETED}"
 )
+# On file systems without locks each job has a file of its own.
+_CLAIM = re.compile(rf"{IN_PROGRESS}(?:-[0-9a-f]{{12}})?")
 
 
 def owner_of(path):
@@ -63,11 +66,13 @@ class OutputFolder:
     def __init__(self, path, *, force, card=None, inputs=""):
         self.path = str(path).rstrip("/")
         self.damage = None
+        self._claim = IN_PROGRESS
         self._inputs = inputs
         self._owned = contextlib.ExitStack()
         with self._errors(), contextlib.ExitStack() as owned:
             self.finished = self._is_finished(card, force)
-            left = [n for n in self._names(aside=True) if n == IN_PROGRESS or files.is_aside(n)]
+            names = self._names(aside=True)
+            left = [name for name in names if _CLAIM.fullmatch(name) or files.is_aside(name)]
             if self.finished and not left:
                 return
             self._own(owned, force)
@@ -126,7 +131,7 @@ class OutputFolder:
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
         self._clear_leftovers()
-        self._delete(n for n in self._names() if _OURS.fullmatch(n) and n != IN_PROGRESS)
+        self._delete(name for name in self._names() if _OURS.fullmatch(name))
         self._owned.close()
         if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
@@ -139,22 +144,45 @@ class OutputFolder:
         if is_local(self.path):
             owned.enter_context(files.owned(self.path, name=IN_PROGRESS))
             return
-        # Other file systems have no locks: there is only what the owner wrote.
-        owner = None
-        if IN_PROGRESS in self._names():
-            owner = files.Owner.from_json(self.read(IN_PROGRESS))
-        if owner and owner.runs and (owner.is_here or not force):
-            advice = "" if owner.is_here else "; if that has ended, give `force=True`"
-            raise InputError(
-                f"the output {self.path} is in use by {owner}: wait for its end, or give another "
-                f"folder{advice}"
-            )
-        self.write(IN_PROGRESS, files.Owner.this().to_json())
-        owned.callback(self._delete, [IN_PROGRESS])
+        # Other file systems have no locks, and none would refuse to write what another has just
+        # written. So each job writes a file of its own, and looks for others' then: of two at once
+        # at least one finds the other's, and whoever finds one gives way.
+        before = self._claims()
+        for owner in before.values():
+            if owner and owner.runs and (owner.is_here or not force):
+                raise self._in_use(owner)
+        self._claim = f"{IN_PROGRESS}-{secrets.token_hex(6)}"
+        self.write(self._claim, files.Owner.this().to_json())
+        owned.callback(self._delete, [self._claim])
+        for name, owner in self._claims().items():
+            if name != self._claim and name not in before:
+                raise self._in_use(owner)
+        self._delete(before)
+
+    def _claims(self):
+        """The owners that the files IN_PROGRESS… name, by file; None for one that a kill has torn.
+
+        One that disappears meanwhile is left out.
+        """
+        claims = {}
+        for name in filter(_CLAIM.fullmatch, self._names()):
+            try:
+                claims[name] = files.Owner.from_json(self.read(name))
+            except OSError:
+                if FileSystems.exists(self.file(name)):
+                    raise
+        return claims
+
+    def _in_use(self, owner):
+        advice = "" if owner is None or owner.is_here else "; if that has ended, give `force=True`"
+        return InputError(
+            f"the output {self.path} is in use by {owner or 'another process'}: wait for its end, "
+            f"or give another folder{advice}"
+        )
 
     def _clean(self):
         """Deletes what an earlier job left; COMPLETED first, so that it never looks finished."""
-        names = [name for name in self._names() if name != IN_PROGRESS]
+        names = [name for name in self._names() if name != self._claim]
         self._delete(sorted(names, key=lambda name: (name != COMPLETED, name)))
 
     def _clear_leftovers(self):
@@ -217,7 +245,8 @@ class OutputFolder:
     def _is_finished(self, card, force):
         """Whether the data of `card` is there already; raises where something else is."""
         names = self._names()
-        foreign = sorted(name for name in names if not _OURS.fullmatch(name))
+        ours = (_OURS, _CLAIM)
+        foreign = sorted(n for n in names if not any(known.fullmatch(n) for known in ours))
         if foreign:
             raise InputError(
                 f"the output {self.path} holds something else already, such as {foreign[0]}: give "

@@ -22,6 +22,7 @@ from keras_bert.files import Owner, aside_name, publishing
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
 from tests.data_gen.killed_output_folder import SHARD, card, write_all
+from tests.data_gen.other_file_system import OtherFileSystem
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -224,6 +225,41 @@ def test_on_another_file_system_its_owner_is_who_wrote_so(other, owner, without_
             write_all("other://a", force=force)
 
 
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("moment", ["before it writes", "after it has written"])
+def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
+    other, monkeypatch, moment, force
+):
+    """The second job does all that it does while the first one is at a certain moment."""
+    (other / f"{IN_PROGRESS}-0123456789ab").write_text("torn by a kill")
+    write, taken = OutputFolder.write, []
+
+    def take():
+        monkeypatch.setattr(OutputFolder, "write", write)
+        try:
+            taken.append(OutputFolder("other://a", force=force))
+        except InputError as error:
+            assert f"in use by process {os.getpid()}: wait" in str(error)
+
+    def write_and_meet(self, name, text):
+        if moment == "before it writes":
+            take()
+        write(self, name, text)
+        if moment == "after it has written":
+            take()
+
+    monkeypatch.setattr(OutputFolder, "write", write_and_meet)
+    try:
+        taken.append(OutputFolder("other://a", force=force))
+    except InputError as error:
+        assert f"in use by process {os.getpid()}: wait" in str(error)
+    (folder,) = taken
+    (name,) = names(other)
+    assert name.startswith(f"{IN_PROGRESS}-")
+    folder.finish()
+    assert names(other) == [COMPLETED]
+
+
 SETTINGS = dict(max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines")
 
 
@@ -289,6 +325,26 @@ def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):
     assert fingerprint(documents.find(str(tmp_path / "c" / "*"))) == of_both == fingerprint(b + a)
     assert len({of_both, fingerprint(a), fingerprint(a + d), fingerprint(a + a + b)}) == 3
     assert fingerprint(a, np.array([1, 2])) not in (fingerprint(a), fingerprint(a, np.array([12])))
+
+
+@pytest.mark.parametrize("checksum", ["size", "none", "unknown", "known"])
+def test_on_another_file_system_an_edit_of_equal_size_is_another_content(
+    other, monkeypatch, checksum
+):
+    (other / "text").write_text("one")
+    before = fingerprint(documents.find("other://a/text"))
+    if checksum != "size":
+
+        def answer(self, path):
+            if checksum == "none":
+                raise NotImplementedError
+            return None if checksum == "unknown" else "3a5f=="
+
+        monkeypatch.setattr(OtherFileSystem, "checksum", answer)
+    known = fingerprint(documents.find("other://a/text"))
+    assert (known == before) == (checksum != "known")
+    (other / "text").write_text("two")
+    assert (fingerprint(documents.find("other://a/text")) == known) == (checksum == "known")
 
 
 # The command, which waits, where it would have ended, for who kills it.
