@@ -1,13 +1,11 @@
 """A run that several workers train: one of them, the chief, owns its folder and writes."""
 
 import contextlib
-import dataclasses
 import json
 
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.settings import about
 from keras_bert.stopping import says
 from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.workers import LOST, Workers, ended_with_another
@@ -119,6 +117,6 @@ def _followed(workers, settings, inputs):
 
 def _given(settings, inputs):
     """Settings and fingerprints of inputs by name, as JSON holds them; files may lie elsewhere."""
-    paths = {field.name for field in dataclasses.fields(settings) if about(field).is_path}
+    paths = settings.path_names()
     named = {name: value for name, value in settings.recorded().items() if name not in paths}
     return json.loads(json.dumps({**named, **{f"{n} (content)": v for n, v in inputs.items()}}))

@@ -54,7 +54,8 @@ class RunFolder:
     `settings` is every setting that the result depends on, as JSON can hold it (paths as strings),
     without the output folder and `force`. `inputs` maps the name of an input to a fingerprint of
     its content, so that a run is not continued on other data under the same name. `defaults` are
-    those of settings that an earlier version may not have recorded.
+    those of settings that an earlier version may not have recorded. `places` are the settings that
+    only say where the inputs are: they may change where the fingerprints are the same.
 
     A fresh or empty folder is begun (run.json is written). A folder in which the same command ran
     with the same settings and inputs is gone on with: `resumed` is True, and `finished` says
@@ -67,7 +68,9 @@ class RunFolder:
             phrase that names the file, or None. Such a run is not `finished`.
     """
 
-    def __init__(self, path, *, command, settings, inputs, force=False, defaults=None):
+    def __init__(
+        self, path, *, command, settings, inputs, force=False, defaults=None, places=frozenset()
+    ):
         self.path = Path(path)
         self.command = command
         self.checkpoints = self.path / "checkpoints"
@@ -80,6 +83,7 @@ class RunFolder:
         self._metrics = self.path / "metrics.json"
         self._run = self.path / "run.json"
         self._defaults = defaults or {}
+        self._places = places
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
         wanted = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
@@ -95,6 +99,8 @@ class RunFolder:
         self.resumed = found is not None
         if self.resumed:
             self._refuse_other_settings(found, wanted)
+            if found["settings"] != wanted["settings"]:  # of inputs that were moved
+                write_json(self._run, {**found, "settings": wanted["settings"]})
         else:
             with system_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -127,6 +133,7 @@ class RunFolder:
                 inputs=inputs,
                 force=settings.force,
                 defaults=settings.defaults(),
+                places=settings.path_names() | {"architecture"},  # which may be a config.json
             )
             if run.damage is not None and not rewrites_model:
                 raise InputError(
@@ -251,11 +258,12 @@ class RunFolder:
 
     def _refuse_other_settings(self, found, wanted):
         before, now = {**self._defaults, **found["settings"]}, wanted["settings"]
+        contents = _different(found["inputs"], wanted["inputs"])
         others = [
             f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
             for name in _different(before, now)
+            if contents or name not in self._places
         ]
-        contents = _different(found["inputs"], wanted["inputs"])
         others += [f"on other content of {name}" for name in contents]
         if others:
             raise InputError(

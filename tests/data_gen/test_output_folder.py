@@ -136,9 +136,10 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
     assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
     (path / IN_PROGRESS).write_text("")  # killed after COMPLETED
     assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
+    moved = card(input=["b.txt"])
+    assert OutputFolder(path, force=False, card=moved, inputs="7 bytes").finished
     for other, inputs, what in (
         (card(seed=6), "7 bytes", "made with another seed"),
-        (card(input=["b.txt"]), "7 bytes", "made with another input"),
         (card(), "8 bytes", "made with another content of the input"),
     ):
         with pytest.raises(InputError, match=f"holds finished data that was {what}: .*force"):
@@ -293,8 +294,11 @@ def test_the_same_job_again_is_finished_and_another_is_refused(
     assert "Next: keras-bert inspect" in printed.out
     assert status(seed=1) == 2
     assert "that was made with another seed: " in capsys.readouterr().err
+    assert status(input=moved) == 0
+    assert f"The data in {undisturbed} is finished already" in capsys.readouterr().err
+    next((tmp_path / "moved").iterdir()).write_text("another text\n")
     assert status(input=moved) == 2
-    assert "another input" in capsys.readouterr().err
+    assert "another content of the input" in capsys.readouterr().err
     assert {name: os.stat(undisturbed / name).st_mtime_ns for name in names(undisturbed)} == before
 
 

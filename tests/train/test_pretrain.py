@@ -408,6 +408,26 @@ def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken,
     ).read_bytes()
 
 
+def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path):
+    output, begun, moved = (tmp_path / name for name in ("run", "begun", "moved"))
+    settings = {"steps": 3, "checkpoint_every": 1, "eval_every": 3}
+
+    def inputs(folder):
+        files = {"vocab": folder / "vocab.txt", "architecture": folder / "config.json"}
+        return {"data": folder, **files}
+
+    shutil.copytree(data, begun)
+    shutil.copy(architecture, begun / "config.json")
+    with in_step(2, raise_stopped), pytest.raises(Stopped):
+        run(output, **settings, **inputs(begun))
+    begun.rename(moved)
+    assert run(output, **settings, **inputs(moved))["steps"] == 3
+    assert json.loads((output / "run.json").read_text())["settings"]["data"] == str(moved)
+    (moved / "config.json").write_text((moved / "config.json").read_text().replace("64", "48"))
+    with pytest.raises(InputError, match="begun on other content of architecture"):
+        run(output, **settings, **inputs(moved))
+
+
 @pytest.mark.parametrize("damage", ["removed", "truncated"])
 def test_a_damaged_model_of_a_finished_run_is_written_again(
     run, unbroken, phases, tmp_path, damage, monkeypatch

@@ -1,5 +1,6 @@
 """An output folder is begun, gone on with or refused; nothing that a run did not write is lost."""
 
+import dataclasses
 import json
 import shutil
 
@@ -9,7 +10,7 @@ from keras_bert.checkpoints import save_folder
 from keras_bert.errors import InputError
 from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.run_folder import RunFolder, read_settings
-from keras_bert.train.settings import RunSettings
+from keras_bert.train.settings import LabelledRunSettings, RunSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
@@ -114,6 +115,22 @@ def test_other_content_under_the_same_name_is_refused(tmp_path):
     open_folder(tmp_path)
     with pytest.raises(InputError, match="begun on other content of data"):
         open_folder(tmp_path, inputs={"data": "abd"})
+
+
+def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
+    files = {"train": "a/train.tsv", "dev": "a/dev.tsv"}
+    begun = LabelledRunSettings.of({"output": str(tmp_path), **files})
+    moved = dataclasses.replace(begun, train="b/train.tsv", dev="b/dev.tsv")
+    inputs = {"train": "1", "dev": "2"}
+    with RunFolder.of(begun, command="finetune", inputs=inputs) as run:
+        run.settle("steps", 7)
+    with pytest.raises(InputError, match=r"with train '.*/a/train.tsv', .*on other content of dev"):
+        with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
+            pass
+    with RunFolder.of(moved, command="finetune", inputs=inputs) as run:
+        assert run.resumed and run.settled("steps") == 7
+    recorded = read_settings(tmp_path / "run.json", command="finetune")
+    assert recorded == json.loads(json.dumps(moved.recorded()))
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):
