@@ -260,6 +260,7 @@ class _Reader:
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
         self.spec = folder.spec
+        self.vocabulary_size = card.vocabulary.size
         self.max_length = card.max_length
         self.most_predictions = card.most_predictions(np.arange(card.max_length + 1))
         self.max_predictions = int(self.most_predictions[-1])
@@ -277,6 +278,9 @@ class _Reader:
 
     def _read(self, serialized, epochs, row_weights):
         batch = self.spec.parse(serialized)
+        for name in ("input_ids", "masked_lm_ids"):
+            if name in batch:
+                batch[name] = _in_range(batch[name], self.vocabulary_size)
         if self.spec.kind == "compact":
             batch = pad(batch, self.max_length, self.max_predictions)
         else:
@@ -356,6 +360,19 @@ class _Reader:
             values[filled] = getattr(masked, field)[0]
             result.append(values)
         return result
+
+
+def _in_range(ids, size):
+    """The ids, checked: a GPU takes those out of range for others, without an error."""
+    values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
+    message = "an id is none of the vocabulary's"
+    checks = [
+        tf.debugging.assert_non_negative(values, message=message),
+        tf.debugging.assert_less(values, size, message=message),
+    ]
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        values = tf.identity(values)
+    return ids.with_flat_values(values) if isinstance(ids, tf.RaggedTensor) else values
 
 
 def _narrowed(part, width, predictions):
