@@ -21,7 +21,11 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.stopping import Terminated
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.tasks.pretraining.features import (
+    WindowBatches,
+    evaluation_dataset,
+    training_dataset,
+)
 from keras_bert.train import loop
 from keras_bert.train.checkpoint import latest_checkpoint
 from keras_bert.train.devices import Devices
@@ -157,6 +161,36 @@ def test_a_run_that_an_earlier_version_stopped_inside_of_an_entry_resumes(
     metrics = pretrain(**settings, output=tmp_path / "run")
     steps = [entry["step"] for entry in metrics["curve"]]
     assert steps[:17] == [*range(13), 13, 14, 17, 20] and steps[-1] == 60
+
+
+def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
+    given, instant, tmp_path, monkeypatch, interrupts
+):
+    settings = {**given, "steps": 40, "batch_tokens": 64}
+    del settings["batch_size"]
+    original = loop._End.on_train_batch_end
+
+    def interrupt_in_step_21(self, batch, logs=None):
+        if self.first_step + batch + 1 == 21:
+            signal.raise_signal(signal.SIGTERM)
+        original(self, batch, logs)
+
+    with monkeypatch.context() as patch, pytest.raises(Terminated):
+        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_21)
+        pretrain(**settings, output=tmp_path / "run")
+    settled = json.loads((tmp_path / "run" / "run.json").read_text())["settled"]
+    [[in_an_epoch]] = settled["window_batches"]
+    assert 8 <= in_an_epoch < 20
+    begun = []
+    place_of = WindowBatches.place_of
+    monkeypatch.setattr(
+        WindowBatches,
+        "place_of",
+        lambda self, step: begun.append((step, place_of(self, step))) or begun[-1][1],
+    )
+    pretrain(**settings, output=tmp_path / "run")
+    (step, (epoch, window, skipped)), *_ = begun
+    assert step >= 21 and (epoch, window) == (step // in_an_epoch, 0) and skipped < in_an_epoch
 
 
 def test_steps_that_are_no_whole_executions_are_refused(given):
