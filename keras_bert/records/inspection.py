@@ -39,6 +39,7 @@ class Instance(NamedTuple):
 def read_instances(folder, shards, *, count):
     """Yields the first `count` instances of some shards (paths) of a `DataFolder`."""
     vocabulary = folder.vocabulary()
+    folder.check_vocabulary(vocabulary)
     number = 0
     for shard in shards:
         for rows in read_rows(folder, shard):

@@ -46,8 +46,8 @@ from keras_bert.input_pipeline.windows import windows
 from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.export.answers import CHECKS, near, texts_of
 from tests.export.models import MAKERS, TOKENIZER, tagger
-from tests.export.answers import CHECKS, TOLERANCE, near, texts_of
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
