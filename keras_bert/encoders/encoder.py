@@ -284,7 +284,8 @@ def copy_weights(source, target):
         found = weights.get(weight.path)
         if found is None:
             continue
-        value = keras.ops.cast(found, weight.dtype)
+        # A copy, since a training step on JAX gives the memory of its weights away.
+        value = keras.ops.cast(keras.ops.copy(found), weight.dtype)
         if weight.shape != found.shape:
             value = keras.ops.concatenate([value, weight[found.shape[0] :]], axis=0)
         weight.assign(value)
