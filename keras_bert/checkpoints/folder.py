@@ -45,8 +45,8 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
             own setting.
 
     Returns:
-        (encoder, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is None, with a warning:
-        it is a byte-level one, which this library does not have.
+        (encoder, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is None,
+        with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot

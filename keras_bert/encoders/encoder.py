@@ -121,7 +121,7 @@ class Encoder(keras.Model):
         return "last" if self.config.is_causal else "mean"
 
     def default_max_length(self, usual):
-        """The tokens of a sequence if nobody says: `usual`, or all positions where there are fewer."""
+        """The tokens of a sequence if nobody says: `usual`, or the positions if they are fewer."""
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 

@@ -242,8 +242,8 @@ class PretrainSettings(RunSettings):
         for phase in self.phases:
             if phase.batch_size // self.gradient_accumulation < 2:
                 raise InputError(
-                    "A batch of one row is either masked or causal; give no `causal_share`, or more "
-                    "rows."
+                    "A batch of one row is either masked or causal; give no `causal_share`, or "
+                    "more rows."
                 )
 
     @property

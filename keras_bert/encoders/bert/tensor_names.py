@@ -248,7 +248,7 @@ GOOGLE_HEADS = {
     "qa_outputs": _google_output("qa_outputs", "cls/squad/", "D 2"),
 }
 
-# keras-nlp: attributes of its `BertBackbone`, whose variables have no other names that stay the same.
+# keras-nlp: attributes of its `BertBackbone`, whose variables have no other lasting names.
 
 _NLP_LAYER = "transformer_layers.{i}"
 _NLP_ATTENTION = f"{_NLP_LAYER}._self_attention_layer"
