@@ -193,7 +193,9 @@ class Finetuning:
                 report("The model came without a pooler over [CLS]; the head reads a new one.")
                 encoder = encoder.with_head_transform(self.kind.KIND)
             elif arguments.get("pooling") is None:
-                report("The model came without a pooler over [CLS]; the head reads the tokens.")
+                report(
+                    "The model came without a pooler over [CLS]; the head reads the tokens instead."
+                )
         task = self.kind(encoder, tokenizer, **arguments)
         if self._earlier is not None:
             report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))

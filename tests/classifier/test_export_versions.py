@@ -198,8 +198,8 @@ def test_int8_does_not_look_for_garbage_in_the_whole_program(task, monkeypatch):
 
 def test_a_precision_that_overflows_is_refused(make_task, tmp_path):
     task = make_task()
-    task.encoder.blocks[0].feedforward_out.kernel.assign_add(
-        1e6 * np.eye(*task.encoder.blocks[0].feedforward_out.kernel.shape)
+    task.encoder.blocks[0].feed_forward.dense_out.kernel.assign_add(
+        1e6 * np.eye(*task.encoder.blocks[0].feed_forward.dense_out.kernel.shape)
     )
     with pytest.raises(InputError, match="In float16 the model's outputs are .* off, too much"):
         export_task(task, tmp_path / "x", precision="float16")
