@@ -20,7 +20,7 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.errors import InputError
 from keras_bert.files import check_output_folder, held_names, new_folder, read_json
-from keras_bert.text import vocabulary_files
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 
 if TYPE_CHECKING:
     from keras_bert.tasks.task import Task
@@ -299,6 +299,6 @@ def _head_tensors(task, head, class_names, sizes):
 
 def _is_own(folder):
     """Whether a folder holds a model that this library wrote, and nothing else."""
-    own = {CONFIG, safetensors_files.FILE, CARD, *vocabulary_files.NAMES}
+    own = {CONFIG, safetensors_files.FILE, CARD, *TOKENIZER_FILES}
     entries = set(held_names(folder))
     return entries <= own and CONFIG in entries and MARK in read_json(folder / CONFIG)
