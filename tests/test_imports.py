@@ -243,6 +243,17 @@ def test_only_its_own_formats_know_of_bert():
                 assert not read, (name, node.lineno, ast.unparse(node))
 
 
+def test_only_kernels_ask_which_processor_they_are_for():
+    """Exports say what a graph is for; an LSTM of Keras's has an argument for it."""
+    program = "keras_bert.layers.kernels.program"
+    for name, path in KERAS_BERT.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == program:
+                asked = {alias.name for alias in node.names}
+                asked -= {"for_litert", "for_servers", "use_cudnn"}
+                assert short(name).startswith("layers.kernels.") or not asked, (name, asked)
+
+
 def loaded_after(statement):
     """The modules that a fresh process has loaded after a statement."""
     code = f"{statement}\nimport sys\nprint(*sorted(sys.modules))"
