@@ -36,10 +36,18 @@ RANKS = [
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
-    *("errors", "lazy", "wording", "files", "settings", "stopping", "config", "masking", "layers"),
-    *("html_table", "terminal"),
-    *("heads", "replicas"),
-    *("encoder", "initialization", "mixed_encoder", "tasks", "checkpoints", "cli"),
+    *("errors", "lazy", "wording", "html_table", "terminal", "files", "settings", "stopping"),
+    *(
+        "rename",
+        "replicas",
+        "masking",
+        "layers",
+        "heads",
+        "encoders",
+        "tasks",
+        "checkpoints",
+        "cli",
+    ),
 }
 # Single modules of parts that may import it.
 LIGHT = {
