@@ -33,12 +33,11 @@ from keras_bert.stopping import says
 from keras_bert.text import piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import NAMES, Vocabulary
 from keras_bert.text.vocabulary_files import (
-    NAMES,
+    load_vocabulary,
     output_texts,
     parse_vocabulary,
-    read_vocabulary,
     write_vocabulary,
 )
 from keras_bert.text.wordpiece_learner import learn_wordpiece
@@ -170,7 +169,7 @@ def _is_there(output, settings):
 def _is_vocabulary(path):
     """Whether a file is a vocabulary, or a folder holds one and nothing else."""
     try:
-        read_vocabulary(path)
+        load_vocabulary(path)
     except InputError:
         return False
     return path.is_file() or set(held_names(path)) <= {*NAMES, piece_counts.NAME}

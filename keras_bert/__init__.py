@@ -16,6 +16,7 @@ _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
+    "load_vocabulary": "keras_bert.text.vocabulary_files",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Pretrainer": "keras_bert.tasks.pretraining.pretrainer",
     "SentenceOrderPretrainer": "keras_bert.tasks.pretraining.sentence_order_pretrainer",

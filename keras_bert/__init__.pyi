@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_bert.config import BertConfig as BertConfig
 from keras_bert.embeddings.text_embedding import TextEmbedding
-from keras_bert.encoder import BertEncoder as BertEncoder
+from keras_bert.encoders.bert.config import BertConfig as BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.errors import InputError as InputError
+from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.fill_mask import Candidate
-from keras_bert.layers.scalar_mix import ScalarMix as ScalarMix
-from keras_bert.mixed_encoder import MixedEncoder as MixedEncoder
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
 from keras_bert.serving.background_server import BackgroundServer as BackgroundServer
@@ -52,7 +52,6 @@ __all__ = [
     "FillMask",
     "InputError",
     "MaskedCausalLM",
-    "MixedEncoder",
     "MultipleChoice",
     "PairClassifier",
     "Pretrainer",
@@ -81,12 +80,12 @@ __all__ = [
     "inspect",
     "load",
     "load_task",
+    "load_vocabulary",
     "predict",
     "pretrain",
     "push",
     "quickstart",
     "serve",
-    "start_with_neighbours",
     "sweep",
 ]
 
@@ -437,6 +436,7 @@ def finetune(
     seeds: int = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
+    bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
@@ -511,6 +511,8 @@ def finetune(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
+        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
+            none).
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
             last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
             a model without a pooler, whose [CLS] was never trained; last for a causal model).
@@ -565,13 +567,10 @@ def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...)
         InputError: there is no such folder, or it is not finished.
     """
 
-def load(
-    folder: str | os.PathLike[str], *, dtype: Any = ...
-) -> tuple[BertEncoder, Tokenizer | None]:
-    """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
+def load(folder: str | os.PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
+    """Loads the encoder and tokenizer of a model folder.
 
-    Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
-    them).
+    Heads that the folder contains too are left out (`load_task` loads them).
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
@@ -583,8 +582,8 @@ def load(
             own setting.
 
     Returns:
-        (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
-        it is a byte-level one, which this library does not have.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
+        None, with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -604,6 +603,13 @@ def load_task(folder: str | os.PathLike[str]) -> Task:
 
     Raises:
         InputError: as `load`; also refused is a folder that holds no task of ours.
+    """
+
+def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
+    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+
+    Raises:
+        InputError: there is none that this library reads.
     """
 
 def predict(
@@ -883,24 +889,6 @@ def serve(
         InputError: a folder has no model that loads, two have the same name, or a port is taken.
     """
 
-def start_with_neighbours(encoder: BertEncoder) -> None:
-    """Gives a new `BertEncoder` weights whose first heads look at the tokens beside their own.
-
-    D width, H head size, P = min(H, D/4) units of the state that hold positions:
-
-    - Token embeddings have a standard deviation of 1/√D, so that the logits of the tied output have
-      one of about 1, and are 0 in the first P units. Segments start at 0.
-    - Position embeddings are sinusoids in those units and 0 elsewhere, and make half of a state's
-      variance.
-    - In the first block, head n looks OFFSETS[n] positions on (OFFSETS_BEFORE[n] in a causal
-      encoder), as far as there are heads; value and output kernels have a standard deviation of
-      1/√D, so that what is fetched is as large as what it is added to.
-
-    All else stays as it is: larger kernels above the first block wipe out what it has fetched. The
-    random numbers are Keras's. An encoder whose width or heads have no room for a pair of units
-    (P < 2) is left as it is.
-    """
-
 def sweep(
     *,
     output: str | os.PathLike[str],
@@ -937,6 +925,7 @@ def sweep(
     keep: str = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
+    bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
@@ -1007,6 +996,8 @@ def sweep(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
+        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
+            none).
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
             last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
             a model without a pooler, whose [CLS] was never trained; last for a causal model).

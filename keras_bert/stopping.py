@@ -13,6 +13,9 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, which a command takes as it takes Ctrl-C."""
 
 
+# Of a command that was stopped where nobody knows more.
+STOPPED = "stopped; nothing was left half written, and the same command begins anew."
+
 SIGNALS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
 
 

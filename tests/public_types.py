@@ -38,6 +38,7 @@ def stub():
     ]
     for line in (
         "from keras_bert.embeddings.text_embedding import TextEmbedding",
+        "from keras_bert.encoders.encoder import Encoder",
         "from keras_bert.inference.fill_mask import Candidate",
         "from keras_bert.records.inspection import Instance",
         "from keras_bert.samples.quickstart import QuickstartSizes",

@@ -289,9 +289,9 @@ def _table(config, heads):
 
 def _tokenizer(folder, config):
     from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.vocabulary import Vocabulary
+    from keras_bert.text.vocabulary_files import load_vocabulary
 
-    vocabulary = Vocabulary.from_file(folder / VOCABULARY)
+    vocabulary = load_vocabulary(folder / VOCABULARY)
     if len(vocabulary) > config.vocab_size:
         raise InputError(
             f"{folder / VOCABULARY} has {len(vocabulary)} pieces, more than the "

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from keras_bert.checkpoints import torch_files
 from keras_bert.errors import InputError
 from keras_bert.terminal import drawn_on, shows_bars
-from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 from keras_bert.wording import listed
 
 SCHEME = "hf://"

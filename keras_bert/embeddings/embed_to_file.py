@@ -12,6 +12,7 @@ from tqdm import tqdm
 import keras_bert
 from keras_bert import files
 from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints.folder import fingerprint_of_folder
 from keras_bert.embeddings import npz_file, parquet_file
 from keras_bert.embeddings.embed import open_embedder, open_texts
 from keras_bert.embeddings.settings import EmbedderSettings, EmbedToFileSettings
@@ -19,7 +20,6 @@ from keras_bert.errors import InputError
 from keras_bert.settings import takes
 from keras_bert.terminal import drawn_on
 from keras_bert.text.unknown import note_on_unknown
-from keras_bert.train.starting_point import fingerprint_of_folder
 
 _FORMATS = {
     ".npz": (npz_file.NpzFile, npz_file.is_ours, npz_file.described),

@@ -6,7 +6,7 @@ from keras_bert.checkpoints.settings import PushSettings
 from keras_bert.errors import InputError
 from keras_bert.files import held_names, read_small
 from keras_bert.settings import takes
-from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 from keras_bert.train import model_card
 
 _FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}

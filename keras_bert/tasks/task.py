@@ -379,7 +379,7 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.train.fit_progress import made_of, with_progress
+        from keras_bert.train.fit_progress import with_progress
 
         found = made_of(x)
         totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
@@ -389,8 +389,6 @@ class Task(keras.Model):
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
         self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        from keras_bert.train.fit_progress import made_of
-
         found = made_of(x)
         totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
         with means_over(self, totals, rows=rows):
@@ -540,7 +538,6 @@ class Task(keras.Model):
         Raises InputError: the data cannot be read, or the task reads no files.
         """
         from keras_bert.input_pipeline.framing import check_max_length
-        from keras_bert.train.fit_progress import MadeOf
 
         if self.SETTINGS is None:
             raise InputError(
@@ -604,3 +601,20 @@ class Task(keras.Model):
             config["encoder"], custom_objects=custom_objects
         )
         return cls(**config)
+
+
+class MadeOf:
+    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
+
+    `steps` are those of an epoch.
+    """
+
+    def __init__(self, rows, *, steps_an_epoch):
+        self.rows = rows
+        self.steps = steps_an_epoch
+        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
+
+
+def made_of(dataset):
+    """What `Task.dataset` noted at its dataset; None of any other."""
+    return getattr(dataset, "keras_bert_made_of", None)

@@ -11,6 +11,7 @@ _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
+    "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.wordpiece_learner",
     "learn_bpe": "keras_bert.text.bpe_learner",
     "Tokenizer": "keras_bert.text.tokenizer",

@@ -10,19 +10,24 @@ from os import PathLike
 import numpy as np
 
 from keras_bert.errors import InputError
+from keras_bert.files import delete, new_file
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
 MAX_WORD_LENGTH = 200
 MAX_PIECE_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
+# All files that a vocabulary of either kind may have in a folder.
+NAMES = frozenset(
+    {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
+)
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
 class Vocabulary(abc.ABC):
     """Pieces in the order of their ids.
 
-    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `Vocabulary.from_file` opens
-    either.
+    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `keras_bert.load_vocabulary`
+    reads either.
 
     Args:
         pieces: strings, the special ones ([PAD], [UNK], [CLS], [SEP], [MASK]) among them, each
@@ -34,7 +39,7 @@ class Vocabulary(abc.ABC):
     """
 
     algorithm: str  # "wordpiece" or "bpe"
-    FILES: tuple[str, ...]  # the names of the files that `files` gives
+    FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
 
     def __init__(self, pieces, counts=None):
         self.pieces = tuple(pieces)
@@ -48,21 +53,12 @@ class Vocabulary(abc.ABC):
                 )
         self.counts = counts
 
-    @staticmethod
-    def from_file(path: str | PathLike[str]) -> "Vocabulary":
-        """Opens a `vocab.txt`, or the vocabulary of either kind in a folder."""
-        from keras_bert.text.vocabulary_files import read_vocabulary
-
-        return read_vocabulary(path)
-
+    @abc.abstractmethod
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes what `from_file` opens: a `vocab.txt`, or for byte-pair encoding a folder.
+        """Writes what `load_vocabulary` reads: a `vocab.txt`, or for byte-pair encoding a folder.
 
         Whether text is to be lowered is not in it; `Tokenizer.save` says it too.
         """
-        from keras_bert.text.vocabulary_files import save_vocabulary
-
-        save_vocabulary(path, self)
 
     @abc.abstractmethod
     def files(self):
@@ -178,6 +174,21 @@ class Vocabulary(abc.ABC):
     def sha256(self) -> str:
         """What dataset cards and models compare: a hash of the pieces (and merges) in order."""
         return hashlib.sha256("\n".join(self._identity()).encode("utf-8")).hexdigest()
+
+
+def write_into(folder, texts, *, last):
+    """Writes the files of a vocabulary into a folder, in the place of the one that is there.
+
+    Args:
+        folder: the path.
+        texts: name -> text.
+        last: the name without which there is no vocabulary in the folder.
+    """
+    with new_file(folder / last) as aside:
+        for name, text in texts.items():
+            aside.with_name(name).write_text(text, encoding="utf-8", newline="")
+        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
+            delete(folder / name)
 
 
 def index_pieces(pieces, *, name, unit):

@@ -5,7 +5,7 @@ import time
 
 import keras
 
-from keras_bert.tasks.pretraining.figures import FINITE_BATCHES
+from keras_bert.tasks.pretraining.figures import FINITE_BATCHES, exact_losses
 from keras_bert.train.gradient_norm import GRADIENT_NORM
 from keras_bert.train.not_finite import NotFinite
 
@@ -163,32 +163,5 @@ class Curve(keras.callbacks.Callback):
 
     def _figures(self, logs):
         penalties = sum(float(penalty) for penalty in self.model.losses)
+        logs = {name: value for name, value in logs.items() if name != GRADIENT_NORM}
         return exact_losses(logs, weights=self.loss_weights, penalties=penalties)
-
-
-def exact_losses(logs, *, weights, penalties):
-    """Keras's figures, with losses that are exact over all predictions where there are such.
-
-    Keras averages a loss over batches, whatever they hold. Where a task measures an output's
-    `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
-    their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
-    a mean over nothing, and left out, and so is what is no figure of the task: the count of batches
-    with a finite loss, and the norm of the gradients.
-    """
-    others = (FINITE_BATCHES, GRADIENT_NORM)
-    logs = {name: value for name, value in logs.items() if name not in others}
-    figures = {
-        name: round(float(value), 6)
-        for name, value in logs.items()
-        if name == "loss" or name.endswith("_cross_entropy") or not math.isnan(value)
-    }
-    exact = {
-        name.removesuffix("_cross_entropy"): value
-        for name, value in figures.items()
-        if name.endswith("_cross_entropy")
-    }
-    if not exact:
-        return figures
-    kept = {n: v for n, v in figures.items() if not n.endswith("_cross_entropy")}
-    total = penalties + sum(weights.get(output, 1.0) * loss for output, loss in exact.items())
-    return {**kept, **{f"{o}_loss": loss for o, loss in exact.items()}, "loss": round(total, 6)}

@@ -4,6 +4,8 @@ import time
 
 import keras
 
+from keras_bert.tasks.task import made_of
+
 
 class FitProgress(keras.callbacks.Callback):
     """Adds tokens/s to the figures of every step, and the task's own figure to those of an epoch.
@@ -49,7 +51,7 @@ class FitProgress(keras.callbacks.Callback):
             logs[f"val_{figure}"] = measures[figure]
 
     def _answers(self):
-        from keras_bert.inference.answers import Inference
+        from keras_bert.inference.answers import Inference  # needs TensorFlow, which `fit` does not
 
         if self._inference is None:
             self._inference = Inference(self.task, batch_size=32)
@@ -79,20 +81,3 @@ def with_progress(task, x, options):
     given = list(given) if isinstance(given, list | tuple) else [given]
     # First, so that whoever stops early or keeps the best by the task's own figure finds it.
     return {**options, "callbacks": [progress, *given]}
-
-
-class MadeOf:
-    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
-
-    `steps` are those of an epoch.
-    """
-
-    def __init__(self, rows, *, steps_an_epoch):
-        self.rows = rows
-        self.steps = steps_an_epoch
-        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
-
-
-def made_of(dataset):
-    """What `Task.dataset` noted at its dataset; None of any other."""
-    return getattr(dataset, "keras_bert_made_of", None)

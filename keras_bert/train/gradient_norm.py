@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.program import is_unfused
+from keras_bert.layers.kernels.adam import global_norm
 
 GRADIENT_NORM = "gradient_norm"
 
@@ -30,17 +30,6 @@ class GradientNorm(keras.metrics.Metric):
 
     def get_config(self):
         return {"name": self.name}
-
-
-def global_norm(gradients):
-    """The norm of all tensors of a list together, (); None has none."""
-    gradients = [gradient for gradient in gradients if gradient is not None]
-    if is_unfused():
-        import tensorflow as tf
-
-        return tf.linalg.global_norm(gradients)  # one operation a tensor
-    squares = [ops.sum(ops.square(gradient)) for gradient in gradients]  # as Keras has it
-    return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
 def with_gradient_norm(optimizer_class):

@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 
 import keras_bert
-from keras_bert.checkpoints.folder import CARD, CONFIG
 from keras_bert.checkpoints.kinds import stored
+from keras_bert.checkpoints.opened_folder import CONFIG
+from keras_bert.checkpoints.saving import CARD
 from keras_bert.encoders import encoder_class, read_config
 from keras_bert.files import read_json, write_text
 from keras_bert.tasks import KINDS

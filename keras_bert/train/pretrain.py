@@ -15,7 +15,7 @@ from keras_bert.records.damage import damage_is_named, refuse_lost_rows
 from keras_bert.records.salvage import readable_rows
 from keras_bert.settings import takes
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.train.depth import depths
 from keras_bert.train.devices import Devices
 from keras_bert.train.embedding_projector import EmbeddingProjector
@@ -90,7 +90,7 @@ def _pretrain(settings, report, *, began):
     folders = [DataFolder.open(phase.data) for phase in settings.phases]
     folder = _of_one_kind(folders)
     task_class = task_class_of(folder, settings)
-    vocabulary = Vocabulary.from_file(settings.vocab)  # its case is that of the rows
+    vocabulary = load_vocabulary(settings.vocab)  # its case is that of the rows
     for each, phase in zip(folders, settings.phases, strict=True):
         each.check_vocabulary(vocabulary)
         if settings.bad_records == "stop":

@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from keras_bert.checkpoints import find_model_folder
-from keras_bert.checkpoints.folder import assign_heads, holds_head
+from keras_bert.checkpoints.folder import assign_heads, fingerprint_of_folder, holds_head
 from keras_bert.checkpoints.kinds import stored
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoders import encoder_class, new_encoder
@@ -18,7 +18,6 @@ from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrder
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.train.architecture import read_architecture
 from keras_bert.train.pretrain_settings import CAUSAL_LM
-from keras_bert.train.starting_point import fingerprint_of_folder
 from keras_bert.wording import listed
 
 # The task that each objective of a data job trains.

@@ -4,10 +4,11 @@ import hashlib
 import json
 
 from keras_bert.checkpoints import find_model_folder, load, load_task
-from keras_bert.checkpoints.folder import head_scale
+from keras_bert.checkpoints.folder import fingerprint_of_folder
 from keras_bert.checkpoints.kinds import holds_task, stored, task_of
 from keras_bert.checkpoints.named_models import is_name
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
+from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import new_encoder
 from keras_bert.errors import InputError
 from keras_bert.text.tokenizer import Tokenizer
@@ -164,14 +165,3 @@ def _reads(task):
     """What a task reads of its encoder: two that read the same may have the same heads."""
     mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
     return task.encoder_outputs, task.HEAD_READS, mix
-
-
-def fingerprint_of_folder(folder):
-    """A hash of all files of a model folder."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.suffix in (".json", ".safetensors", ".txt", ".bin") and path.is_file():
-            digest.update(path.name.encode())
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()

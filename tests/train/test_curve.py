@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from keras_bert.tasks.pretraining.figures import exact_losses
 from keras_bert.train import curve as module
-from keras_bert.train.curve import Curve, exact_losses
+from keras_bert.train.curve import Curve
 from keras_bert.train.loop import Feed, _Measures
 from keras_bert.train.plan import Plan, plan_steps
 from keras_bert.train.tensorboard import by_tag
