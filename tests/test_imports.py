@@ -17,7 +17,7 @@ ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 RANKS = [
     (
         *("errors", "lazy", "wording", "html_table", "terminal", "settings", "stopping", "rename"),
-        *("replicas", "files", "files.*"),
+        *("objectives", "replicas", "files", "files.*"),
     ),
     ("text", "text.*"),
     ("masking", "records", "records.*", "examples", "examples.*"),
@@ -37,17 +37,8 @@ RANKS = [
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
     *("errors", "lazy", "wording", "html_table", "terminal", "files", "settings", "stopping"),
-    *(
-        "rename",
-        "replicas",
-        "masking",
-        "layers",
-        "heads",
-        "encoders",
-        "tasks",
-        "checkpoints",
-        "cli",
-    ),
+    *("rename", "objectives", "replicas", "masking", "layers", "heads", "encoders", "tasks"),
+    *("checkpoints", "cli"),
 }
 # Single modules of parts that may import it.
 LIGHT = {
@@ -57,7 +48,7 @@ LIGHT = {
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {
     *("errors", "wording", "files", "settings", "stopping", "records", "masking", "text"),
-    "terminal",
+    *("objectives", "terminal"),
 }
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.

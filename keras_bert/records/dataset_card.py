@@ -9,7 +9,8 @@ from keras_bert.errors import InputError
 from keras_bert.files import NotJson, parse_json
 from keras_bert.html_table import html_table
 from keras_bert.masking import Masker, most_predictions
-from keras_bert.records.specs import PAIRED, compact, padded
+from keras_bert.objectives import PAIRED
+from keras_bert.records.specs import compact, padded
 from keras_bert.wording import listed
 
 FORMAT_VERSION = 1

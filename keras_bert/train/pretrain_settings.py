@@ -4,13 +4,12 @@ import dataclasses
 from typing import NamedTuple
 
 from keras_bert.errors import InputError
-from keras_bert.records.specs import OBJECTIVES
+from keras_bert.objectives import CAUSAL_LM, OBJECTIVES
 from keras_bert.settings import setting
 from keras_bert.train.settings import OPTIMIZERS, SCHEDULES, RunSettings
 
 BAD_RECORDS = ("stop", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
-CAUSAL_LM = "causal-lm"
 
 
 class Phase(NamedTuple):

@@ -9,6 +9,7 @@ from keras_bert.checkpoints.kinds import stored
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.errors import InputError
+from keras_bert.objectives import CAUSAL_LM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -17,7 +18,6 @@ from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.train.architecture import read_architecture
-from keras_bert.train.pretrain_settings import CAUSAL_LM
 from keras_bert.wording import listed
 
 # The task that each objective of a data job trains.
