@@ -144,11 +144,12 @@ class EarlierTask:
         Returns (heads of the task that are new, heads of this one that it does not take over).
         After one that is new, all are: they would read something else than they have learned to.
         """
-        same = _reads(task) == self._reads
+        (mix, rest), (own_mix, own_rest) = _reads(task), self._reads
         new = []
         for head in _own_heads(task):
             layer, weights = getattr(task, head), self._heads.get(head)
             shapes = [weight.shape for weight in layer.weights]
+            same = mix == own_mix and (rest == own_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
                 layer.set_weights([weight / head_scale(task, head) for weight in weights])
             else:
@@ -162,6 +163,10 @@ def _own_heads(task):
 
 
 def _reads(task):
-    """What a task reads of its encoder: two that read the same may have the same heads."""
+    """What a task reads of its encoder: two that read the same may have the same heads.
+
+    Returns (how layers are mixed, what is read of the mix or of the encoder): a mix is the same
+    whatever is read of it.
+    """
     mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
-    return task.encoder_outputs, task.HEAD_READS, mix
+    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None))

@@ -141,9 +141,10 @@ def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
     "options, new",
     [
         ({"crf": False}, None),
-        ({"scalar_mix": True}, "bilstm, classifier, crf"),
+        ({"scalar_mix": True}, "scalar_mix, bilstm, classifier, crf"),
         ({"threshold": 0.5}, None),
         ({"pooling": "cls"}, "classifier"),
+        ({"pooling": "mean"}, "classifier"),
         ({"scalar_mix": False}, "classifier"),
     ],
     ids=lambda x: None if x is None else str(x),

@@ -110,7 +110,7 @@ def test_how_many_layers_are_trained(task):
     assert layers_to_train(task.encoder, epochs=3) == 2
     assert layers_to_train(task.encoder, last=1, epochs=3) == 1
     assert layers_to_train(task.encoder, epochs=9) == 4
-    with pytest.raises(InputError, match="`train_layers` is 4, and the model has 3 blocks; leave"):
+    with pytest.raises(InputError, match="`train_layers` is 4, but the model has 3 layers. Leave"):
         layers_to_train(task.encoder, last=4)
     train_from_the_top(task, 2)
     assert max(depths(task, task.trainable_variables)) == 2
@@ -193,7 +193,7 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
         patch.setattr(Checkpoint, "save", look_and_save)
         with copied(whole, part, after_step=4):
             metrics = finetune(**given, output=whole, report=told.append)
-    assert "Trained are the head and the last 2 of 2 blocks." in told
+    assert "Trained are the head and the last 2 of 2 layers." in told
     assert sorted(at) == list(range(10))  # 3 steps an epoch
     for step in range(9):
         moved = [d for d in range(4) if not np.array_equal(at[step][d], at[step + 1][d])]
@@ -208,7 +208,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
     given = {**given, "dtype": "mixed_bfloat16", "train_layers": 1, "schedule": "cosine"}
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
-    assert "Trained are the head and the last 1 of 2 blocks." in told
+    assert "Trained are the head and the last 1 of 2 layers." in told
     losses = [entry["train"]["loss"] for entry in metrics["curve"]]
     assert losses[-1] < losses[0]
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))

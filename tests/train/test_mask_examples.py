@@ -21,7 +21,8 @@ def predicted(hidden, positions, training):
 
 TASK = SimpleNamespace(
     tokenizer=SimpleNamespace(vocabulary=VOCABULARY),
-    encoder=lambda inputs, training: {"sequence_output": None},
+    encoder=SimpleNamespace(input_names=("input_ids", "input_mask", "segment_ids")),
+    encoded=lambda inputs, training: {"sequence_output": None},
     lm_head=predicted,
 )
 
