@@ -6,16 +6,18 @@ from data_gen.settings import PAIRED, DataSettings
 from keras_bert.errors import InputError
 from keras_bert.masking import Masker
 from keras_bert.records import compact, padded
+from keras_bert.text.template import Template
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_files import open_vocabulary, read_counts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job(DataSettings):
-    """Settings with nothing left open, and the vocabulary itself. Made by `Job.of_settings`."""
+    """Settings with nothing left open, vocabulary and template. Made by `Job.of_settings`."""
 
     vocabulary: Vocabulary
     lowercase: bool
+    template: Template
 
     def __post_init__(self):
         """They were checked when they were given."""
@@ -37,17 +39,22 @@ class Job(DataSettings):
                 raise InputError("`cased` and `lowercase` contradict each other; leave one out.")
             lowercase = False
         given = settings.vocab if vocabulary is None else vocabulary
-        opened, lowercase = open_vocabulary(given, lowercase=lowercase)
+        opened, lowercase, template = open_vocabulary(given, lowercase=lowercase)
+        if settings.pad and settings.objective in PAIRED and len(set(template.segments(2))) == 1:
+            raise InputError(
+                f"`pad` tells the two segments of a row apart by their segment ids, which are the "
+                f"same in {template}, the template of the vocabulary; leave `pad` out."
+            )
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)
         values = settings.filled().part(DataSettings)
         values["output"] = values["output"].rstrip("/")
-        return cls(**values, vocabulary=opened, lowercase=lowercase)
+        return cls(**values, vocabulary=opened, lowercase=lowercase, template=template)
 
     @property
     def max_tokens(self):
-        """Tokens of text in a row: what [CLS] and one or two [SEP] leave."""
-        return self.max_length - (3 if self.objective in PAIRED else 2)
+        """Tokens of text in a row: what the special tokens leave."""
+        return self.template.room(self.max_length, texts=2 if self.objective in PAIRED else 1)
 
     @property
     def spec(self):

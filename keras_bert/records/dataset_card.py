@@ -10,6 +10,7 @@ from keras_bert.files import NotJson, parse_json
 from keras_bert.html_table import html_table
 from keras_bert.masking import Masker, most_predictions
 from keras_bert.records.specs import PAIRED, compact, padded
+from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.wording import listed
 
 FORMAT_VERSION = 1
@@ -91,7 +92,8 @@ class DatasetCard:
 
     `objective` also says what `next_sentence_labels` tells ("mlm-nsp": whether the second segment
     is random; "mlm-sop": whether the two were swapped). `rows` is the kind of the `FeatureSpec`,
-    "compact" or "padded"; `compression` is None or "gzip".
+    "compact" or "padded"; `compression` is None or "gzip". `template` is that of the rows: BERT's,
+    where an older card has none.
     `length_histogram` (S + 1,) counts the train split's rows by their tokens. `unigram_counts`
     (V,) counts the pieces of the train split's text, each text once, and `unigram_entropy` is that
     of its ordinary tokens, in nats a token: the loss of a model that knows nothing else.
@@ -108,6 +110,7 @@ class DatasetCard:
     seed: int
     lowercase: bool
     vocabulary: CardVocabulary
+    template: Template = BERT_TEMPLATE
     settings: CardSettings
     splits: Mapping[str, CardSplit]
     counters: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -148,6 +151,7 @@ class DatasetCard:
             **said,
             "input": list(self.input),
             "vocabulary": dataclasses.asdict(self.vocabulary),
+            "template": self.template.to_dict(),
             "settings": dataclasses.asdict(self.settings),
             "splits": {name: split.to_counts() for name, split in self.splits.items()},
             "length_histogram": list(self.length_histogram),
@@ -244,9 +248,11 @@ def _known(cls, said):
 
 
 def _typed(said):
+    template = said.get("template")
     return {
         "input": tuple(said.get("input", ())),
         "vocabulary": CardVocabulary(**_known(CardVocabulary, said["vocabulary"])),
+        "template": BERT_TEMPLATE if template is None else Template.from_dict(template),
         "settings": CardSettings(**_known(CardSettings, said["settings"])),
         "splits": {split: CardSplit.from_counts(said["splits"][split]) for split in SPLITS},
         "length_histogram": tuple(said.get("length_histogram", ())),

@@ -7,7 +7,17 @@ import json
 
 from keras_bert.errors import InputError
 from keras_bert.text.bpe_vocabulary import END_OF_WORD
-from keras_bert.text.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_PIECES, UNK, index_pieces
+from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
+from keras_bert.text.vocabulary import (
+    CLS,
+    MASK,
+    MAX_WORD_LENGTH,
+    PAD,
+    SEP,
+    SPECIAL_PIECES,
+    UNK,
+    index_pieces,
+)
 from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
 # Where a word ends: before white space, after a punctuation mark, before one. What counts as one
@@ -120,11 +130,85 @@ def check_pieces(vocabulary, tokenizer, *, source):
             )
 
 
-def tokenizer_config(vocabulary, *, lowercase):
-    """The content of `tokenizer_config.json` for a vocabulary of either kind."""
-    classes = {"wordpiece": "BertTokenizer", "bpe": "PreTrainedTokenizerFast"}
+def template_of(config, tokenizer, vocabulary, *, source):
+    """The `Template` of a folder: that of its tokenizer.json, or BERT's where it has none.
+
+    Args:
+        config, tokenizer: what `tokenizer_config.json` and `tokenizer.json` hold; {} for no file.
+        vocabulary: the folder's `Vocabulary`.
+        source: what errors call the folder.
+
+    Raises `InputError` where this library does not know such a template, or its special tokens are
+    not those of the vocabulary.
+    """
+    source = f"{source}/tokenizer.json"
+    steps = [_held(tokenizer, "post_processor", dict, source=source)]
+    if steps[0].get("type") == "Sequence":
+        steps = _held(steps[0], "processors", list, source=source)
+    # What is of type ByteLevel only moves offsets.
+    steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
+    if config.get("tokenizer_class") in _BERT_CLASSES or "post_processor" not in tokenizer:
+        return BERT_TEMPLATE
+    if not steps:
+        return BERT_TEMPLATE if tokenizer["post_processor"] is None else PLAIN_TEMPLATE
+    try:
+        [step] = steps
+        template, ids = _template_of_step(step)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{source}: post_processor puts special tokens around texts in a way that this library "
+            f"does not know ({error})."
+        ) from None
+    special = set(vocabulary.special_ids.tolist())
+    for token, id in ids.items():
+        if token not in vocabulary or vocabulary.id(token) != id or id not in special:
+            raise InputError(
+                f"{source}: post_processor has the token {token!r} with the id {id}, which is not "
+                "a special token of the vocabulary."
+            )
+    return template
+
+
+def _template_of_step(step):
+    """The `Template` of a post-processor that adds special tokens, and their ids by name."""
+    kind = step["type"]
+    if kind in ("BertProcessing", "RobertaProcessing"):
+        (cls, cls_id), (sep, sep_id) = step["cls"], step["sep"]
+        if kind == "BertProcessing":
+            between, second = [(sep, 0)], 1
+        else:
+            between, second = [(sep, 0), (sep, 0)], 0
+        template = Template(
+            single=((cls, 0), (0, 0), (sep, 0)),
+            pair=((cls, 0), (0, 0), *between, (1, second), (sep, second)),
+        )
+        return template, {cls: cls_id, sep: sep_id}
+    if kind != "TemplateProcessing":
+        raise ValueError(kind)
+    # An entry may stand for several tokens.
+    entries = {name: (each["tokens"], each["ids"]) for name, each in step["special_tokens"].items()}
+    written = Template.from_dict(step)
+    template = Template(
+        *(
+            tuple(
+                (token, segment)
+                for what, segment in parts
+                for token in (entries[what][0] if isinstance(what, str) else [what])
+            )
+            for parts in (written.single, written.pair)
+        )
+    )
+    ids = dict(pair for entry in entries.values() for pair in zip(*entry, strict=True))
+    return template, {token: ids[token] for token in template.special_tokens}
+
+
+def tokenizer_config(vocabulary, *, lowercase, is_bert):
+    """The content of `tokenizer_config.json` for a vocabulary of either kind.
+
+    `is_bert` is whether BERT's own class makes the same ids of the vocabulary alone.
+    """
     return {
-        "tokenizer_class": classes[vocabulary.algorithm],
+        "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
         "do_lower_case": lowercase,
         "strip_accents": None,  # as the case says
         "tokenize_chinese_chars": True,
@@ -132,14 +216,14 @@ def tokenizer_config(vocabulary, *, lowercase):
     }
 
 
-def bpe_tokenizer(vocabulary, *, lowercase):
-    """The content of `tokenizer.json` (Hugging Face `tokenizers`) for byte-pair encoding.
+def tokenizer(vocabulary, *, lowercase, template):
+    """The content of `tokenizer.json` (Hugging Face `tokenizers`) for a vocabulary of either kind.
 
-    Its splitting can append nothing to a word, so the end-of-word mark is put in before: a pattern
-    that matches nothing but a place is "replaced" by the mark and a space. Its lower case knows no
-    final sigma, which Python's does, and with it the original BERT and this library.
+    For byte-pair encoding: their splitting can append nothing to a word, so the end-of-word mark is
+    put in before: a pattern that matches nothing but a place is "replaced" by the mark and a space.
+    Their lower case knows no final sigma, which Python's does, and with it the original BERT and
+    this library.
     """
-    sigma = [_replace({"Regex": _FINAL_SIGMA}, "\u03c2")] if lowercase else []
     special = [
         {
             "id": vocabulary.id(piece),
@@ -152,42 +236,58 @@ def bpe_tokenizer(vocabulary, *, lowercase):
         }
         for piece in SPECIAL_PIECES
     ]
-    cls, sep = ({"SpecialToken": {"id": p, "type_id": 0}} for p in (CLS, SEP))
-    pieces = {p: {"id": p, "ids": [vocabulary.id(p)], "tokens": [p]} for p in (CLS, SEP)}
+    used = {
+        token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
+        for token in template.special_tokens
+    }
+    make = _wordpiece_parts if vocabulary.algorithm == "wordpiece" else _bpe_parts
+    parts = make(vocabulary, lowercase=lowercase)
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": sorted(special, key=lambda token: token["id"]),
+        "normalizer": parts["normalizer"],
+        "pre_tokenizer": parts["pre_tokenizer"],
+        "post_processor": {
+            "type": "TemplateProcessing",
+            **template.to_dict(),
+            "special_tokens": used,
+        },
+        "decoder": parts["decoder"],
+        "model": parts["model"],
+    }
+
+
+def _wordpiece_parts(vocabulary, *, lowercase):
+    return {
+        "normalizer": _bert_normalizer(lowercase),
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": CONTINUATION_PREFIX, "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNK,
+            "continuing_subword_prefix": CONTINUATION_PREFIX,
+            "max_input_chars_per_word": MAX_WORD_LENGTH,
+            "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
+        },
+    }
+
+
+def _bpe_parts(vocabulary, *, lowercase):
+    sigma = [_replace({"Regex": _FINAL_SIGMA}, "\u03c2")] if lowercase else []
+    return {
         "normalizer": {
             "type": "Sequence",
             "normalizers": [
                 *sigma,
-                {
-                    "type": "BertNormalizer",
-                    "clean_text": True,
-                    "handle_chinese_chars": True,
-                    "strip_accents": None,
-                    "lowercase": lowercase,
-                },
+                _bert_normalizer(lowercase),
                 # The mark itself, written in a text, is an unknown character and a word.
                 _replace({"String": END_OF_WORD}, " \ufffd "),
                 _replace({"Regex": _WORD_END}, f"{END_OF_WORD} "),
             ],
         },
         "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [cls, {"Sequence": {"id": "A", "type_id": 0}}, sep],
-            "pair": [
-                cls,
-                {"Sequence": {"id": "A", "type_id": 0}},
-                sep,
-                {"Sequence": {"id": "B", "type_id": 1}},
-                {"SpecialToken": {"id": SEP, "type_id": 1}},
-            ],
-            "special_tokens": pieces,
-        },
         "decoder": {"type": "BPEDecoder", "suffix": END_OF_WORD},
         "model": {
             "type": "BPE",
@@ -201,6 +301,16 @@ def bpe_tokenizer(vocabulary, *, lowercase):
             "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
             "merges": [list(pair) for pair in vocabulary.merges],
         },
+    }
+
+
+def _bert_normalizer(lowercase):
+    return {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": None,
+        "lowercase": lowercase,
     }
 
 

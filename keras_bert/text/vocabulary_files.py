@@ -14,6 +14,7 @@ from keras_bert.errors import InputError
 from keras_bert.files import read_json
 from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
+from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -25,21 +26,21 @@ NAMES = frozenset({*VOCABULARY_FILES, TOKENIZER_FILE, CONFIG_FILE})
 
 
 def open_vocabulary(given, *, lowercase=None):
-    """A vocabulary, and whether text is to be lowered for it.
+    """A vocabulary, whether text is to be lowered for it, and its `Template`.
 
     Args:
         given: a `Vocabulary`, the path of a `vocab.txt`, or that of a folder (see `open_folder`).
         lowercase: True or False where the user says it; None leaves it to the folder, and is True
             where there is none or it does not say.
 
-    Returns (`Vocabulary`, bool). Raises `InputError` as `open_folder` does, and for a file that is
-    no vocabulary.
+    Returns (`Vocabulary`, bool, `Template`); the template is BERT's where there is no folder that
+    says otherwise. Raises `InputError` as `open_folder` does, and for a file that is no vocabulary.
     """
     if isinstance(given, Vocabulary):
-        return given, lowercase is not False
+        return given, lowercase is not False, BERT_TEMPLATE
     if Path(given).is_dir():
         return open_folder(given, lowercase=lowercase)
-    return read_vocabulary(given), lowercase is not False
+    return read_vocabulary(given), lowercase is not False, BERT_TEMPLATE
 
 
 def open_folder(folder, *, lowercase=None):
@@ -51,7 +52,7 @@ def open_folder(folder, *, lowercase=None):
     byte-pair encoding: its folders say it, so one that does not is only a part of one. (BERT's own
     `vocab.txt` may lie in a folder alone.)
     """
-    vocabulary, said = _read_folder(Path(folder))
+    vocabulary, said, template = _read_folder(Path(folder))
     if None not in (said, lowercase) and said != lowercase:
         case = {True: "uncased", False: "cased"}
         raise InputError(
@@ -63,7 +64,7 @@ def open_folder(folder, *, lowercase=None):
             f"{folder} does not say whether its vocabulary is cased: it has no {CONFIG_FILE}. Give "
             "the folder in which the vocabulary was learned, or learn it again."
         )
-    return vocabulary, (said if lowercase is None else lowercase) is not False
+    return vocabulary, (said if lowercase is None else lowercase) is not False, template
 
 
 def read_vocabulary(path):
@@ -155,21 +156,22 @@ def save_vocabulary(path, vocabulary):
         _write_into(Path(path), contents)
 
 
-def write_folder(folder, vocabulary, *, lowercase):
+def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """Writes a folder that `open_folder` opens, and transformers' AutoTokenizer too.
 
     What else lies in the folder stays there.
     """
-    _write_into(Path(folder), folder_texts(vocabulary, lowercase=lowercase))
+    _write_into(Path(folder), folder_texts(vocabulary, lowercase=lowercase, template=template))
 
 
-def folder_texts(vocabulary, *, lowercase):
+def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """What `write_folder` writes: name -> text."""
     texts = vocabulary.files()
-    if vocabulary.algorithm == "bpe":
-        tokenizer = hugging_face.bpe_tokenizer(vocabulary, lowercase=lowercase)
+    is_bert = vocabulary.algorithm == "wordpiece" and template == BERT_TEMPLATE
+    if not is_bert:  # which needs no tokenizer.json beside its vocab.txt
+        tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
         texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
-    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase)
+    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase, is_bert=is_bert)
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
@@ -189,7 +191,7 @@ def read_counts(path, vocabulary):
 
 
 def _read_folder(folder):
-    """-> (`Vocabulary`, whether it is uncased, None where the folder does not say)."""
+    """-> (`Vocabulary`, whether it is uncased, None where the folder does not say, `Template`)."""
     if not folder.is_dir():
         raise InputError(
             f"{folder} is not a folder; a folder with a {wordpiece_vocabulary.FILE} was expected."
@@ -209,7 +211,8 @@ def _read_folder(folder):
     added = _read_json(folder / ADDED_FILE)
     case = hugging_face.case_of(config, tokenizer, added, source=str(folder))
     hugging_face.check_pieces(vocabulary, tokenizer, source=str(folder))
-    return vocabulary, case
+    template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
+    return vocabulary, case, template
 
 
 def _write_into(folder, texts):

@@ -9,6 +9,7 @@ import pytest
 from keras_bert.errors import InputError
 from keras_bert.masking import row_keys
 from keras_bert.records import DatasetCard, compact, padded
+from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -28,6 +29,7 @@ SAID = {
     "seed": 5,
     "lowercase": False,
     "vocabulary": {"sha256": VOCABULARY.sha256, "size": len(VOCABULARY)},
+    "template": BERT_TEMPLATE.to_dict(),
     "settings": {
         "mask_unit": "token",
         "replacement": "unigram",
@@ -81,6 +83,12 @@ def test_cards_that_say_more_or_less_are_read():
     assert DatasetCard.parse(json.dumps(silent), "card.json").input == ()
 
 
+def test_a_card_without_a_template_is_of_berts():
+    older = {name: value for name, value in SAID.items() if name != "template"}
+    assert DatasetCard.parse(json.dumps(older), "card.json").template == BERT_TEMPLATE
+    assert parse(template=PLAIN_TEMPLATE.to_dict()).template == PLAIN_TEMPLATE
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -95,6 +103,7 @@ def test_cards_that_say_more_or_less_are_read():
         (json.dumps(SAID | {"splits": 5}), "not a whole dataset card"),
         (json.dumps(SAID | {"settings": {}}), "not a whole dataset card: .*mask_unit"),
         (json.dumps(SAID | {"vocabulary": None}), "not a whole dataset card"),
+        (json.dumps(SAID | {"template": {"single": 5}}), "not a whole dataset card: .*single"),
     ],
 )
 def test_what_is_no_card_is_one_sentence(text, message):

@@ -132,7 +132,8 @@ class HoldsWord(Task):
         def from_text(text):
             batch = frame(
                 [self.tokenizer.tokenize(text)],
-                vocabulary=self.tokenizer.vocabulary,
+                tokenizer=self.tokenizer,
+                names=self.encoder.input_names,
                 max_length=max_length or self.max_length,
             )
             return {"probability": tf.sigmoid(self(batch, training=False)["score"])[:, 0]}

@@ -259,6 +259,7 @@ class _Reader:
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
         self.spec = folder.spec
+        self.template = card.template
         self.max_length = card.max_length
         self.most_predictions = card.most_predictions(np.arange(card.max_length + 1))
         self.max_predictions = int(self.most_predictions[-1])
@@ -277,7 +278,7 @@ class _Reader:
     def _read(self, serialized, epochs, row_weights):
         batch = self.spec.parse(serialized)
         if self.spec.kind == "compact":
-            batch = pad(batch, self.max_length, self.max_predictions)
+            batch = pad(batch, self.max_length, self.max_predictions, template=self.template)
         else:
             batch = _narrowed(batch, self.max_length, self.max_predictions)
         if not self.is_causal:
