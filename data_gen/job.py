@@ -40,10 +40,11 @@ class Job(DataSettings):
             lowercase = False
         given = settings.vocab if vocabulary is None else vocabulary
         opened, lowercase, template = open_vocabulary(given, lowercase=lowercase)
-        if settings.pad and settings.objective in PAIRED and len(set(template.segments(2))) == 1:
+        texts = 2 if settings.objective in PAIRED else 1
+        if settings.pad and template.segments(texts) != tuple(range(texts)):
             raise InputError(
-                f"`pad` tells the two segments of a row apart by their segment ids, which are the "
-                f"same in {template}, the template of the vocabulary; leave `pad` out."
+                "Padded rows tell their texts apart by the segment ids 0 and 1, which the template "
+                f"{template} of the vocabulary does not have; leave `pad` out."
             )
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)

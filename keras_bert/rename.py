@@ -27,7 +27,7 @@ class Rename:
         shape: the shape of what the line moves as it is in ours, in letters: "D I".
         transposed: theirs is the transpose of ours.
         folded: the shape that theirs has, where its axes are ours split or joined: "D N H".
-        part: (k, n): the line moves the k-th, from 0, of n equal parts of ours, along its last axis.
+        part: (k, n): the line moves the k-th, from 0, of n equal parts of ours along its last axis.
         their_part: (k, n): the same of theirs, along the axis that is ours' last one.
         not_in: the layers that do not have this weight.
     """

@@ -134,6 +134,11 @@ class Settings:
         lists = (value if isinstance(value, list) else [value] for value in values)
         return [path for paths in lists for path in paths if path is not None]
 
+    @classmethod
+    def path_names(cls):
+        """The names of the settings that are paths."""
+        return {field.name for field in dataclasses.fields(cls) if about(field).is_path}
+
     def recorded(self):
         """What the result depends on, as JSON holds it; paths are absolute."""
         values = {}

@@ -3,7 +3,10 @@ import json
 
 import pytest
 
-from keras_bert.encoders.bert.config import BertConfig, EncoderConfig
+from keras_bert.encoders import config_class, encoder_class, new_encoder, presets, read_config
+from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.config import EncoderConfig
 from keras_bert.errors import InputError, InputWarning
 
 SIZES = {
@@ -166,10 +169,23 @@ def test_a_config_of_another_encoder():
         MODEL_TYPES = ("gru",)
         SUPPORTED_VALUES = {"bidirectional": (False,)}
         units: int
+        vocab_size: int = 9
+        hidden_size: int = 4
         model_type: str = "gru"
 
+        def parameter_count(self):
+            return 1234
+
     config = GruConfig.from_dict({"units": 3, "xla_device": True, "transformers_version": "5"})
-    assert config.to_dict() == {"units": 3, "model_type": "gru", "xla_device": True}
+    sizes = {"vocab_size": 9, "hidden_size": 4}
+    own = {"units": 3, "model_type": "gru"} | sizes
+    assert config.to_dict() == {**own, "xla_device": True}
+    assert (config.max_length, config.num_segments, config.is_causal) == (None, 0, False)
+    assert config.for_pretraining("fill-mask", new=True) is config
+    with pytest.raises(InputError, match="gru encoder cannot be pre-trained as causal-lm"):
+        config.for_pretraining("causal-lm", new=True)
+    expected = "gru, hidden size 4, 9 tokens in the vocabulary, 1,234 parameters"
+    assert config.described == expected and repr(config) == f"GruConfig({expected})"
     for values, message in [
         ({"units": 3, "bidirectional": True}, "bidirectional = True, which"),
         ({}, "lacks the field 'units'"),
@@ -177,6 +193,55 @@ def test_a_config_of_another_encoder():
     ]:
         with pytest.raises(InputError, match=message):
             GruConfig.from_dict(values)
+
+
+def test_what_others_ask_of_a_config():
+    config = BertConfig(**SIZES, max_position_embeddings=9)
+    assert (config.max_length, config.num_segments, config.num_hidden_states) == (9, 2, 3)
+    assert not config.is_causal and BertConfig(**SIZES, is_decoder=True).is_causal
+    roberta = dataclasses.replace(config, model_type="roberta", pad_token_id=1, type_vocab_size=1)
+    assert (roberta.max_length, roberta.num_segments) == (7, 0)
+    assert config.head_dropout == 0.1
+    assert BertConfig(**SIZES, hidden_dropout_prob=0.3).head_dropout == 0.3
+    of_head = {"classifier_dropout": 0.0, "initializer_range": 0.3, "layer_norm_eps": 1e-5}
+    config = BertConfig(**SIZES, hidden_act="relu", **of_head)
+    assert (config.head_dropout, config.head_initializer_range) == (0.0, 0.3)
+    assert (config.head_layer_norm_eps, config.head_activation) == (1e-5, "relu")
+    for size in ("2 layers", "hidden size 8", "2 heads", "30 tokens", "up to 512 tokens"):
+        assert size in config.described
+    assert f"{config.parameter_count():,} parameters" in repr(config)
+    html = config._repr_html_()
+    assert all(name in html for name in config.to_dict())
+
+
+@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize("pooler", [True, False])
+def test_for_pretraining_it_is_causal_and_has_a_pooler_where_the_kind_needs_it(new, pooler):
+    config = BertConfig(**SIZES, add_pooling_layer=pooler, is_decoder=pooler)
+    for kind in ("pretrainer", "sentence-order-pretrainer", "fill-mask", "causal-lm"):
+        found = config.for_pretraining(kind, new=new)
+        assert found.is_decoder == (kind == "causal-lm")
+        kept = pooler and not new
+        assert found.add_pooling_layer == (kind in READ_THE_POOLER or kept)
+        assert dataclasses.replace(found, is_decoder=pooler, add_pooling_layer=pooler) == config
+
+
+def test_the_encoders_by_model_type():
+    for model_type in ("bert", "roberta"):
+        assert config_class(model_type) is BertConfig and encoder_class(model_type) is BertEncoder
+        config = read_config({**SIZES, "model_type": model_type}, source="a/config.json")
+        assert config == BertConfig(**SIZES, model_type=model_type)
+    assert read_config(SIZES, source="a/config.json").model_type == "bert"
+    assert type(new_encoder(BertConfig(**SIZES))) is BertEncoder
+    assert presets() == dict.fromkeys(
+        ["tiny", "mini", "small", "medium", "base", "large"], BertConfig
+    )
+    for find in (config_class, encoder_class):
+        with pytest.raises(InputError, match="no encoder of the model type 't5'. Supported: bert"):
+            find("t5")
+    for model_type in ("t5", None, 3, ["bert"]):
+        with pytest.raises(InputError, match="a/config.json describes a .* Supported model types"):
+            read_config({**SIZES, "model_type": model_type}, source="a/config.json")
 
 
 def test_a_missing_size_is_named():

@@ -395,8 +395,9 @@ def test_an_encoder_of_one_segment_takes_no_segment_ids():
 def test_inputs_of_different_shapes_are_refused(name, shape):
     encoder = BertEncoder(config())
     batch = {**rows(*LENGTHS), name: np.ones(shape, "int32")}
-    with pytest.raises(ValueError, match="batch, sequence"):
-        encoder(batch)
+    for inputs in (batch, {key: keras.KerasTensor(x.shape, "int32") for key, x in batch.items()}):
+        with pytest.raises(ValueError, match=r"must be \(batch, sequence\), all of the same sizes"):
+            encoder(inputs)
 
 
 def test_a_row_longer_than_the_positions_is_refused():

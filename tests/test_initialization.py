@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.initialization import OFFSETS, OFFSETS_BEFORE, start_with_neighbours
+from keras_bert.encoders.bert.initialization import OFFSETS, OFFSETS_BEFORE
 
 VOCAB = 200
 
@@ -24,16 +24,17 @@ def make(heads, **settings):
     )
     encoder = BertEncoder(config)
     before = {weight.path: np.array(weight) for weight in encoder.weights}
-    start_with_neighbours(encoder)
+    encoder.initialize_local_attention()
     return encoder, before
 
 
 def attention_of(encoder, length):
     """The first block's attention (B, N, S, S) for random tokens."""
     ids = np.random.default_rng(1).integers(0, VOCAB, (3, length))
-    view = encoder.view(attention_probabilities=True)
     rows = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
-    return np.array(view(rows)["attention_probabilities"][0])
+    return np.array(
+        encoder(rows, outputs=["attention_probabilities"])["attention_probabilities"][0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,17 +59,23 @@ def test_all_else_starts_as_berts_does():
         if not np.array_equal(weight, before[weight.path])
     }
     embeddings = {"token", "position", "segment"}
-    kernels = {"query", "key", "value", "projection"}
+    kernels = {"query_key_value", "projection"}
     assert changed == {f"embeddings/{name}_embedding/embeddings" for name in embeddings} | {
         f"block_0/attention/{name}/kernel" for name in kernels
     }
     attention = encoder.blocks[0].attention
-    assert not np.array_equal(attention.value.kernel, attention.projection.kernel)
+    fused = attention.query_key_value.kernel
+    query, key, value = np.split(np.array(fused), 3, axis=1)
+    assert not np.array_equal(value, attention.projection.kernel)
     outputs = slice(len(OFFSETS) * attention.head_size, None)  # of the other heads
-    for layer in (attention.query, attention.key):
-        np.testing.assert_array_equal(
-            layer.kernel[:, outputs], before[layer.kernel.path][:, outputs]
-        )
+    query_before, key_before, value_before = np.split(before[fused.path], 3, axis=1)
+    np.testing.assert_array_equal(query[:, outputs], query_before[:, outputs])
+    np.testing.assert_array_equal(key[:, outputs], key_before[:, outputs])
+    # Of the heads that look at the neighbours, all that does not read positions.
+    heads, positions = slice(outputs.start), slice(attention.head_size, None)
+    np.testing.assert_array_equal(query[positions, heads], query_before[positions, heads])
+    np.testing.assert_array_equal(key[positions, heads], key_before[positions, heads])
+    assert np.isclose(value, value_before).mean() < 0.01
 
 
 def test_the_same_seed_gives_the_same_start():
@@ -90,6 +97,6 @@ def test_an_encoder_without_room_for_positions_starts_as_berts_does(width, heads
         )
     )
     before = [np.array(weight) for weight in encoder.weights]
-    start_with_neighbours(encoder)
+    encoder.initialize_local_attention()
     for one, other in zip(before, encoder.weights, strict=True):
         np.testing.assert_array_equal(one, other)

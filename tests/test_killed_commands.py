@@ -62,8 +62,9 @@ def held(folder):
     found = {}
     for path in sorted(folder.rglob("*")):
         content = path.read_bytes() if path.is_file() else None
-        if path.parent.name == "checkpoints" and content:  # which also tell how long it took
+        if path.parent.name == "checkpoints" and content:
             content = {name: tensor.tobytes() for name, tensor in load_file(path).items()}
+            content.pop("state", None)  # the history, which has how long it took
         if "logs" not in path.parts:
             found[str(path.relative_to(folder))] = content
     return found

@@ -14,7 +14,7 @@ def on_the_folder(folder: Path) -> None:
     config = kb.BertConfig.preset("tiny", vocab_size=100)
     assert_type(config.hidden_size, int)
     assert_type(config.classifier_dropout, float | None)
-    assert_type(config.parameters, int)
+    assert_type(config.parameter_count(), int)
     other = kb.Tokenizer.from_vocab(folder / "vocab.txt", lowercase=True)
     assert_type(len(other), int)
     assert_type(other.vocabulary.id("[MASK]"), int)

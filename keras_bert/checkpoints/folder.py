@@ -45,8 +45,8 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
             own setting.
 
     Returns:
-        (encoder, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is None, with a warning:
-        it is a byte-level one, which this library does not have.
+        (encoder, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is None,
+        with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -149,7 +149,7 @@ def assign_heads(task, source, class_names, *, heads=None):
         read = _times(source.read, times)
         rename.assign(task, table, read)
         for name, variable in own.items():
-            variable.assign(read(name))
+            variable.assign(np.reshape(read(name), variable.shape))
 
 
 def holds_head(task, source, class_names, head):
@@ -203,7 +203,7 @@ def _check_head(source, table, sizes):
 def _check_own_head(source, tensors):
     for name, variable in tensors.items():
         found = source.shapes.get(name)
-        if found != tuple(variable.shape):
+        if found != (tuple(variable.shape) or (1,)):
             has = "lacks the tensor" if found is None else f"has the shape {list(found)} in"
             raise InputError(
                 f"{source.folder} {has} {name}; its config asks for {list(variable.shape)}."

@@ -1,6 +1,5 @@
 """A Hugging Face folder, read and checked as far as one can without building a model."""
 
-import re
 import warnings
 from pathlib import Path
 
@@ -74,6 +73,9 @@ class OpenedFolder:
         """
         plain = {}
         place = self.class_names.transform
+        in_head = {
+            f"{place}.{line.theirs}": f"pooler.{line.theirs}" for line in self.names.transform
+        }
         for name in self._tensors.shapes:
             short = self.names.plain(name)
             if short is None:
@@ -81,7 +83,7 @@ class OpenedFolder:
             if place not in (None, "pooler"):
                 if short.startswith("pooler."):
                     continue
-                short = re.sub(rf"^{re.escape(place)}\.", "pooler.", short)
+                short = in_head.get(short, short)
             elif short.startswith(f"{KEPT}pooler."):
                 short = short.removeprefix(KEPT)
             if short in plain:

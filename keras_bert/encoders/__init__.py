@@ -50,7 +50,7 @@ def read_config(values, *, source):
         InputError: there is no such encoder, or see `EncoderConfig.from_dict`.
     """
     model_type = values.get("model_type", "bert")
-    if model_type not in ENCODERS:
+    if not isinstance(model_type, str) or model_type not in ENCODERS:
         raise InputError(
             f"{source} describes a {model_type!r} model. Supported model types: "
             f"{', '.join(ENCODERS)}."

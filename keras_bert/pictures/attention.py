@@ -44,16 +44,12 @@ def draw_attention(
     if (layer is None) != (head is None):
         raise InputError("One head is drawn by its layer and its number; give both, or neither.")
     encoder, tokenizer = open_model(model)
-    config = encoder.config
-    for name, number, count in (
-        ("layer", layer, config.num_hidden_layers),
-        ("head", head, config.num_attention_heads),
-    ):
+    pieces, probabilities = attention_of(encoder, tokenizer, text)
+    layers, heads = probabilities.shape[:2]
+    for name, number, count in (("layer", layer, layers), ("head", head, heads)):
         if number is not None and not 1 <= number <= count:
             raise InputError(f"There is no {name} {number}; the model has {name}s 1 to {count}.")
-    pieces, probabilities = attention_of(encoder, tokenizer, text)
     if layer is None:
-        layers, heads = probabilities.shape[:2]
         size = (0.9 * heads, 0.9 * layers)
         return save_picture(lambda figure: _grid(figure, probabilities), output, size=size)
     edge = 1 + 0.32 * len(pieces)

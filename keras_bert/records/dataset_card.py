@@ -229,9 +229,9 @@ class DatasetCard:
     def difference(self, other):
         """What another job's card says otherwise of how the rows were made: a name, or None.
 
-        What was counted, and the version that counted it, do not matter.
+        What was counted, the version that counted it, and the names of the input do not matter.
         """
-        counted = {"made_by", "splits", "counters"}
+        counted = {"made_by", "input", "splits", "counters"}
         counted |= {"length_histogram", "unigram_entropy", "unigram_counts"}
         mine, others = self.to_dict(), other.to_dict()
         for kind in ("settings", "reading"):  # each stands in the one above it

@@ -39,6 +39,7 @@ class Instance(NamedTuple):
 def read_instances(folder, shards, *, count):
     """Yields the first `count` instances of some shards (paths) of a `DataFolder`."""
     vocabulary = folder.vocabulary()
+    folder.check_vocabulary(vocabulary)
     special = {vocabulary.id(token) for token in folder.card.template.special_tokens}
     number = 0
     for shard in shards:

@@ -31,8 +31,9 @@ def ids_signature(answer, *, encoder, tokenizer, axes=("B", "S")):
     specs = input_specs(encoder, axes=len(axes))
     first = tokenizer.template.first_token
 
-    def from_ids(*tensors):
-        rows = {spec.name: tensor for spec, tensor in zip(specs, tensors, strict=True)}
+    def from_ids(*tensors, **named):
+        given = zip(specs, tensors, strict=False)
+        rows = {**{spec.name: tensor for spec, tensor in given}, **named}
         with tf.control_dependencies(_checks(rows, encoder.config)):
             rows = {name: tf.identity(tensor) for name, tensor in rows.items()}
         if first is not None:

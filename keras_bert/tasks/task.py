@@ -76,12 +76,13 @@ class Task(keras.Model):
 
         tuned: the stored settings that nobody gave, so that `tune` sets them.
 
-    ENCODER_OUTPUTS, HEAD_READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls ours,
-    where they depend on its arguments.
+    ENCODER_OUTPUTS, HEAD_READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls
+    ours, where they depend on its arguments.
 
     Raises:
         ValueError: `encoder` is not an `Encoder`.
-        InputError: the encoder cannot do what the task requires.
+        InputError: the encoder cannot do what the task requires, or the head reads the first token
+            of a causal one.
     """
 
     KIND = None
@@ -110,6 +111,11 @@ class Task(keras.Model):
     def __init__(self, tokenizer=None, *, layer_mix=None, bilstm=None, name):
         encoder = self.encoder
         encoder.require(*self.REQUIRES, *(["layer-mix"] if layer_mix is not None else []))
+        if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
+            raise InputError(
+                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
+                "token, so that it is the same for every text. Use an encoder that is not causal."
+            )
         self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
@@ -193,8 +199,9 @@ class Task(keras.Model):
         return self.connect(self._between(encoded, mask), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
-        """What `connect` reads of the encoder, such as `sequence_output`, for its inputs by name."""
-        found = self.encoder(inputs, outputs=self.encoder_outputs, causal=causal, training=training)
+        """What `connect` reads of the encoder, for the encoder's inputs by name."""
+        outputs = self.encoder_outputs
+        found = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
         return self._between(found, inputs["input_mask"])
 
     def _between(self, encoded, mask):

@@ -53,8 +53,8 @@ def _check_memory(config, *, source):
     needed, there = 4 * config.parameter_count(), _memory()
     if needed > there:
         raise InputError(
-            f"{source} describes a model of {config.parameter_count():,} parameters, whose weights take "
-            f"{needed >> 30:,} GiB; this machine has {there >> 30:,} GiB of memory."
+            f"{source} describes a model of {config.parameter_count():,} parameters, whose weights "
+            f"take {needed >> 30:,} GiB; this machine has {there >> 30:,} GiB of memory."
         )
 
 

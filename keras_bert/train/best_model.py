@@ -1,5 +1,7 @@
 """Keeps the weights that were best on the dev data."""
 
+import math
+
 import keras
 
 from keras_bert.train.checkpoint import read_variables, write_variables
@@ -38,8 +40,22 @@ def _named(task):
 
 
 def best_entry(entries, figure):
-    """The first of the entries of a `Curve` with the highest `figure` on held-out data, or None."""
-    return max(_evaluated(entries), key=lambda entry: entry["eval"][figure], default=None)
+    """The first of the entries of a `Curve` with the highest `figure` on held-out data, or None.
+
+    One without a number for it is best only where none has one.
+    """
+    return max(_evaluated(entries), key=lambda entry: rank(value_of(entry, figure)), default=None)
+
+
+def value_of(entry, figure):
+    """The `figure` on held-out data that an entry has; None where it was NaN."""
+    value = entry["eval"].get(figure)  # metrics.json has None
+    return None if value is None or math.isnan(value) else value
+
+
+def rank(value):
+    """What values of `value_of` are compared by: nothing compares with NaN, so it never wins."""
+    return -math.inf if value is None else value
 
 
 def evaluations_since_best(entries, figure):

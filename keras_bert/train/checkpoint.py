@@ -21,6 +21,7 @@ from keras_bert.files import clear_leftovers_in, delete, new_file
 from keras_bert.train.not_finite import NotFinite
 
 _CHECKSUM = "crc32"
+_STATE = "state"
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
 
@@ -49,11 +50,12 @@ class Checkpoint:
         that nothing could go on from.
         """
         path = self.folder / f"step-{step:09d}.safetensors"
-        metadata = {"step": str(step), "state": json.dumps(state)}
         tensors = _in_memory(named_variables(self.model))
         if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
             raise NotFinite(f"The weights are not numbers any more after step {step}", step=step)
-        _write(path, tensors, metadata)
+        # Not in the header, of which safetensors reads 100 MB: a long run's history is longer.
+        tensors[_STATE] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+        _write(path, tensors, {"step": str(step)})
         self._delete_older()
 
     def restore(self, report=None):
@@ -114,6 +116,8 @@ def _write(path, tensors, metadata):
 def read_variables(path, variables):
     """Puts what `write_variables` wrote into variables, by name; returns the metadata.
 
+    The state of a checkpoint is in the metadata, too, a JSON text under "state".
+
     Raises `NotWhole` where the file is broken, and `InputError` where it holds other variables or
     the system does not let it be read; the variables are as they were then.
     """
@@ -121,9 +125,12 @@ def read_variables(path, variables):
         with open(path, "rb"):  # safetensors calls every file that it may not open missing
             pass
         with safe_open(path, framework="numpy") as file:
-            _check(file, variables, path)
-            tensors = {name: file.get_tensor(name) for name in variables}
             metadata = file.metadata() or {}
+            # An earlier version wrote the state into the metadata.
+            has_state = _STATE in file.keys() and _STATE not in metadata
+            names = {*variables, _STATE} if has_state else {*variables}
+            _check(file, variables, names, path)
+            tensors = {name: file.get_tensor(name) for name in names}
         said = metadata.get(_CHECKSUM)  # an earlier version wrote none
         if said is not None and said != str(_checksum(tensors)):
             raise SafetensorError("its bytes are not those that were written")
@@ -138,6 +145,8 @@ def read_variables(path, variables):
         ) from error
     for name, variable in variables.items():
         variable.assign(tensors[name])
+    if has_state:
+        metadata[_STATE] = tensors[_STATE].tobytes().decode()
     return metadata
 
 
@@ -188,16 +197,16 @@ def named_variables(model):
     return named
 
 
-def _check(file, variables, path):
-    """Raises `InputError` unless the file holds these variables in these shapes."""
-    found, wanted = set(file.keys()), set(variables)
+def _check(file, variables, wanted, path):
+    """Raises `InputError` unless the file holds the wanted names, variables in their shapes."""
+    found = set(file.keys())
     for names, text in ((wanted - found, "lacks"), (found - wanted, "also holds")):
         if names:
             raise InputError(
                 f"{path} is a checkpoint of another model: it {text} {min(names)}; begin anew "
                 "with `force=True`."
             )
-    for name in sorted(wanted):
+    for name in sorted(variables):
         shape, expected = tuple(file.get_slice(name).get_shape()), tuple(variables[name].shape)
         if shape != expected:
             raise InputError(

@@ -64,6 +64,11 @@ class Curve(keras.callbacks.Callback):
         self._feed, self._warm = feed, False  # the first step of a phase compiles
 
     @property
+    def step(self):
+        """Steps done at the end of the last entry."""
+        return self.entries[-1]["step"] if self.entries else 0
+
+    @property
     def seconds(self):
         """Seconds since the run began, former sessions counted in."""
         return self._seconds_before + time.perf_counter() - self._session_began
@@ -83,7 +88,8 @@ class Curve(keras.callbacks.Callback):
         )
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._first_step = self.plan.first_step_of(epoch)
+        # Not what the plan says: an earlier version may have stopped inside of an entry.
+        self._first_step = self.step
         self._steps = self.plan.step_of(epoch) - self._first_step
         self._timed_from = self._now(0) if self._warm else None
 

@@ -79,12 +79,12 @@ class Finetuning:
         for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
             if note := note_on_unknown(*rows.unknown, which=which):
                 report(note)
+            _report_unfit(rows, which, report)
         if self.train_rows.fingerprint == self.dev_rows.fingerprint:
             report(
                 "Note: the dev examples are the training examples; metrics on them do not show how "
                 "the model does on new text."
             )
-            _report_unfit(rows, which, report)
         self.inputs = {
             "model": self._start.fingerprint,
             "train": self.train_rows.fingerprint,

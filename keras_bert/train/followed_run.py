@@ -1,13 +1,11 @@
 """A run that several workers train: one of them, the chief, owns its folder and writes."""
 
 import contextlib
-import dataclasses
 import json
 
 import tensorflow as tf
 
 from keras_bert.errors import InputError
-from keras_bert.settings import about
 from keras_bert.stopping import says
 from keras_bert.train.run_folder import RunFolder
 from keras_bert.train.workers import LOST, Workers, ended_with_another
@@ -19,6 +17,8 @@ class FollowedRun:
     Attributes:
         finished: whether the run had come to its end before.
     """
+
+    damage = None  # the chief handles that of its folder
 
     def __init__(self, workers, metrics):
         self._workers = workers
@@ -42,7 +42,7 @@ class FollowedRun:
 
 
 @contextlib.contextmanager
-def run_of(settings, *, command, inputs):
+def run_of(settings, *, command, inputs, rewrites_model=False):
     """`RunFolder.of` where this process writes, and a `FollowedRun` where another one does.
 
     All workers ask for it, and go on where the chief's folder is free for the run and all were
@@ -54,11 +54,16 @@ def run_of(settings, *, command, inputs):
     """
     workers = tf.distribute.get_strategy()
     if not isinstance(workers, Workers):
-        with RunFolder.of(settings, command=command, inputs=inputs) as run:
+        with RunFolder.of(
+            settings, command=command, inputs=inputs, rewrites_model=rewrites_model
+        ) as run:
             yield run
         return
-    begun = _led if workers.is_chief else _followed
-    with begun(workers, settings, command, inputs) as run:
+    if workers.is_chief:
+        begun = _led(workers, settings, command, inputs, rewrites_model)
+    else:
+        begun = _followed(workers, settings, inputs)
+    with begun as run:
         try:
             yield run
         except LOST as error:
@@ -66,11 +71,15 @@ def run_of(settings, *, command, inputs):
 
 
 @contextlib.contextmanager
-def _led(workers, settings, command, inputs):
+def _led(workers, settings, command, inputs, rewrites_model):
     """The chief's `RunFolder`, of which the others are told."""
     with contextlib.ExitStack() as stack:
         try:
-            run = stack.enter_context(RunFolder.of(settings, command=command, inputs=inputs))
+            run = stack.enter_context(
+                RunFolder.of(
+                    settings, command=command, inputs=inputs, rewrites_model=rewrites_model
+                )
+            )
         except InputError as error:
             workers.broadcast({"refused": str(error)})
             workers.barrier()
@@ -88,7 +97,7 @@ def _led(workers, settings, command, inputs):
 
 
 @contextlib.contextmanager
-def _followed(workers, settings, command, inputs):
+def _followed(workers, settings, inputs):
     said = workers.broadcast()
     if "refused" in said or said["metrics"] is not None:
         workers.barrier()
@@ -108,6 +117,6 @@ def _followed(workers, settings, command, inputs):
 
 def _given(settings, inputs):
     """Settings and fingerprints of inputs by name, as JSON holds them; files may lie elsewhere."""
-    paths = {field.name for field in dataclasses.fields(settings) if about(field).is_path}
+    paths = settings.path_names()
     named = {name: value for name, value in settings.recorded().items() if name not in paths}
     return json.loads(json.dumps({**named, **{f"{n} (content)": v for n, v in inputs.items()}}))

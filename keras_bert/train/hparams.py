@@ -7,6 +7,7 @@ from pathlib import Path
 import tensorflow as tf
 from tensorboard.plugins.hparams import api
 
+from keras_bert.train.best_model import value_of
 from keras_bert.train.series import kept_figure
 
 
@@ -41,10 +42,15 @@ def write_hparams(folder, runs, settings, *, names):
     for run, metrics in runs.items():
         with _writing(folder / run):
             api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
-            for entry in metrics["curve"]:
-                if "eval" in entry:
-                    tf.summary.scalar(f"dev/{figure}", entry["eval"][figure], step=entry["step"])
-            tf.summary.scalar(f"kept/{figure}", kept_figure(metrics), step=metrics["kept"]["step"])
+            values = [
+                (f"dev/{figure}", value_of(entry, figure), entry["step"])
+                for entry in metrics["curve"]
+                if "eval" in entry
+            ]
+            values.append((f"kept/{figure}", kept_figure(metrics), metrics["kept"]["step"]))
+            for tag, value, step in values:
+                if value is not None:
+                    tf.summary.scalar(tag, value, step=step)
 
 
 @contextlib.contextmanager

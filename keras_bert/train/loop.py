@@ -131,7 +131,8 @@ def train(
     saved = _batch_is_saved(run, feed) if devices.is_chief else contextlib.nullcontext()
     with contextlib.closing(progress), stop_later() as wish, saved:
         checkpoints = _Checkpoints(checkpoint, curve, plan, wish, devices)
-        callbacks += [checkpoints, _End(plan, progress, wish)]
+        # The end first: whoever stops the run at the end of an entry comes after it.
+        callbacks = [_End(plan, curve, progress, wish), *callbacks, checkpoints]
         told = StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
         for begin, end in plan.phases_from(first_step):
             curve.feed = feed.at(begin)
@@ -285,26 +286,30 @@ class _Checkpoints(keras.callbacks.Callback):
 
 
 class _End(keras.callbacks.Callback):
-    """Ends the last entry of a phase after its last step: it may be shorter than the others.
+    """Ends an entry after its last step: it may be shorter than what Keras takes for an epoch.
 
     Where somebody wishes the run to stop, it says when that will be.
     """
 
-    def __init__(self, plan, progress, wish):
+    def __init__(self, plan, curve, progress, wish):
         super().__init__()
         self.plan = plan
+        self.curve = curve
         self.progress = progress
         self.wish = wish
         self._has_said = False
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.first_step = self.plan.first_step_of(epoch)
+        self.first_step = self.curve.step
         self.last_step = self.plan.step_of(epoch)
 
     def on_train_batch_end(self, batch, logs=None):
         step = self.first_step + batch + 1
         if step == self.last_step and step - self.first_step < self.plan.entry:
-            self.model.stop_training = True
+            self.model.stop_training = True  # Keras has no other way to end an epoch
         if self.wish and not self._has_said and step < self.last_step:
             self._has_said = True
             self.progress.say(f"Stopping after step {self.last_step}; once more stops at once.")
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = False

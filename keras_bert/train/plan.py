@@ -16,10 +16,10 @@ class Plan:
 
     Attributes:
         steps: of the whole run.
-        entry: steps of an entry of the curve, which is what Keras calls an epoch; the last one of a
-            phase may be shorter.
-        evaluate_every: steps, from the beginning of a phase; a whole number of entries. There is an
-            evaluation after the last step of a phase, too.
+        entry: most steps of an entry of the curve, which is what Keras calls an epoch; one that
+            ends with an evaluation, a checkpoint or a phase may be shorter.
+        evaluate_every: steps, from the beginning of a phase. There is an evaluation after the last
+            step of a phase, too.
         checkpoint_every: likewise for checkpoints.
         checkpoint_evaluations: there is also a checkpoint after each evaluation.
         phase_ends: the step at the end of each phase; a run that has no phases is one.
@@ -35,10 +35,15 @@ class Plan:
     @cached_property
     def _ends(self):
         """The step at the end of each entry."""
-        ends, begin = [], 0
+        fixed, begin = {0}, 0
         for end in self.phase_ends or (self.steps,):
-            ends += [*range(begin + self.entry, end, self.entry), end]
+            for every in (self.evaluate_every, self.checkpoint_every):
+                fixed.update(range(begin + every, end, every))
+            fixed.add(end)
             begin = end
+        ends = []
+        for begin, end in itertools.pairwise(sorted(fixed)):
+            ends += [*range(begin + self.entry, end, self.entry), end]
         return ends
 
     @property
@@ -85,8 +90,11 @@ class Plan:
 def plan_steps(steps, *, evaluate_every, checkpoint_every, steps_per_execution=1):
     """The `Plan` of a run of so many steps, or of a list of phases, of at least twenty entries."""
     phases = steps if isinstance(steps, list) else [steps]
-    common = math.gcd(evaluate_every, checkpoint_every)
-    entry = _entry(common, wanted=sum(phases) // 20, multiple_of=steps_per_execution)
+    entry = _entry(
+        math.gcd(evaluate_every, checkpoint_every),
+        wanted=sum(phases) // 20,
+        multiple_of=steps_per_execution,
+    )
     return Plan(
         steps=sum(phases),
         entry=entry,
@@ -99,15 +107,15 @@ def plan_steps(steps, *, evaluate_every, checkpoint_every, steps_per_execution=1
 def plan_epochs(epochs, *, examples, batch_size, checkpoint_every, steps_per_execution=1):
     """The `Plan` of passes over examples, with an evaluation and a checkpoint after each.
 
-    Checkpoints and epochs are both whole numbers of entries; for the latter, an epoch gets a few
-    steps more, of batches that are a little smaller.
+    For whole entries, an epoch gets a few steps more, of batches that are a little smaller.
     """
     needed = math.ceil(examples / batch_size)
-    entry = _entry(checkpoint_every, wanted=needed // 8, multiple_of=steps_per_execution)
-    an_epoch = math.ceil(needed / entry) * entry
+    wanted = {"wanted": needed // 8, "multiple_of": steps_per_execution}
+    whole = _divisor(checkpoint_every, **wanted)
+    an_epoch = math.ceil(needed / whole) * whole
     return Plan(
         steps=epochs * an_epoch,
-        entry=entry,
+        entry=_entry(checkpoint_every, **wanted),
         evaluate_every=an_epoch,
         checkpoint_every=checkpoint_every,
         checkpoint_evaluations=True,
@@ -115,7 +123,21 @@ def plan_epochs(epochs, *, examples, batch_size, checkpoint_every, steps_per_exe
 
 
 def _entry(common, *, wanted, multiple_of):
+    """The most steps of an entry: a divisor of `common`, unless those are all far too short.
+
+    Of 1000 and 997 steps the greatest common divisor is 1: each step would be an epoch of Keras's,
+    with an entry of its own in the curve.
+    """
+    longest, divisor = _longest(wanted, multiple_of), _divisor(common, wanted, multiple_of)
+    return divisor if 2 * divisor >= longest else longest
+
+
+def _divisor(common, wanted, multiple_of):
     """The longest stretch up to `wanted` steps that `common` is a whole number of."""
-    longest = max(multiple_of, min(_LONGEST_ENTRY, wanted))
+    longest = _longest(wanted, multiple_of)
     fitting = (n for n in range(multiple_of, longest + 1, multiple_of) if common % n == 0)
     return max(fitting)
+
+
+def _longest(wanted, multiple_of):
+    return max(1, min(_LONGEST_ENTRY, wanted) // multiple_of) * multiple_of

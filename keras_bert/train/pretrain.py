@@ -26,7 +26,12 @@ from keras_bert.train.minutes import steps_in
 from keras_bert.train.optimizer import make_optimizer
 from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain_settings import PretrainSettings
-from keras_bert.train.pretraining_rows import RowsOfFolder, RowsOfPhases, sizes_of
+from keras_bert.train.pretraining_rows import (
+    RowsOfFolder,
+    RowsOfPhases,
+    SettleWindowBatches,
+    sizes_of,
+)
 from keras_bert.train.pretraining_start import fingerprint, task_at_start, task_class_of
 from keras_bert.train.retracing import retracing_on_purpose
 from keras_bert.train.strategy import scope_of
@@ -44,9 +49,9 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
-    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
-    `MaskedCausalLM`, a BertForMaskedLM to others).
+    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
+    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
@@ -99,10 +104,13 @@ def _pretrain(settings, report, *, began):
         tf.config.experimental.enable_op_determinism()
     model, start = task_at_start(task_class, folders, tokenizer, settings, report=report)
     inputs = {"data": _fingerprint_of_rows(folders), "vocab": vocabulary.sha256, **start}
-    with run_of(settings, command="pretrain", inputs=inputs) as run:
+    with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
         if run.finished:
             report(f"The run in {settings.output} is finished already; these are its results.")
             return run.read_metrics()
+        if run.damage is not None:
+            report(f"The run resumes from its last checkpoint to write it again: {run.damage}.")
+            run.reopen()
         if settings.bad_records == "skip":
             folders = _readable(folders, run, report)
         return _train(model, run, folders, settings, began, report)
@@ -178,25 +186,29 @@ def _trained(model, run, folders, settings, *, steps, report):
         checkpoint_every=settings.checkpoint_every,
         steps_per_execution=settings.steps_per_execution,
     )
+    known = run.settled("window_batches") if Devices().is_chief else None
+    rows = RowsOfPhases.of(folders, model, steps=steps, settings=settings, window_batches=known)
     return train(
         model,
         run,
-        RowsOfPhases.of(folders, model, steps=steps, settings=settings),
+        rows,
         plan,
         task=model,
         evaluate_first=True,
         constants={"unigram_entropy": _unigram_entropy(model, folders[-1])},
         keep_checkpoints=settings.keep_checkpoints,
-        watchers=_watchers(model, run, folders[0], plan, settings),
+        watchers=_watchers(model, run, folders[0], plan, settings, rows),
         report=report,
     )
 
 
-def _watchers(model, run, folder, plan, settings):
-    """What writes more than the curve for TensorBoard."""
+def _watchers(model, run, folder, plan, settings, rows):
+    """What writes more than the curve: for TensorBoard, and for a run that resumes."""
     if not Devices().is_chief:
         return []
     watchers = [EmbeddingProjector(run.logs, model, folder.card.unigram_counts)]
+    if rows.window_batches is not None:
+        watchers.append(SettleWindowBatches(run, rows, plan))
     return [*watchers, WeightHistograms(run.logs, plan)] if settings.histograms else watchers
 
 

@@ -4,11 +4,13 @@ import dataclasses
 from typing import NamedTuple
 
 from keras_bert.errors import InputError
+from keras_bert.records.specs import OBJECTIVES
 from keras_bert.settings import setting
 from keras_bert.train.settings import OPTIMIZERS, SCHEDULES, RunSettings
 
 BAD_RECORDS = ("stop", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
+CAUSAL_LM = "causal-lm"
 
 
 class Phase(NamedTuple):
@@ -150,14 +152,20 @@ class PretrainSettings(RunSettings):
         "or leaves out and counts what is damaged (skip), after reading all rows once at its start",
         choices=BAD_RECORDS,
     )
+    objective: str | None = setting(
+        None,
+        help="what is trained: the objective of the data folder, or causal-lm, the next token on "
+        "the sequences of any folder",
+        default_help="the data folder's own",
+        choices=(*OBJECTIVES, CAUSAL_LM),
+    )
     causal_share: float = setting(
         0.0,
-        help="the share of a step's rows that are read from left to right, each position "
-        "predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a "
-        "masked and causal LM on rows of the objective mlm (GPT-BERT)",
-        unit="SHARE",
+        help="fraction of a step's sequences that are read from left to right, each token "
+        "predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT)",
+        unit="FRACTION",
         at_least=0,
-        at_most=1,
+        below=1,
     )
     span_boundary_weight: float | None = setting(
         None,
@@ -212,7 +220,12 @@ class PretrainSettings(RunSettings):
                     f"`{name}` is {size}, all that a step has; it should be a multiple of "
                     f"`gradient_accumulation`, {self.gradient_accumulation}, the parts of a step."
                 )
-        if 0 < self.causal_share < 1:
+        if self.causal_share and self.objective == CAUSAL_LM:
+            raise InputError(
+                "`causal_share` is for data of the objective mlm, of which it trains a part as a "
+                "causal LM. Leave it out with `objective` causal-lm, which trains all of it so."
+            )
+        if self.causal_share:
             self._check_parts_of_a_step()
         if self.layer_decay != 1 and self.optimizer != "adamw":
             raise InputError(
@@ -224,13 +237,13 @@ class PretrainSettings(RunSettings):
         if self.batch_tokens is not None:
             raise InputError(
                 "Masked and causal rows are trained together in batches of as many rows each; give "
-                "`batch_size` in place of `batch_tokens`, or a `causal_share` of 0 or 1."
+                "`batch_size` in place of `batch_tokens`, or no `causal_share`."
             )
         for phase in self.phases:
             if phase.batch_size // self.gradient_accumulation < 2:
                 raise InputError(
-                    "A batch of one row is either masked or causal; give a `causal_share` of 0 or "
-                    "1, or more rows."
+                    "A batch of one row is either masked or causal; give no `causal_share`, or "
+                    "more rows."
                 )
 
     @property

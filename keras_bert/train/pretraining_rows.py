@@ -4,12 +4,17 @@ import bisect
 import itertools
 from functools import cached_property
 
+import keras
 import tensorflow as tf
 
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.input_clock import InputClock
 from keras_bert.input_pipeline.token_batches import tokens_a_batch
-from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.tasks.pretraining.features import (
+    WindowBatches,
+    evaluation_dataset,
+    training_dataset,
+)
 from keras_bert.train.flops import flops_a_token
 from keras_bert.train.loop import Feed
 from keras_bert.train.mask_examples import MaskExamples
@@ -41,9 +46,13 @@ class RowsOfFolder(Feed):
         phase: the `Phase` of the settings: how many rows, or positions, a step has.
         settings: the `PretrainSettings`.
         first_step: the step of the run that begins with the folder's first rows.
+        counts: those of `WindowBatches`, as far as they are known.
+
+    Attributes:
+        window_batches: the `WindowBatches`, where the size of a batch is given in tokens, or None.
     """
 
-    def __init__(self, folder, task, *, phase, settings, first_step=0):
+    def __init__(self, folder, task, *, phase, settings, first_step=0, counts=()):
         self.folder = folder
         self.batches_a_step = settings.gradient_accumulation
         self._settings = settings
@@ -54,6 +63,9 @@ class RowsOfFolder(Feed):
         self._options = {"vocabulary": task.tokenizer.vocabulary, "task": task}
         self._size, self._rows = sizes_of(folder, phase, parts=self.batches_a_step)
         self.tokens_a_step = self._tokens_a_step(phase)
+        self.window_batches = None
+        if phase.batch_tokens is not None:
+            self.window_batches = WindowBatches(folder, counts)
 
     @cached_property
     def flops_a_token(self):
@@ -80,6 +92,7 @@ class RowsOfFolder(Feed):
             self.folder,
             seed=self._settings.seed,
             first_step=(first_step - self._first_step) * self.batches_a_step,
+            window_batches=self.window_batches,
             **self._size,
             **self._options,
         )
@@ -128,14 +141,44 @@ class RowsOfPhases(Feed):
         self.batches_a_step = feeds[0].batches_a_step
 
     @classmethod
-    def of(cls, folders, task, *, steps, settings):
-        """Of data folders, one a phase of `settings`, each for so many `steps`."""
+    def of(cls, folders, task, *, steps, settings, window_batches=None):
+        """Of data folders, one a phase of `settings`, each for so many `steps`.
+
+        `window_batches` is what the property gave in an earlier session, or None.
+        """
         firsts = [0, *itertools.accumulate(steps)]
+        known = window_batches or [()] * len(folders)
+        phases = zip(folders, settings.phases, firsts, known, strict=False)
         feeds = [
-            RowsOfFolder(folder, task, phase=phase, settings=settings, first_step=first)
-            for folder, phase, first in zip(folders, settings.phases, firsts, strict=False)
+            RowsOfFolder(
+                folder, task, phase=phase, settings=settings, first_step=first, counts=each
+            )
+            for folder, phase, first, each in phases
         ]
         return cls(feeds, firsts[1:])
 
+    @property
+    def window_batches(self):
+        """The `counts` of each phase's `WindowBatches`; None where batches have so many rows."""
+        if self._feeds[0].window_batches is None:
+            return None
+        return [list(feed.window_batches.counts) for feed in self._feeds]
+
     def at(self, step):
         return self._feeds[bisect.bisect_right(self._ends, step)]
+
+
+class SettleWindowBatches(keras.callbacks.Callback):
+    """Keeps in run.json, at each checkpoint, what `RowsOfPhases.window_batches` gives."""
+
+    def __init__(self, run, rows, plan):
+        super().__init__()
+        self.run = run
+        self.rows = rows
+        self.plan = plan
+        self._kept = rows.window_batches
+
+    def on_epoch_end(self, epoch, logs=None):
+        found = self.rows.window_batches
+        if found != self._kept and self.plan.checkpoints(self.plan.step_of(epoch)):
+            self._kept = self.run.settle("window_batches", found)

@@ -7,7 +7,7 @@ from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.folder import assign_heads, holds_head
 from keras_bert.checkpoints.kinds import stored
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
-from keras_bert.encoders import new_encoder
+from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.errors import InputError
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
@@ -17,6 +17,7 @@ from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
 from keras_bert.train.architecture import read_architecture
+from keras_bert.train.pretrain_settings import CAUSAL_LM
 from keras_bert.train.starting_point import fingerprint_of_folder
 from keras_bert.wording import listed
 
@@ -39,8 +40,13 @@ def task_class_of(folder, settings):
     trained = _TASKS[objective]
     if trained is SpanPretrainer and settings.span_boundary_weight == 0:
         trained = FillMask
-    if settings.causal_share == 1:
+    if settings.objective == CAUSAL_LM:
         trained = CausalLM
+    elif settings.objective not in (None, objective):
+        raise InputError(
+            f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
+            f"Expected {objective} or {CAUSAL_LM}, or make the data again."
+        )
     elif settings.causal_share:
         if objective != "mlm":
             raise InputError(
@@ -63,8 +69,8 @@ def task_class_of(folder, settings):
 
 def _why_none(settings):
     """Why rows of spans train no boundaries."""
-    if settings.causal_share == 1:
-        return ", and `causal_share` is 1"
+    if settings.objective == CAUSAL_LM:
+        return ", and `objective` is causal-lm"
     return ", and `span_boundary_weight` is 0" if settings.span_boundary_weight == 0 else ""
 
 
@@ -104,6 +110,7 @@ def _from_random_weights(settings, folders, tokenizer, task_class):
     for folder in folders:
         check_rows_fit(folder, config, source=architecture)
     start = {"architecture": fingerprint(config.to_dict())}
+    _check_offered(config, task_class)
     config = config.for_pretraining(task_class.KIND, new=True)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
@@ -133,6 +140,7 @@ def _from_folder(settings, folders, tokenizer, task_class, report):
     for folder in folders:
         check_rows_fit(folder, encoder.config, source=path)
     lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
+    _check_offered(encoder.config, task_class)
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
@@ -147,6 +155,18 @@ def _from_folder(settings, folders, tokenizer, task_class, report):
         names = listed(lacking)
         report(f"Starting from random weights, as {settings.model} does not have them: {names}.")
     return task, {"model": fingerprint_of_folder(path)}
+
+
+def _check_offered(config, task_class):
+    """Raises InputError where an encoder does not offer what is to be trained."""
+    offered = encoder_class(config.model_type).OBJECTIVES
+    names = {trained: name for name, trained in _TASKS.items()}
+    objective = {**names, CausalLM: CAUSAL_LM, MaskedCausalLM: "mlm"}[task_class]
+    if objective not in offered:
+        raise InputError(
+            f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "
+            f"It offers: {', '.join(offered)}; give one of these as `objective`."
+        )
 
 
 def _kind_in(source):

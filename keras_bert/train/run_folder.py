@@ -13,6 +13,7 @@ OUTPUT/runs/NAME/     where the output is that of several runs, each one's folde
 
 import contextlib
 import json
+import math
 from importlib import metadata
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from keras_bert.stopping import says
 from keras_bert.wording import counted, listed
 
 _ENTRIES = (
+    "metrics.json",
     "checkpoints",
     "logs",
     "runs",
@@ -41,9 +43,8 @@ _ENTRIES = (
     "curves.png",
     "bad_batch.npz",
     "readable_rows",
-    "metrics.json",
     "run.json",
-)  # run.json goes last
+)  # metrics.json, which promises the model, goes first, and run.json last
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
 
 
@@ -53,16 +54,23 @@ class RunFolder:
     `settings` is every setting that the result depends on, as JSON can hold it (paths as strings),
     without the output folder and `force`. `inputs` maps the name of an input to a fingerprint of
     its content, so that a run is not continued on other data under the same name. `defaults` are
-    those of settings that an earlier version may not have recorded.
+    those of settings that an earlier version may not have recorded. `places` are the settings that
+    only say where the inputs are: they may change where the fingerprints are the same.
 
     A fresh or empty folder is begun (run.json is written). A folder in which the same command ran
     with the same settings and inputs is gone on with: `resumed` is True, and `finished` says
     whether there is anything left to do. Everything else raises `InputError`: other settings, a
     folder of another command, a folder that holds something else. With `force`, what this command
     left there before is deleted first, and nothing else ever is.
+
+    Attributes:
+        damage: what is wrong with the results or the model of a run that came to its end, in a
+            phrase that names the file, or None. Such a run is not `finished`.
     """
 
-    def __init__(self, path, *, command, settings, inputs, force=False, defaults=None):
+    def __init__(
+        self, path, *, command, settings, inputs, force=False, defaults=None, places=frozenset()
+    ):
         self.path = Path(path)
         self.command = command
         self.checkpoints = self.path / "checkpoints"
@@ -75,6 +83,7 @@ class RunFolder:
         self._metrics = self.path / "metrics.json"
         self._run = self.path / "run.json"
         self._defaults = defaults or {}
+        self._places = places
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
         wanted = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
@@ -86,10 +95,13 @@ class RunFolder:
         self.resumed = found is not None
         if self.resumed:
             self._refuse_other_settings(found, wanted)
+            if found["settings"] != wanted["settings"]:  # of inputs that were moved
+                write_json(self._run, {**found, "settings": wanted["settings"]})
         else:
             with system_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
             write_json(self._run, {"command": command, **wanted, "versions": _versions()})
+        self.damage = self._find_damage()
         if self.finished:
             self._tidy()
         for folder in (self.path, self.checkpoints):
@@ -97,11 +109,12 @@ class RunFolder:
 
     @classmethod
     @contextlib.contextmanager
-    def of(cls, settings, *, command, inputs):
+    def of(cls, settings, *, command, inputs, rewrites_model=False):
         """Owns the folder of a run with these `RunSettings` for the body of a `with`.
 
-        Raises `InputError` as the class does, and where another run is in the folder. An interrupt
-        that ends the body is given the sentence that `how_far` returns.
+        Raises `InputError` as the class does, where another run is in the folder, and where it has
+        `damage`, which only a command that `rewrites_model` from the last checkpoint can repair. An
+        interrupt that ends the body is given the sentence that `how_far` returns.
         """
         path = Path(settings.output)
         if path.exists() and not path.is_dir():
@@ -116,14 +129,26 @@ class RunFolder:
                 inputs=inputs,
                 force=settings.force,
                 defaults=settings.defaults(),
+                places=settings.path_names() | {"architecture"},  # which may be a config.json
             )
+            if run.damage is not None and not rewrites_model:
+                raise InputError(
+                    f"The run in {path} is finished, but {run.damage}. Restore it from a copy, or "
+                    "give `force=True` to train again."
+                )
             with says(run.how_far):
                 yield run
 
     @property
     def finished(self):
-        """Whether the run came to its end."""
-        return self._metrics.is_file()
+        """Whether the run came to its end, and what it made is still there."""
+        return self._metrics.is_file() and self.damage is None
+
+    def reopen(self):
+        """Deletes the results and the model of a run that came to its end, so that it resumes."""
+        for path in (self._metrics, self.model):
+            delete(path)
+        self.damage = None
 
     def how_far(self):
         """What a run that is stopped here has reached, and how to go on, in a sentence."""
@@ -157,8 +182,39 @@ class RunFolder:
         """Returns the results of a finished run."""
         return read_metrics(self._metrics)
 
+    def check_model(self, advice):
+        """Raises `InputError`, which ends in an advice, where the model is missing or damaged."""
+        damage = self._model_damage()
+        if damage is not None:
+            raise InputError(f"The runs in {self.path} are finished, but {damage}; {advice}.")
+
+    def _find_damage(self):
+        """What `damage` is."""
+        if not self._metrics.is_file():
+            return None
+        try:
+            read_metrics(self._metrics)
+        except InputError as error:
+            return str(error).rstrip(".")
+        return self._model_damage()
+
+    def _model_damage(self):
+        if not self.model.is_dir():
+            return f"the model {self.model} is missing"
+        from keras_bert.checkpoints.opened_folder import OpenedFolder  # which loads Keras
+
+        try:
+            OpenedFolder(self.model)
+        except InputError as error:
+            return f"the model is damaged: {str(error).rstrip('.')}"
+        return None
+
     def finish(self, metrics):
-        """Writes the model's card and the results, the last thing of a run, and returns them."""
+        """Writes the model's card and the results, the last thing of a run, and returns them.
+
+        A number of them that is infinite or NaN, for which JSON has no word, becomes None.
+        """
+        metrics = _finite(metrics)
         if self.model.is_dir():
             from keras_bert.train.model_card import write_card
 
@@ -177,11 +233,12 @@ class RunFolder:
 
     def _refuse_other_settings(self, found, wanted):
         before, now = {**self._defaults, **found["settings"]}, wanted["settings"]
+        contents = _different(found["inputs"], wanted["inputs"])
         others = [
             f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
             for name in _different(before, now)
+            if contents or name not in self._places
         ]
-        contents = _different(found["inputs"], wanted["inputs"])
         others += [f"on other content of {name}" for name in contents]
         if others:
             raise InputError(
@@ -218,6 +275,15 @@ def check_output(path, *, command, force=False):
     return None
 
 
+def _finite(value):
+    """A JSON-like value with None in the place of numbers that are infinite or NaN."""
+    if isinstance(value, dict):
+        return {name: _finite(held) for name, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(held) for held in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _different(before, now):
     """The names, in order, under which two dictionaries hold something else."""
     return [
@@ -234,10 +300,7 @@ def read_metrics(path):
     else:
         why = "not the results of a run"
     if not isinstance(metrics, dict) or not metrics:
-        raise InputError(
-            f"{path} is damaged: it is {why}. Give `force=True` to start over, or another output "
-            "folder."
-        )
+        raise InputError(f"{path} is damaged: it is {why}.")
     return metrics
 
 

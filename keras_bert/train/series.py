@@ -3,11 +3,13 @@
 import dataclasses
 import gc
 import os
+from pathlib import Path
 
 import numpy as np
 
 from keras_bert.errors import InputError
 from keras_bert.files import delete, system_errors
+from keras_bert.train.best_model import rank, value_of
 from keras_bert.train.devices import Devices
 from keras_bert.train.run_folder import RunFolder, read_metrics
 
@@ -53,12 +55,13 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
             report(f"Run {len(found) + 1} of {len(runs)}: {name}.")
             of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
             found[name] = finished_run(of_run.output) or finetuning.run(of_run, report)
-            best = max(found, key=lambda name: kept_figure(found[name]))
+            best = max(found, key=lambda name: rank(kept_figure(found[name])))
             _delete_models(folder, found, best)
             if on_run is not None:
                 on_run(folder.logs, found)
             gc.collect()  # a model is a circle of references, and the next one needs its room
         _publish(folder, best)
+        folder.check_model(f"delete {folder.runs / best} to train it again")
         described = {
             name: {
                 **{key: getattr(runs[name], key) for key in varied},
@@ -72,17 +75,20 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
 
 
 def finished_run(output):
-    """The metrics of the run in a folder; None where it is not finished."""
+    """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
     try:
-        return read_metrics(os.path.join(output, "metrics.json"))
-    except FileNotFoundError:
+        return read_metrics(Path(output, "metrics.json"))
+    except (FileNotFoundError, InputError):
         return None
 
 
 def kept_figure(metrics):
-    """The figure by which a run kept its model, on the dev data after the step that it kept."""
+    """The figure by which a run kept its model, on the dev data after the step that it kept.
+
+    None where it was NaN.
+    """
     (entry,) = (e for e in metrics["curve"] if e["step"] == metrics["kept"]["step"])
-    return entry["eval"][metrics["kept_by"]]
+    return value_of(entry, metrics["kept_by"])
 
 
 def mean_and_deviation(dictionaries):

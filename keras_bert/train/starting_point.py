@@ -69,6 +69,9 @@ class StartingPoint:
         """-> (the `EarlierTask` of that kind in the folder or None, why it is none or None).
 
         The reason is a sentence, and None where the folder was not fine-tuned.
+
+        Raises InputError for a head of ours that cannot be read. One of another program's may be
+        none of those that there are here.
         """
         if self._folder is None:
             return None, None
@@ -79,13 +82,15 @@ class StartingPoint:
             return None, None
         try:
             found = task_of(source.values, source.names, source=path)
+            if found.SETTINGS is None:  # of pre-training
+                return None, None
+            # A class of `transformers` serves several kinds, and its folders do not say which.
+            if found is kind or (not own and issubclass(kind, found)):
+                return EarlierTask(load_task(self._folder)), None
         except InputError as error:
+            if own:
+                raise
             return None, str(error)
-        if found.SETTINGS is None:  # of pre-training
-            return None, None
-        # A class of `transformers` serves several kinds, of which its folders do not say which.
-        if found is kind or (not own and issubclass(kind, found)):
-            return EarlierTask(load_task(self._folder)), None
         return None, f"{self._folder} holds a {found.KIND}, and this run trains a {kind.KIND}."
 
     def build(self):

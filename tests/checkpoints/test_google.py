@@ -209,7 +209,7 @@ def test_a_tagger_is_refused(make_encoder, tokenizer, tmp_path):
 def test_a_config_that_asks_for_very_many_blocks_is_refused(folder):
     path = folder / "bert_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**12}))
-    with pytest.raises(InputError, match="asks for 1000000000000 blocks"):
+    with pytest.raises(InputError, match="asks for 1000000000000 layers"):
         load_google(folder)
 
 

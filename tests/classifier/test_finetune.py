@@ -77,6 +77,17 @@ def test_a_finished_run_is_not_repeated_and_another_is_refused(run, arguments, f
     (files / "dev.tsv").write_text(original)
 
 
+def test_a_finished_run_without_its_model_is_refused(run, arguments, tmp_path):
+    output, metrics, _ = run
+    (output / "model").rename(tmp_path / "model")
+    try:
+        with pytest.raises(InputError, match="is finished, but the model .* is missing"):
+            finetune(**arguments, output=output)
+    finally:
+        (tmp_path / "model").rename(output / "model")
+    assert finetune(**arguments, output=output) == metrics
+
+
 def test_a_killed_run_ends_with_the_same_weights(run, arguments):
     """Processes that are really killed are in tests/train/test_pretrain.py."""
     output, metrics, _ = run

@@ -46,6 +46,7 @@ from keras_bert.input_pipeline.windows import windows
 from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.export.answers import CHECKS, near, texts_of
 from tests.export.models import MAKERS, TOKENIZER, tagger
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
@@ -64,7 +65,6 @@ WHOLE = [text.replace("\0", "") for text in TEXTS]
 PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 # Requests: of one example, of none, and of many.
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
-TOLERANCE = 3e-5
 NAMES = ("input_ids", "input_mask", "segment_ids")
 # Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
 # any that was trained, and the least share of examples whose labels, tags and places are the same.
@@ -310,87 +310,6 @@ def rows_of(parts):
         for part in parts
         for number in range(len(next(iter(part.values()))))
     ]
-
-
-def texts_of(values):
-    return [value.decode() for value in values]
-
-
-def near(found, expected):
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=TOLERANCE)
-
-
-def check_label(found, answer):
-    """The likeliest of `probabilities`, which are in the order of the labels."""
-    probabilities = list(answer["probabilities"].values())
-    near(found["probabilities"], probabilities)
-    near(found["score"], max(probabilities))
-    assert found["label"].decode() == answer["label"]
-
-
-def check_several(found, answer):
-    near(found["probabilities"], list(answer["probabilities"].values()))
-    given = np.array(list(answer["probabilities"]))[found["given"]]
-    assert sorted(given) == sorted(answer["labels"])
-
-
-def check_score(found, answer):
-    near(found["score"], answer["score"])
-
-
-def check_choice(found, answer):
-    count = len(answer["choices"])
-    near(found["probabilities"][:count], answer["probabilities"])
-    assert not found["probabilities"][count:].any()
-    assert found["choice"].decode() == answer["choices"][found["label"]]
-    # Of choices that are the same tokens, which one is the likeliest is left to the rounding.
-    ours, theirs = TOKENIZER.tokenize([found["choice"].decode(), answer["choice"]]).to_list()
-    assert found["label"] == answer["label"] or ours == theirs
-
-
-def check_words(found, answer):
-    count = found["lengths"]
-    assert texts_of(found["words"]) == answer["words"] + [""] * (len(found["words"]) - count)
-    assert texts_of(found["tags"][:count]) == answer["tags"]
-    for name in ("starts", "ends"):
-        assert found[name][:count].tolist() == answer[name] and not found[name][count:].any()
-    # A conditional random field sums over all words before and behind, in float32 in the graph.
-    off = np.abs(found["scores"][:count] - answer["scores"])
-    assert count == 0 or off.max() < max(TOLERANCE, 1e-5 * count)
-
-
-def check_answer(found, answer):
-    """The best piece, or one as good: windows of the same word again and again are alike."""
-    near(found["null_score"], answer["null_score"])
-    near(found["score"], answer["score"])
-    if answer["answer"]:
-        place = (found["start"], found["end"])
-        pieces = {(piece["start"], piece["end"]): piece for piece in answer["n_best"]}
-        assert place in pieces
-        near(pieces[place]["score"], answer["score"])
-        assert found["answer"].decode() == pieces[place]["answer"]
-    else:
-        assert (found["answer"], found["start"], found["end"]) == (b"", 0, 0)
-
-
-def check_spans(found, answer):
-    spans = answer["spans"]
-    assert found["lengths"] == len(spans)
-    assert texts_of(found["labels"][: len(spans)]) == [span["label"] for span in spans]
-    for ours, theirs in (("starts", "start"), ("ends", "end")):
-        assert found[ours][: len(spans)].tolist() == [span[theirs] for span in spans]
-    near(found["scores"][: len(spans)], [span["score"] for span in spans])
-
-
-CHECKS = {
-    **dict.fromkeys(("classifier", "pair-classifier", "relation-classifier"), check_label),
-    "multi-label": check_several,
-    "regression": check_score,
-    "multiple-choice": check_choice,
-    **dict.fromkeys(("tagger", "tagger-crf"), check_words),
-    "question-answering": check_answer,
-    "span-classifier": check_spans,
-}
 
 
 def examples_of(name):

@@ -6,7 +6,8 @@ import pytest
 from keras_bert.input_pipeline.token_batches import bucket_widths, token_batches, tokens_a_batch
 from keras_bert.masking import most_predictions
 from keras_bert.records import DataFolder
-from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.tasks.pretraining import features
+from keras_bert.tasks.pretraining.features import WindowBatches, training_dataset
 from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, make_data_folder
 
 
@@ -60,3 +61,34 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
     for one, other in zip(again, batches[number + 3 :], strict=False):
         np.testing.assert_array_equal(one[0]["input_ids"], other[0]["input_ids"])
         np.testing.assert_array_equal(one[1]["masked_lm"], other[1]["masked_lm"])
+
+
+@pytest.mark.parametrize("window", [1 << 15, 16])
+def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeypatch, window):
+    monkeypatch.setattr(features, "_WINDOW", window)
+    folder = DataFolder.open(
+        make_data_folder(tmp_path / "rows", rows=60, eval_rows=0, objective="mlm")
+    )
+    options = {"vocabulary": VOCABULARY, "seed": 5, "batch_tokens": 64}
+    known = WindowBatches(folder)
+    batches = list(training_dataset(folder, window_batches=known, **options).take(60))
+    assert sum(known.counts) >= 60 or len(known.counts) == 1
+    planned = []
+
+    def note_and_plan(lengths, **more):
+        planned.append(len(lengths))
+        return token_batches(lengths, **more)
+
+    monkeypatch.setattr(features, "token_batches", note_and_plan)
+    for step in (known.counts[0], 29):
+        for counts in ((), known.counts[:2], known.counts):
+            planned.clear()
+            resumed = WindowBatches(folder, counts)
+            again = training_dataset(folder, first_step=step, window_batches=resumed, **options)
+            [(x, y, _)] = again.take(1)
+            np.testing.assert_array_equal(x["input_ids"], batches[step][0]["input_ids"])
+            np.testing.assert_array_equal(y["masked_lm"], batches[step][1]["masked_lm"])
+            assert resumed.counts == known.counts[: len(resumed.counts)]
+            if counts == known.counts:
+                # That of the step, and what is made ahead of it.
+                assert sum(planned) <= window + 60

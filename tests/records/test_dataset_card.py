@@ -146,6 +146,7 @@ def test_its_masker_draws_as_its_settings_say():
         ({"vocabulary": {"sha256": "ab", "size": 3}}, "vocabulary"),
         ({"made_by": "another version", "counters": {}, "unigram_entropy": 0.6}, None),
         ({"splits": {"train": {}, "eval": {}}, "unigram_counts": []}, None),
+        ({"input": ["moved/a.txt"]}, None),
     ],
 )
 def test_how_rows_were_made_is_compared_and_not_what_was_counted(changes, name):

@@ -124,7 +124,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
         ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
         ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
         ("task", "poetry", "There is no kind of task 'poetry'"),
-        ("task", "classifier", "holds a BertModel, which is no task here"),
+        ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
     ):
         folder = tmp_path / f"{setting}-{value}"
         task.save(folder)

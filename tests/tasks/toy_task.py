@@ -28,8 +28,7 @@ class HoldsWord(Task):
     """Gives `score` (B, 1), the logit that a text holds `word`, from the largest of its tokens."""
 
     KIND = "holds-word"
-    ARCHITECTURE = "BertModel"  # transformers has no class for it
-    READS = ("sequence_output", "input_mask")
+    HEAD_READS = ("input_mask",)
     HEADS = ("scorer",)
     SETTINGS = HoldsWordSettings
     FIGURE = "f1"  # one of `measure`, none of Keras's
@@ -45,6 +44,7 @@ class HoldsWord(Task):
         max_length=16,
         dropout=None,
         name="w",
+        **between,
     ):
         self.encoder = encoder
         self.word = word
@@ -59,7 +59,7 @@ class HoldsWord(Task):
             ],
             name="scorer",
         )
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     def connect(self, encoded, inputs):
         scores = self.scorer(self.dropout(encoded["sequence_output"]))[..., 0]  # (B, S)
@@ -90,6 +90,7 @@ class HoldsWord(Task):
             [[example.text for example in examples]],
             labels={"score": np.array(truth, np.float32)} if labelled else {},
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 

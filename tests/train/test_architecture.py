@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from keras_bert.encoders import presets
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.errors import InputError
+from keras_bert.errors import InputError, InputWarning
 from keras_bert.train.architecture import read_architecture
 from tests.small_model import make_tokenizer
 
@@ -30,19 +31,44 @@ def test_more_than_the_machine_holds_is_refused_before_memory_is_taken(
 ):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**sizes, **change}))
-    count = f"{BertConfig(**{**sizes, **change}).parameters:,}"
+    count = f"{BertConfig(**{**sizes, **change}).parameter_count():,}"
     with pytest.raises(InputError, match=f"a model of {count} parameters, whose weights take"):
         read_architecture(path, vocabulary)
     path.write_text(json.dumps(sizes))
     assert read_architecture(path, vocabulary).to_dict() == sizes
 
 
-def test_blocks_without_number_are_refused_however_narrow_they_are(vocabulary, sizes, tmp_path):
+def test_layers_without_number_are_refused_however_narrow_they_are(vocabulary, sizes, tmp_path):
     path = tmp_path / "config.json"
     narrow = {"hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1}
     path.write_text(json.dumps({**sizes, **narrow, "num_hidden_layers": 10**6}))
-    with pytest.raises(InputError, match="a model of 1,000,000 blocks; at most 1,000 can"):
+    with pytest.raises(InputError, match="a model of 1,000,000 layers; at most 1,000 can"):
         read_architecture(path, vocabulary)
+
+
+def test_a_name_is_a_published_size_of_any_encoder(vocabulary):
+    for name, owner in presets().items():
+        config = read_architecture(name, vocabulary)
+        assert config == owner.preset(name, vocab_size=len(vocabulary))
+    with pytest.raises(InputError, match="no architecture 'huge'. Choose from tiny, mini, "):
+        read_architecture("huge", vocabulary)
+
+
+def test_a_file_of_an_encoder_that_is_not_here_names_those_that_are(vocabulary, sizes, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**sizes, "model_type": "t5"}))
+    with pytest.raises(InputError, match="config.json describes a 't5' model. Supported .* bert"):
+        read_architecture(path, vocabulary)
+    path.write_text(json.dumps({**sizes, "vocab_size": len(vocabulary) - 1}))
+    with pytest.raises(InputError, match="has vocab_size .*, fewer rows than"):
+        read_architecture(path, vocabulary)
+
+
+def test_unknown_keys_of_a_file_are_kept_and_reported(vocabulary, sizes, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**sizes, "xla_device": True}))
+    with pytest.warns(InputWarning, match="unknown keys are kept, but not used: 'xla_device'"):
+        assert read_architecture(path, vocabulary).extra_keys == {"xla_device": True}
 
 
 def test_a_file_without_end_is_no_architecture(vocabulary):
@@ -51,6 +77,8 @@ def test_a_file_without_end_is_no_architecture(vocabulary):
 
 
 @pytest.mark.parametrize("pooler", [True, False])
-def test_parameters_are_counted_without_making_them(sizes, pooler):
-    config = BertConfig(**{**sizes, "type_vocab_size": 3, "add_pooling_layer": pooler})
-    assert config.parameters == BertEncoder(config).count_params()
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_parameters_are_counted_without_making_them(sizes, pooler, model_type):
+    changes = {"type_vocab_size": 3, "add_pooling_layer": pooler, "model_type": model_type}
+    config = BertConfig(**{**sizes, **changes})
+    assert config.parameter_count() == BertEncoder(config).count_params()

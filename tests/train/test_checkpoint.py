@@ -1,12 +1,14 @@
 """A checkpoint brings everything back; a broken or foreign one is refused, never half loaded."""
 
 import errno
+import json
 import os
 
 import keras
 import numpy as np
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from keras_bert.errors import InputError
 from keras_bert.train.checkpoint import Checkpoint, named_variables
@@ -62,6 +64,35 @@ def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options
     assert expected.keys() == found.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_the_state_is_not_in_the_header_whose_size_is_bounded(tmp_path):
+    """safetensors reads no header of more than 100 MB, and a long run's history has more."""
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    state = [{"step": 1, "train": {"loss": 0.1}, "examples": ["ä\u2028" * 30]}] * 1000
+    checkpoint.save(1, state)
+    content = checkpoint.latest.read_bytes()
+    assert int.from_bytes(content[:8], "little") < 10_000 < len(json.dumps(state))
+    assert checkpoint.restore() == (1, state)
+    flipped = bytearray(content)
+    flipped[content.index(b'"loss"')] ^= 1
+    checkpoint.latest.write_bytes(flipped)
+    with pytest.raises(InputError, match="its bytes are not those that were written"):
+        checkpoint.restore()
+
+
+def test_a_checkpoint_of_an_earlier_version_has_its_state_in_the_header(tmp_path):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    checkpoint.save(7, {})
+    expected, path = values(model), checkpoint.latest
+    tensors = {name: value for name, value in load_file(path).items() if name != "state"}
+    save_file(tensors, path, metadata={"step": "7", "state": '{"seconds": 1.5}'})
+    other = small_model(seed=2)
+    assert Checkpoint(tmp_path, other).restore() == (7, {"seconds": 1.5})
+    for name, value in values(other).items():
+        np.testing.assert_array_equal(expected[name], value, err_msg=name)
 
 
 def test_seed_generators_moments_and_statistics_are_among_the_variables():

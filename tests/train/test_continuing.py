@@ -8,7 +8,6 @@ import pytest
 from safetensors.numpy import load_file
 
 import keras_bert.train.finetuning as module
-from keras_bert import MixedEncoder
 from keras_bert.checkpoints import load_task
 from keras_bert.errors import InputError
 from keras_bert.tasks import finetuned_kinds, task_class
@@ -66,7 +65,7 @@ def saved(folder):
         options, mixed = OPTIONS[kind]
         encoder = make_encoder(tokenizer, num_hidden_layers=1)
         if mixed if mix is None else mix:
-            encoder = MixedEncoder(encoder, layer_norm_eps=encoder.config.layer_norm_eps, l2=0.5)
+            more["layer_mix"] = {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.5}
         read = list(task_class(kind).read(folder / kind))
         made_with = task_class(kind).made_from(read)
         if "labels" in made_with:  # another order than that of a file
@@ -187,6 +186,34 @@ def test_another_kind_has_a_new_head_and_that_is_said(saved, continued):
         f"The head is new: {source} holds a tagger, and this run trains a multiple-choice. Its own "
         "head and options are not taken over."
     ) in said
+
+
+def test_a_head_of_ours_that_cannot_be_read_is_refused_and_one_of_others_new(
+    saved, continued, tmp_path
+):
+    config = saved("tagger", mix=False, name="torn", bilstm=None, crf=False) / "config.json"
+    values = json.loads(config.read_text())
+    values["id2label"] = {"0": "O"}
+    config.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="has a single label; the task tagger has two or more"):
+        continued("tagger", config.parent)
+    del values["keras_bert"]
+    config.write_text(json.dumps(values))
+    _, said = continued("tagger", config.parent)
+    (line,) = (line for line in said if line.startswith("The head is new: "))
+    assert "has a single label" in line
+
+
+def test_pairs_continue_with_a_classifier_of_another_program(saved, continued):
+    """BertForSequenceClassification does not say how many texts it reads."""
+    config = saved("pair-classifier", name="foreign", pooling="cls") / "config.json"
+    values = json.loads(config.read_text())
+    del values["keras_bert"]
+    config.write_text(json.dumps(values))
+    found, said = continued("pair-classifier", config.parent)
+    tensors, expected = (load_file(p / "model.safetensors") for p in (found, config.parent))
+    np.testing.assert_array_equal(tensors["classifier.weight"], expected["classifier.weight"])
+    assert any(line.startswith("Continuing with its head (max_length 40") for line in said)
 
 
 def test_a_threshold_that_was_tuned_is_tuned_again(saved, continued):

@@ -1,9 +1,19 @@
 """The FLOPs of training, counted by hand: 2 for each element of a product and each summand."""
 
+import dataclasses
+import functools
+
 import pytest
 import tensorflow as tf
 
 from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
+from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer
 from keras_bert.train import matrix_rate as module
 from keras_bert.train.flops import flops_a_token
 from keras_bert.train.matrix_rate import matrix_rate
@@ -70,10 +80,29 @@ def test_without_the_lengths_of_rows_nothing_is_known():
     assert flops(("masked_lm",), rows=(7, 0)) is None
 
 
+KINDS = {
+    ("masked_lm",): FillMask,
+    ("causal_lm",): CausalLM,
+    ("masked_lm", "causal_lm"): MaskedCausalLM,
+    ("masked_lm", "next_sentence"): Pretrainer,
+    ("masked_lm", "sentence_order"): SentenceOrderPretrainer,
+    ("masked_lm", "span_boundary"): SpanPretrainer,
+}
+
+
+@functools.cache
+def task(outputs):
+    kind = KINDS[outputs]
+    causal = kind is CausalLM
+    options = {"causal_share": 0.5} if kind is MaskedCausalLM else {}
+    made = kind(BertEncoder(dataclasses.replace(CONFIG, is_decoder=causal)), **options)
+    assert set(made.output) == set(outputs)
+    return made
+
+
 def flops(outputs, rows=(0, 0, 0, 2, 0, 1), causal_share=0.0):
     return flops_a_token(
-        CONFIG,
-        outputs=outputs,
+        task(outputs),
         rows_by_length=rows,
         masked_rate=0.4,
         max_predictions=2,

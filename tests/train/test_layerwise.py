@@ -11,7 +11,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.train import run_folder
 from keras_bert.train.adamw import AdamW
-from keras_bert.train.best_model import evaluations_since_best
+from keras_bert.train.best_model import best_entry, evaluations_since_best
 from keras_bert.train.checkpoint import Checkpoint, latest_checkpoint
 from keras_bert.train.depth import depths, layers_to_train, train_from_the_top
 from keras_bert.train.finetune import finetune
@@ -257,3 +257,14 @@ def test_patience_is_counted_from_the_best_evaluation():
     assert evaluations_since_best(entries(None), "f1") == 0
     assert evaluations_since_best(entries(0.5, None, 0.5, 0.4), "f1") == 2
     assert evaluations_since_best(entries(0.5, 0.4, None, 0.6, None), "f1") == 0
+
+
+def test_nan_is_never_the_best_metric():
+    nan = {"eval": {"f1": float("nan")}}
+    left_out = {"eval": {"loss": 1.0}}  # as the curve has it
+    low, high = ({"eval": {"f1": value}} for value in (-1.0, 0.5))
+    for first in (nan, left_out):
+        assert best_entry([first, low, high, nan], "f1") is high
+        assert best_entry([first, low], "f1") is low
+        assert best_entry([first, nan], "f1") is first
+        assert evaluations_since_best([first, high, nan], "f1") == 1

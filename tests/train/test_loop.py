@@ -1,5 +1,6 @@
 """The loop of all runs: what it fetches, how many steps an execution has, how it ends."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -20,11 +21,16 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.stopping import Terminated
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
+from keras_bert.tasks.pretraining.features import (
+    WindowBatches,
+    evaluation_dataset,
+    training_dataset,
+)
 from keras_bert.train import loop
 from keras_bert.train.checkpoint import latest_checkpoint
 from keras_bert.train.devices import Devices
 from keras_bert.train.finetune import finetune
+from keras_bert.train.plan import plan_steps
 from keras_bert.train.pretrain import pretrain
 from keras_bert.train.pretrain_settings import PretrainSettings
 from tests.instant_training import make_evaluation_instant, make_fit_instant
@@ -104,6 +110,87 @@ def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path, m
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_path, interrupts):
+    """Entries of 3 steps and shorter ones before evaluations and checkpoints; one is resumed."""
+    given = {**given, "steps": 60, "deterministic": True}
+    plain, output = tmp_path / "plain", tmp_path / "run"
+    pretrain(**{**given, "eval_every": 60, "checkpoint_every": 60}, output=plain)
+    odd = {**given, "eval_every": 10, "checkpoint_every": 7}
+    original = loop._End.on_train_batch_end
+
+    def interrupt_in_step_30(self, batch, logs=None):
+        if self.first_step + batch + 1 == 30:
+            signal.raise_signal(signal.SIGTERM)
+        original(self, batch, logs)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Terminated):
+        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_30)
+        pretrain(**odd, output=output)
+    assert latest_checkpoint(output / "checkpoints").name == "step-000000030.safetensors"
+    metrics = pretrain(**odd, output=output)
+    steps = [entry["step"] for entry in metrics["curve"]]
+    assert steps[:8] == [0, 3, 6, 7, 10, 13, 14, 17] and steps == sorted(set(steps))
+    evaluated = [entry["step"] for entry in metrics["curve"] if "eval" in entry]
+    assert evaluated == [0, 10, 20, 30, 40, 50, 60]
+    found, expected = (load_file(run / "model" / "model.safetensors") for run in (output, plain))
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_a_run_that_an_earlier_version_stopped_inside_of_an_entry_resumes(
+    given, instant, tmp_path, monkeypatch, interrupts
+):
+    settings = {**given, "steps": 60, "eval_every": 10, "checkpoint_every": 7}
+    with monkeypatch.context() as patch:
+        of_each_step = dataclasses.replace(
+            plan_steps(60, evaluate_every=10, checkpoint_every=7), entry=1
+        )
+        patch.setattr("keras_bert.train.pretrain.plan_steps", lambda *a, **options: of_each_step)
+        original = loop._End.on_train_batch_end
+
+        def interrupt_in_step_12(self, batch, logs=None):
+            if self.first_step + batch + 1 == 12:
+                signal.raise_signal(signal.SIGTERM)
+            original(self, batch, logs)
+
+        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_12)
+        with pytest.raises(Terminated):
+            pretrain(**settings, output=tmp_path / "run")
+    metrics = pretrain(**settings, output=tmp_path / "run")
+    steps = [entry["step"] for entry in metrics["curve"]]
+    assert steps[:17] == [*range(13), 13, 14, 17, 20] and steps[-1] == 60
+
+
+def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
+    given, instant, tmp_path, monkeypatch, interrupts
+):
+    settings = {**given, "steps": 40, "batch_tokens": 64}
+    del settings["batch_size"]
+    original = loop._End.on_train_batch_end
+
+    def interrupt_in_step_21(self, batch, logs=None):
+        if self.first_step + batch + 1 == 21:
+            signal.raise_signal(signal.SIGTERM)
+        original(self, batch, logs)
+
+    with monkeypatch.context() as patch, pytest.raises(Terminated):
+        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_21)
+        pretrain(**settings, output=tmp_path / "run")
+    settled = json.loads((tmp_path / "run" / "run.json").read_text())["settled"]
+    [[in_an_epoch]] = settled["window_batches"]
+    assert 8 <= in_an_epoch < 20
+    begun = []
+    place_of = WindowBatches.place_of
+    monkeypatch.setattr(
+        WindowBatches,
+        "place_of",
+        lambda self, step: begun.append((step, place_of(self, step))) or begun[-1][1],
+    )
+    pretrain(**settings, output=tmp_path / "run")
+    (step, (epoch, window, skipped)), *_ = begun
+    assert step >= 21 and (epoch, window) == (step // in_an_epoch, 0) and skipped < in_an_epoch
 
 
 def test_steps_that_are_no_whole_executions_are_refused(given):
@@ -190,7 +277,7 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(
     *_, said = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
         rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its bytes are not those "
-        "that were written; make the data again with keras-bert pretraining-data",
+        "that were written; make the data again with keras-bert pretraining-data --force",
         said,
     )
 

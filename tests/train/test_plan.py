@@ -16,9 +16,12 @@ from keras_bert.train.plan import plan_epochs, plan_steps
         (7, 3, 2, 1),
         (640, 64, 32, 8),
         (10**6, 5000, 1000, 100),
+        (10_000, 1000, 997, 1),
+        (10_000, 800, 776, 8),
+        ([60, 75], 10, 7, 1),
     ],
 )
-def test_evaluations_checkpoints_and_executions_are_whole_entries(
+def test_evaluations_checkpoints_and_executions_end_entries(
     steps, evaluate_every, checkpoint_every, an_execution
 ):
     plan = plan_steps(
@@ -27,14 +30,26 @@ def test_evaluations_checkpoints_and_executions_are_whole_entries(
         checkpoint_every=checkpoint_every,
         steps_per_execution=an_execution,
     )
-    assert evaluate_every % plan.entry == checkpoint_every % plan.entry == 0
     assert plan.entry % an_execution == 0 and plan.entry <= max(50, an_execution)
     ends = [plan.step_of(n) for n in range(plan.entries)]
-    assert ends[-1] == steps and ends == sorted(set(ends))
-    due = set(range(evaluate_every, steps + 1, evaluate_every)) | {steps}
-    assert {step for step in ends if plan.evaluates(step)} == due
-    due = set(range(checkpoint_every, steps + 1, checkpoint_every)) | {steps}
-    assert {step for step in ends if plan.checkpoints(step)} == due
+    lengths = [end - begin for begin, end in itertools.pairwise([0, *ends])]
+    assert max(lengths) <= plan.entry and all(length % an_execution == 0 for length in lengths)
+    evaluations, checkpoints, begin = set(), set(), 0
+    for phase in steps if isinstance(steps, list) else [steps]:
+        end = begin + phase
+        evaluations |= {*range(begin + evaluate_every, end, evaluate_every), end}
+        checkpoints |= {*range(begin + checkpoint_every, end, checkpoint_every), end}
+        begin = end
+    assert {step for step in ends if plan.evaluates(step)} == evaluations
+    assert {step for step in ends if plan.checkpoints(step)} == checkpoints
+    assert ends[-1] == begin and ends == sorted({*ends, *evaluations, *checkpoints})
+
+
+def test_an_entry_is_not_a_step_where_evaluations_and_checkpoints_have_no_common_divisor():
+    plan = plan_steps(100_000, evaluate_every=1000, checkpoint_every=997)
+    assert plan.entry == 50 and plan.entries <= 100_000 / 50 + 2 * (100 + 101)
+    plan = plan_epochs(3, examples=32_000, batch_size=32, checkpoint_every=997)
+    assert plan.entry == 50 and plan.evaluate_every == 1000 and plan.entries < 3 * 25
 
 
 def test_a_run_has_about_twenty_entries_unless_they_would_be_long():
@@ -53,7 +68,7 @@ def test_every_epoch_is_evaluated_and_kept(examples):
             steps_per_execution=an_execution,
         )
         an_epoch = plan.evaluate_every
-        assert plan.steps == 3 * an_epoch and an_epoch % plan.entry == every % plan.entry == 0
+        assert plan.steps == 3 * an_epoch and an_epoch % an_execution == 0
         needed = -(-examples // batch_size)
         assert needed <= an_epoch < needed + plan.entry
         for epoch in (1, 2, 3):

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,7 +108,10 @@ def unbroken(run, phases, tmp_path_factory):
 
 
 def last_checkpoint(output):
-    return load_file(max((output / "checkpoints").iterdir()))
+    """Its variables; the history beside them holds what a clock says."""
+    tensors = load_file(max((output / "checkpoints").iterdir()))
+    del tensors["state"]
+    return tensors
 
 
 def curve(output):
@@ -404,6 +408,44 @@ def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken,
     assert (output / "model" / "model.safetensors").read_bytes() == (
         unbroken / "model" / "model.safetensors"
     ).read_bytes()
+
+
+def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path):
+    output, begun, moved = (tmp_path / name for name in ("run", "begun", "moved"))
+    settings = {"steps": 3, "checkpoint_every": 1, "eval_every": 3}
+
+    def inputs(folder):
+        files = {"vocab": folder / "vocab.txt", "architecture": folder / "config.json"}
+        return {"data": folder, **files}
+
+    shutil.copytree(data, begun)
+    shutil.copy(architecture, begun / "config.json")
+    with in_step(2, raise_stopped), pytest.raises(Stopped):
+        run(output, **settings, **inputs(begun))
+    begun.rename(moved)
+    assert run(output, **settings, **inputs(moved))["steps"] == 3
+    assert json.loads((output / "run.json").read_text())["settings"]["data"] == str(moved)
+    (moved / "config.json").write_text((moved / "config.json").read_text().replace("64", "48"))
+    with pytest.raises(InputError, match="begun on other content of architecture"):
+        run(output, **settings, **inputs(moved))
+
+
+@pytest.mark.parametrize("damage", ["removed", "truncated"])
+def test_a_damaged_model_of_a_finished_run_is_written_again(
+    run, unbroken, phases, tmp_path, damage, monkeypatch
+):
+    output = tmp_path / "run"
+    shutil.copytree(unbroken, output)
+    if damage == "removed":
+        shutil.rmtree(output / "model")
+    else:
+        os.truncate(output / "model" / "model.safetensors", 2000)
+    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
+    told = []
+    metrics = run(output, **phases, report=told.append)
+    assert any("resumes from its last checkpoint to write it again" in line for line in told)
+    assert metrics == json.loads((unbroken / "metrics.json").read_text())
+    assert_same_run(output, unbroken)
 
 
 def test_it_learns_more_than_word_frequencies(run, tmp_path):

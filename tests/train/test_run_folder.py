@@ -1,12 +1,17 @@
 """An output folder is begun, gone on with or refused; nothing that a run did not write is lost."""
 
+import dataclasses
 import json
+import shutil
 
 import pytest
 
+from keras_bert.checkpoints import save_folder
 from keras_bert.errors import InputError
 from keras_bert.train.pretrain_settings import PretrainSettings
 from keras_bert.train.run_folder import RunFolder, read_settings
+from keras_bert.train.settings import LabelledRunSettings, RunSettings
+from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
 INPUTS = {"data": "abc"}
@@ -18,22 +23,70 @@ def open_folder(path, force=False, command="pretrain", inputs=INPUTS, **changes)
     )
 
 
+def finish(run, metrics):
+    tokenizer = make_tokenizer()
+    save_folder(make_encoder(tokenizer), tokenizer, run.model)
+    return run.finish(metrics)
+
+
 def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     output = tmp_path / "a" / "run"
     assert not open_folder(output).resumed
     again = open_folder(output)
     assert again.resumed and not again.finished
-    again.finish({"loss": 1.5})
+    finish(again, {"loss": 1.5})
     assert open_folder(output).finished
     assert open_folder(output).read_metrics() == {"loss": 1.5}
 
 
 @pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", "[" * 100_000])
 def test_damaged_results_of_a_finished_run_are_one_sentence(tmp_path, damaged):
-    open_folder(tmp_path).finish({"loss": 1.5})
-    (tmp_path / "metrics.json").write_text(damaged)
-    with pytest.raises(InputError, match=r"metrics.json is damaged: it is not .* `force=True`"):
-        open_folder(tmp_path).read_metrics()
+    finish(open_folder(tmp_path / "run"), {"loss": 1.5})
+    (tmp_path / "run" / "metrics.json").write_text(damaged)
+    with pytest.raises(InputError, match="is finished, but .*metrics.json is damaged: it is not "):
+        open_folder(tmp_path / "run")
+
+
+def remove(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "name, damaged, message",
+    [
+        ("model", shutil.rmtree, "the model .*/run/model is missing"),
+        ("model/model.safetensors", truncate, "model.safetensors is not a whole safetensors file"),
+        ("model/model.safetensors", remove, "holds no weights"),
+        ("model/config.json", remove, "holds no config.json"),
+        ("model/vocab.txt", remove, "vocab.txt"),
+        ("metrics.json", empty, "metrics.json is damaged: it is not JSON"),
+    ],
+)
+def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
+    tmp_path, name, damaged, message
+):
+    settings = RunSettings.of({"output": str(tmp_path / "run")})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        finish(run, {"loss": 1.5})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        assert run.finished
+    damaged(tmp_path / "run" / name)
+    with pytest.raises(InputError, match=f"is finished, but .*{message}.* Restore it from a copy"):
+        with RunFolder.of(settings, command="finetune", inputs={}):
+            pass
+    with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True) as run:
+        assert not run.finished and run.damage
+        run.reopen()
+        finish(run, {"loss": 1.5})
+        assert run.finished
 
 
 def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):
@@ -70,6 +123,22 @@ def test_other_content_under_the_same_name_is_refused(tmp_path):
     open_folder(tmp_path)
     with pytest.raises(InputError, match="begun on other content of data"):
         open_folder(tmp_path, inputs={"data": "abd"})
+
+
+def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
+    files = {"train": "a/train.tsv", "dev": "a/dev.tsv"}
+    begun = LabelledRunSettings.of({"output": str(tmp_path), **files})
+    moved = dataclasses.replace(begun, train="b/train.tsv", dev="b/dev.tsv")
+    inputs = {"train": "1", "dev": "2"}
+    with RunFolder.of(begun, command="finetune", inputs=inputs) as run:
+        run.settle("steps", 7)
+    with pytest.raises(InputError, match=r"with train '.*/a/train.tsv', .*on other content of dev"):
+        with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
+            pass
+    with RunFolder.of(moved, command="finetune", inputs=inputs) as run:
+        assert run.resumed and run.settled("steps") == 7
+    recorded = read_settings(tmp_path / "run.json", command="finetune")
+    assert recorded == json.loads(json.dumps(moved.recorded()))
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):

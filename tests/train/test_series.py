@@ -1,6 +1,11 @@
 """Several runs under one output: seeds and sweeps; each is the run that it would be alone."""
 
+import dataclasses
 import json
+import math
+import shutil
+import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +20,9 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.train import finetuning
 from keras_bert.train.finetune import finetune
 from keras_bert.train.finetuning import Finetuning
-from keras_bert.train.series import mean_and_deviation
+from keras_bert.train.hparams import write_hparams
+from keras_bert.train.run_folder import RunFolder
+from keras_bert.train.series import mean_and_deviation, run_series
 from keras_bert.train.settings import finetune_settings, sweep_settings
 from tests.classifier.killed_runs import assert_same_weights
 from tests.small_model import make_encoder, make_tokenizer
@@ -156,6 +163,57 @@ def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
     assert list(of_runs) == sorted(names)
     assert main(command) == 0
     assert "finished already" in capsys.readouterr().err
+
+
+class Measured:
+    """Stands for `Finetuning`: every run's metric is given, by its seed."""
+
+    inputs = {}
+
+    def __init__(self, values):
+        self._values = values
+
+    def run(self, settings, report):
+        with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
+            tokenizer = make_tokenizer()
+            save_folder(make_encoder(tokenizer), tokenizer, run.model)
+            entry = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
+            kept = {"kept": {"step": 1, "epoch": 1}, "kept_by": "accuracy", "curve": [entry]}
+            return run.finish({**kept, "dev": {}, "steps": 1, "seconds": 1.0})
+
+
+def series_of(values, given, output, **options):
+    settings = finetune_settings("classifier").of({**given, "output": str(output)})
+    runs = {f"seed-{n}": dataclasses.replace(settings, seed=n) for n in range(len(values))}
+    return run_series(
+        Measured(values), settings, runs, varied=("seed",), command="finetune", report=print,
+        **options,
+    )  # fmt: skip
+
+
+def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):
+    def log(folder, found):
+        settings = {name: SimpleNamespace(seed=int(name[-1])) for name in found}
+        write_hparams(folder, found, settings, names=["seed"])
+
+    metrics = series_of([math.nan, 0.25, 0.5, math.nan], given, tmp_path / "run", on_run=log)
+    assert metrics["kept"]["run"] == "seed-2"
+    assert [run["figure"] for run in metrics["runs"].values()] == [None, 0.25, 0.5, None]
+    assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text())
+
+
+def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
+    output = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
+    shutil.rmtree(output / "runs" / "seed-0" / "model")
+    with pytest.raises(InputError, match=f"is missing; delete {output}/runs/seed-0 to train"):
+        series_of([0.5, 0.25], given, output)
+    shutil.rmtree(output / "runs" / "seed-0")
+    assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"
+    shutil.rmtree(output / "model")
+    with pytest.raises(InputError, match="is finished, but the model .* is missing. Restore it"):
+        series_of([0.5, 0.25], given, output)
 
 
 def hparams(logs):

@@ -115,7 +115,7 @@ def test_workers_that_were_given_something_else_are_told():
 
     def follow(**said):
         workers = Told(said, {"steps": 3})
-        with followed_run._followed(workers, settings, "pretrain", inputs) as run:
+        with followed_run._followed(workers, settings, inputs) as run:
             return run.finished, run.finish()
 
     assert follow(given=elsewhere, metrics=None) == (False, {"steps": 3})

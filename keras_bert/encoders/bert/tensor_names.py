@@ -2,7 +2,6 @@
 
 import re
 
-from keras_bert import rename
 from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
 from keras_bert.rename import Rename, transposed
 
@@ -167,7 +166,7 @@ _ROBERTA = {
         kinds=_OF_TEXTS,
         heads=_labels("classifier.out_proj"),
         pooling="cls",
-        transform="classifier.dense",
+        transform="classifier",
     ),
     "RobertaForMultipleChoice": ClassNames(
         kinds=("multiple-choice",), heads=_CHOICE, pooling="cls"
@@ -249,7 +248,7 @@ GOOGLE_HEADS = {
     "qa_outputs": _google_output("qa_outputs", "cls/squad/", "D 2"),
 }
 
-# keras-nlp: attributes of its `BertBackbone`, whose variables have no other names that stay the same.
+# keras-nlp: attributes of its `BertBackbone`, whose variables have no other lasting names.
 
 _NLP_LAYER = "transformer_layers.{i}"
 _NLP_ATTENTION = f"{_NLP_LAYER}._self_attention_layer"
