@@ -38,7 +38,7 @@ class Windows(NamedTuple):
         Args:
             offset: the column of a window's first position.
         """
-        place = tf.range(width, dtype=self.starts.dtype)[None] - offset + self.starts[:, None]
+        place = tf.cast(tf.range(width), self.starts.dtype) - offset + self.starts[:, None]
         return (place >= self.core_starts[:, None]) & (place < self.core_ends[:, None])
 
 
@@ -89,7 +89,7 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
         less = room - sizes
         edges = tf.minimum((100 * (before_end + starts - 1) + less) // 200 + 1, before_end)
         edges = tf.where(100 * (starts + sizes - before_end) <= less, before_end, edges)
-    edges = tf.where(number == 0, 0, edges)
+    edges = tf.where(number == 0, tf.zeros_like(edges), edges)
     next_edges = tf.concat([edges[1:], tf.zeros_like(edges[:1])], axis=0)
     core_ends = tf.where(number == count - 1, length, next_edges)
     return Windows(sequence, starts, sizes, edges, core_ends)

@@ -7,8 +7,7 @@ import pytest
 
 from keras_bert.embeddings.choices import LAYERS
 from keras_bert.embeddings.embed import embed
-from keras_bert.embeddings.embedder import Embedder
-from keras_bert.embeddings.embedder import windows_of
+from keras_bert.embeddings.embedder import Embedder, windows_of
 from keras_bert.embeddings.settings import EmbedderSettings
 from keras_bert.errors import InputError
 from keras_bert.examples.given_texts import GivenTexts

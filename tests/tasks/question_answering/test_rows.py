@@ -46,7 +46,9 @@ def examples():
 
 def made(tokenizer, some=None, **options):
     options = {"max_length": 24, "stride": 5, "max_question_length": 64, **options}
-    return question_rows(some or examples(), tokenizer=tokenizer, **options)
+    names = ("input_ids", "input_mask", "segment_ids")
+    some = some or examples()
+    return question_rows(some, tokenizer=tokenizer, input_names=names, **options)
 
 
 def test_a_row_is_the_question_and_a_piece_and_the_pieces_are_the_context(tokenizer):

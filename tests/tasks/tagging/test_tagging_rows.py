@@ -41,7 +41,8 @@ def sentences(*texts, documents=None):
 def rows_of(examples, tokenizer, **options):
     defaults = {"max_length": 12, "label_pieces": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
-    return tagged_rows(examples, tokenizer=tokenizer, **given)
+    names = ("input_ids", "input_mask", "segment_ids")
+    return tagged_rows(examples, tokenizer=tokenizer, input_names=names, **given)
 
 
 def test_every_place_is_answered_once_and_where_it_has_most_context():
