@@ -96,6 +96,8 @@ def load_masked_lm(model):
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no tokenizer of ours, so no text can be given to it.")
+    if task.tokenizer.vocabulary.mask_id is None:
+        raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} is not predicted.")
     return task
 
 

@@ -3,19 +3,17 @@
 Dictionaries in, dictionaries out: who reads and writes files is `keras_bert.text.vocabulary_files`.
 """
 
+import dataclasses
 import json
 
 from keras_bert.errors import InputError
 from keras_bert.text.bpe_vocabulary import END_OF_WORD
-from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
+from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import (
-    CLS,
-    MASK,
+    BERT_TOKENS,
     MAX_WORD_LENGTH,
-    PAD,
-    SEP,
-    SPECIAL_PIECES,
     UNK,
+    SpecialTokens,
     index_pieces,
 )
 from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
@@ -38,26 +36,45 @@ _FINAL_SIGMA = (
 )
 
 
-# How a `tokenizer_config.json` calls the special pieces.
-_NAMED = {
-    "pad_token": PAD,
-    "unk_token": UNK,
-    "cls_token": CLS,
-    "sep_token": SEP,
-    "mask_token": MASK,
-}
-
 # Classes that make their steps of BERT's settings, whatever `tokenizer.json` says of them.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 
 
-def case_of(config, tokenizer, added=(), *, source):
+def special_tokens_of(config, *, source):
+    """The `SpecialTokens` that a `tokenizer_config.json` names; BERT's where it names none.
+
+    Raises `InputError` where words are not BERT's, or a token is not one.
+    """
+    source = f"{source}/tokenizer_config.json"
+    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+        raise InputError(
+            f"{source} asks for a BertJapaneseTokenizer, whose words come of a dictionary of "
+            "Japanese (MeCab); this library makes them as BERT does."
+        )
+    is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
+    extra = config.get("extra_special_tokens")
+    named = {**(extra if isinstance(extra, dict) else {}), **config}
+    found = {}
+    for field in dataclasses.fields(SpecialTokens):
+        usual = getattr(BERT_TOKENS, field.name)
+        token = named.get(f"{field.name}_token", usual)
+        if token is None and is_bert:
+            token = usual
+        token = token.get("content") if isinstance(token, dict) else token
+        if not isinstance(token, str | None):
+            raise InputError(f"{source}: {field.name}_token should be a string.")
+        found[field.name] = token
+    return SpecialTokens(**found)
+
+
+def case_of(config, tokenizer, added=(), *, special_tokens, source):
     """Whether a folder's model is uncased; None where nothing says.
 
     Args:
         config, tokenizer: what its `tokenizer_config.json` and `tokenizer.json` hold; {} where
             there is no such file.
         added: the tokens that its `added_tokens.json` names.
+        special_tokens: its `SpecialTokens`.
         source: what errors call the folder.
 
     Raises `InputError` where they ask for ids which this library does not give.
@@ -65,8 +82,8 @@ def case_of(config, tokenizer, added=(), *, source):
     parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
     bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
     _check_steps(config, tokenizer, parts, source=source)
-    _check_named(config, source=source)
-    _check_added(_added_by(config, tokenizer, source=source).union(added), source=source)
+    tokens = _added_by(config, tokenizer, source=source).union(added)
+    _check_added(tokens.difference(special_tokens.tokens), source=source)
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
             raise InputError(f"{source}: {key} is {config[key]!r}; it should be true or false.")
@@ -88,7 +105,7 @@ def case_of(config, tokenizer, added=(), *, source):
     return said if said is None else bool(said)
 
 
-def wordpiece_of(tokenizer, *, source):
+def wordpiece_of(tokenizer, *, special_tokens, source):
     """The vocabulary of a `tokenizer.json` that stands alone, as transformers 5 saves BERT's."""
     model = _held(tokenizer, "model", dict, source=source)
     if "ByteLevel" in json.dumps([tokenizer.get("pre_tokenizer"), tokenizer.get("decoder")]):
@@ -107,8 +124,8 @@ def wordpiece_of(tokenizer, *, source):
     pieces = sorted(ids, key=ids.get) if numbered else []
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
         raise InputError(f"{source} must give every piece an id, from 0 on and none twice.")
-    index_pieces(pieces, name=source, unit="id")
-    return WordPieceVocabulary(pieces)
+    index_pieces(pieces, name=source, unit="id", special_tokens=special_tokens)
+    return WordPieceVocabulary(pieces, special_tokens=special_tokens)
 
 
 def check_pieces(vocabulary, tokenizer, *, source):
@@ -147,10 +164,10 @@ def template_of(config, tokenizer, vocabulary, *, source):
         steps = _held(steps[0], "processors", list, source=source)
     # What is of type ByteLevel only moves offsets.
     steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
-    if config.get("tokenizer_class") in _BERT_CLASSES or "post_processor" not in tokenizer:
-        return BERT_TEMPLATE
+    if config.get("tokenizer_class") in _BERT_CLASSES or tokenizer.get("post_processor") is None:
+        return bert_template(vocabulary.special_tokens)
     if not steps:
-        return BERT_TEMPLATE if tokenizer["post_processor"] is None else PLAIN_TEMPLATE
+        return PLAIN_TEMPLATE
     try:
         [step] = steps
         template, ids = _template_of_step(step)
@@ -207,12 +224,20 @@ def tokenizer_config(vocabulary, *, lowercase, is_bert):
 
     `is_bert` is whether BERT's own class makes the same ids of the vocabulary alone.
     """
+    missing = dict.fromkeys(BERT_TOKENS.to_dict())  # null: the tokenizer has none
+    tokens = missing | vocabulary.special_tokens.to_dict()
+    own = ("start", "delimiter", "extract")  # roles that transformers has no key for
+    named, extra = (
+        {f"{role}_token": token for role, token in tokens.items() if (role in own) is is_own}
+        for is_own in (False, True)
+    )
     return {
         "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
         "do_lower_case": lowercase,
         "strip_accents": None,  # as the case says
         "tokenize_chinese_chars": True,
-        **_NAMED,
+        **named,
+        **({"extra_special_tokens": extra} if extra else {}),
     }
 
 
@@ -234,7 +259,7 @@ def tokenizer(vocabulary, *, lowercase, template):
             "normalized": False,
             "special": True,
         }
-        for piece in SPECIAL_PIECES
+        for piece in vocabulary.special_tokens.tokens
     ]
     used = {
         token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
@@ -344,23 +369,6 @@ def _check_steps(config, tokenizer, normalizers, *, source):
         )
 
 
-def _check_named(config, *, source):
-    """Refuses other pieces in the place of [CLS] and its like, and words that are not BERT's."""
-    for key, piece in _NAMED.items():
-        said = config.get(key)
-        said = said.get("content") if isinstance(said, dict) else said
-        if said not in (None, piece):
-            raise InputError(
-                f"{source}/tokenizer_config.json: {key} is {said!r}; this tokenizer has {piece!r} "
-                "in its place."
-            )
-    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
-        raise InputError(
-            f"{source}/tokenizer_config.json asks for a BertJapaneseTokenizer, whose words come of "
-            "a dictionary of Japanese (MeCab); this library makes them as BERT does."
-        )
-
-
 def _added_by(config, tokenizer, *, source):
     """The tokens that a folder's files add to its vocabulary's, [CLS] and its like among them."""
     config_file = f"{source}/tokenizer_config.json"
@@ -380,12 +388,12 @@ def _added_by(config, tokenizer, *, source):
 
 
 def _check_added(tokens, *, source):
-    own = sorted(tokens - set(SPECIAL_PIECES))
+    own = sorted(tokens)
     if own:
         shown = ", ".join(map(repr, own[:3])) + (" …" if own[3:] else "")
         raise InputError(
-            f"{source} adds {shown} to BERT's tokens, to be cut out of a text before it is parted "
-            "into words; this tokenizer cuts out none."
+            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
+            "split into words; this tokenizer cuts out none."
         )
 
 

@@ -8,7 +8,7 @@ row has room for, asks the template.
 import dataclasses
 from functools import cached_property
 
-from keras_bert.text.vocabulary import CLS, SEP
+from keras_bert.text.vocabulary import BERT_TOKENS
 
 _NAMES = ("A", "B")  # of the texts in a tokenizer.json
 
@@ -128,7 +128,17 @@ def _part_of(part):
 
 
 PLAIN_TEMPLATE = Template(single=((0, 0),), pair=((0, 0), (1, 1)))  # no special tokens
-BERT_TEMPLATE = Template(
-    single=((CLS, 0), (0, 0), (SEP, 0)),
-    pair=((CLS, 0), (0, 0), (SEP, 0), (1, 1), (SEP, 1)),
-)
+
+
+def bert_template(special_tokens):
+    """BERT's `Template` with some `SpecialTokens`; a plain one where `cls` or `sep` is missing."""
+    cls, sep = special_tokens.cls, special_tokens.sep
+    if cls is None or sep is None:
+        return PLAIN_TEMPLATE
+    return Template(
+        single=((cls, 0), (0, 0), (sep, 0)),
+        pair=((cls, 0), (0, 0), (sep, 0), (1, 1), (sep, 1)),
+    )
+
+
+BERT_TEMPLATE = bert_template(BERT_TOKENS)

@@ -12,7 +12,7 @@ from keras_bert.text.normalization import normalize
 from keras_bert.text.offsets import Tokens, to_source
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.tokenized_texts import TokenizedTexts
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
 from keras_bert.text.wordpiece import WordPiece
 
@@ -62,6 +62,11 @@ class Tokenizer(tf.Module):
         """From a Hugging Face tokenizer folder, BERT's or one that `save` wrote."""
         vocabulary, lowercase, template = open_folder(folder)
         return cls(vocabulary, lowercase=lowercase, template=template)
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The special tokens by what they are for, such as `special_tokens.mask`."""
+        return self.vocabulary.special_tokens
 
     def __len__(self) -> int:
         return len(self.vocabulary)

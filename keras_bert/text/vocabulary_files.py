@@ -14,8 +14,8 @@ from keras_bert.errors import InputError
 from keras_bert.files import read_json
 from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.template import BERT_TEMPLATE
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.template import BERT_TEMPLATE, bert_template
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
@@ -37,7 +37,7 @@ def open_vocabulary(given, *, lowercase=None):
     says otherwise. Raises `InputError` as `open_folder` does, and for a file that is no vocabulary.
     """
     if isinstance(given, Vocabulary):
-        return given, lowercase is not False, BERT_TEMPLATE
+        return given, lowercase is not False, bert_template(given.special_tokens)
     if Path(given).is_dir():
         return open_folder(given, lowercase=lowercase)
     return read_vocabulary(given), lowercase is not False, BERT_TEMPLATE
@@ -83,15 +83,16 @@ def read_vocabulary(path):
     return _parse_wordpiece(_read_bytes(path), path)
 
 
-def parse_vocabulary(contents, *, folder):
+def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """The `Vocabulary` of the files of either kind, as they lie in `folder` (for messages).
 
     Args:
         contents: name -> bytes, of `VOCABULARY_FILES` those that are there.
+        special_tokens: its `SpecialTokens`.
     """
     if wordpiece_vocabulary.FILE in contents:
         name = wordpiece_vocabulary.FILE
-        return _parse_wordpiece(contents[name], f"{folder}/{name}")
+        return _parse_wordpiece(contents[name], f"{folder}/{name}", special_tokens)
     expected = ("a JSON object of piece and id", "a pair of pieces a line")
     sources = [f"{folder}/{name}" for name in BpeVocabulary.FILES]
     texts = []
@@ -99,7 +100,7 @@ def parse_vocabulary(contents, *, folder):
         if name not in contents:
             raise InputError(f"The vocabulary {source} could not be read: there is no such file.")
         texts.append(_decode(contents[name], source, what=what))
-    return BpeVocabulary.from_texts(*texts, sources=sources)
+    return BpeVocabulary.from_texts(*texts, sources=sources, special_tokens=special_tokens)
 
 
 def holds_own_kind(folder):
@@ -167,7 +168,11 @@ def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """What `write_folder` writes: name -> text."""
     texts = vocabulary.files()
-    is_bert = vocabulary.algorithm == "wordpiece" and template == BERT_TEMPLATE
+    is_bert = (vocabulary.algorithm, vocabulary.special_tokens, template) == (
+        "wordpiece",
+        BERT_TOKENS,
+        BERT_TEMPLATE,
+    )
     if not is_bert:  # which needs no tokenizer.json beside its vocab.txt
         tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
         texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
@@ -198,18 +203,23 @@ def _read_folder(folder):
         )
     config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
+    special = hugging_face.special_tokens_of(config, source=str(folder))
     contents = {n: _read_bytes(folder / n) for n in VOCABULARY_FILES if (folder / n).exists()}
     if contents.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}:
-        vocabulary = parse_vocabulary(contents, folder=folder)
+        vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
-        vocabulary = hugging_face.wordpiece_of(tokenizer, source=str(folder / TOKENIZER_FILE))
+        vocabulary = hugging_face.wordpiece_of(
+            tokenizer, special_tokens=special, source=str(folder / TOKENIZER_FILE)
+        )
     else:
         raise InputError(
             f"{folder} has no {wordpiece_vocabulary.FILE} and no other vocabulary that this "
             f"library reads ({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
     added = _read_json(folder / ADDED_FILE)
-    case = hugging_face.case_of(config, tokenizer, added, source=str(folder))
+    case = hugging_face.case_of(
+        config, tokenizer, added, special_tokens=special, source=str(folder)
+    )
     hugging_face.check_pieces(vocabulary, tokenizer, source=str(folder))
     template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
     return vocabulary, case, template
@@ -229,9 +239,9 @@ def _write(path, text):
     path.write_text(text, encoding="utf-8", newline="")
 
 
-def _parse_wordpiece(data, path):
+def _parse_wordpiece(data, path, special_tokens=BERT_TOKENS):
     text = _decode(data, path, what="one piece a line")
-    return WordPieceVocabulary.from_text(text, source=str(path))
+    return WordPieceVocabulary.from_text(text, source=str(path), special_tokens=special_tokens)
 
 
 def _read_json(path):

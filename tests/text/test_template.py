@@ -1,6 +1,7 @@
 """Templates: their laws, what a tokenizer.json says of them, and what `tokenizers` makes of it."""
 
 import json
+import pickle
 
 import pytest
 import tokenizers
@@ -8,10 +9,12 @@ from tokenizers.processors import BertProcessing, ByteLevel, RobertaProcessing, 
 from tokenizers.processors import Sequence as Steps
 
 from keras_bert.errors import InputError
+from keras_bert.input_pipeline.framing import frame
+from keras_bert.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens, Vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
@@ -91,6 +94,7 @@ def test_what_is_not_said_is_berts():
     assert read(PROCESSORS["bert"]) == BERT_TEMPLATE
     # The class has a template of its own, whatever its tokenizer.json says.
     assert read(PROCESSORS["roberta"], tokenizer_class="BertTokenizer") == BERT_TEMPLATE
+    assert str(template_of({}, {}, OTHER, source="folder")) == "<s> a </s> b </s>"
     assert str(BERT_TEMPLATE) == "[CLS] a [SEP] b [SEP]"
 
 
@@ -123,3 +127,52 @@ def test_a_folder_keeps_the_template_and_transformers_has_the_same_ids(tmp_path,
     Tokenizer(VOCABULARY, lowercase=True).save(tmp_path)
     assert not (tmp_path / "tokenizer.json").exists()
     assert Tokenizer.from_folder(tmp_path).template == BERT_TEMPLATE
+
+
+OTHERS = SpecialTokens(pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", bos="<s>", start="<start>")
+OTHER = WordPieceVocabulary(
+    ["<s>", "<pad>", "</s>", "[UNK]", "<start>", "[MASK]", *"abc", "##b"], special_tokens=OTHERS
+)
+
+
+def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
+    assert (OTHER.pad_id, OTHER.cls_id, OTHER.sep_id, OTHER.unk_id) == (1, 0, 2, 3)
+    assert OTHER.mask_id is None and OTHER.special_ids.tolist() == [0, 1, 2, 3, 4]
+    assert OTHER != WordPieceVocabulary(OTHER.pieces, special_tokens=SpecialTokens(unk="[UNK]"))
+    with pytest.raises(InputError, match="mask token"):
+        Masker(vocabulary=OTHER, unit="token", rate=0.15, max_predictions=5)
+    assert pickle.loads(pickle.dumps(OTHER)).special_tokens == OTHERS
+    tokenizer = Tokenizer(OTHER, lowercase=True, template=PLAIN_TEMPLATE)
+    tokenizer.save(tmp_path)
+    found = Tokenizer.from_folder(tmp_path)
+    assert found.special_tokens == OTHERS and found.vocabulary == OTHER
+    assert Vocabulary.from_file(tmp_path) == OTHER
+    assert found.tokenize(["ab <s> c"]).to_list() == tokenizer.tokenize(["ab <s> c"]).to_list()
+    assert SpecialTokens.from_dict(OTHERS.to_dict()) == OTHERS
+
+
+def test_roberta_pairs_are_those_of_transformers(tmp_path):
+    """A WordPiece of RoBERTa's special tokens, as MPNet has it."""
+    from transformers import AutoTokenizer
+
+    processor = json.loads(RobertaProcessing(("</s>", 2), ("<s>", 0)).__getstate__())
+    template = template_of({}, {"post_processor": processor}, OTHER, source="folder")
+    tokenizer = Tokenizer(OTHER, lowercase=True, template=template)
+    tokenizer.save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content | {"post_processor": processor}))
+    assert Tokenizer.from_folder(tmp_path).template == template
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert (theirs.pad_token_id, theirs.mask_token) == (1, None)
+    texts = ["ab a", "c"], ["b", "a c ab"]
+    own = frame(
+        [tokenizer.tokenize(column) for column in texts],
+        tokenizer=tokenizer,
+        names=("input_ids", "input_mask", "segment_ids"),
+        max_length=16,
+    )
+    found = theirs(*map(list, texts), padding=True, return_token_type_ids=True)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    for name, values in zip(names, own.values(), strict=True):
+        assert values.numpy().tolist() == found[name]
+    assert own["input_ids"].numpy()[1].tolist() == [0, 8, 2, 2, 6, 8, 6, 9, 2]

@@ -8,6 +8,7 @@ import functools
 
 import tensorflow as tf
 
+from keras_bert.errors import InputError
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.windows import windows
 from keras_bert.tasks.serving_inputs import (
@@ -41,6 +42,8 @@ def fill_mask_signatures(task, *, max_length, top):
     `Vocabulary.piece_name`.
     """
     vocabulary = task.tokenizer.vocabulary
+    if vocabulary.mask_id is None:
+        raise InputError(f"The tokenizer has no mask token, so {MASK} is not predicted.")
     names = tf.constant([vocabulary.piece_name(number) for number in range(len(vocabulary))])
     top = min(top, len(vocabulary))
     template = task.tokenizer.template
