@@ -31,6 +31,7 @@ from keras_bert.input_pipeline.framing import frame  # noqa: E402
 from tests.reference.google_bert import google_bert  # noqa: E402
 
 SENTENCES, PAIRS, BATCH_SIZE, MAX_LENGTH = 256, 256, 32, 128
+NAMES = ("input_ids", "input_mask", "segment_ids")
 LABELS = ["a", "b", "c", "d", "e"]
 
 
@@ -66,7 +67,7 @@ def real_batches(data, tokenizer):
     for sides in ([single], list(zip(*pairs, strict=True))):
         for start in range(0, len(sides[0]), BATCH_SIZE):
             segments = [tokenizer.tokenize(list(s[start : start + BATCH_SIZE])) for s in sides]
-            batch = frame(segments, vocabulary=tokenizer.vocabulary, max_length=MAX_LENGTH)
+            batch = frame(segments, tokenizer=tokenizer, names=NAMES, max_length=MAX_LENGTH)
             yield {name: tensor.numpy() for name, tensor in batch.items()}
 
 

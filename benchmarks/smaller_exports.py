@@ -62,7 +62,8 @@ class LiteRT:
         tokenizer = self.task.tokenizer
         rows = frame(
             [tokenizer.tokenize(texts)],
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
+            names=self.task.encoder.input_names,
             max_length=self.task.max_length,
         )
         logits = self.run(**{name: x.numpy() for name, x in rows.items()})["logits"]

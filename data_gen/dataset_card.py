@@ -82,6 +82,8 @@ def make_card(statistics, *, settings, input):
         seed=settings.seed,
         lowercase=settings.lowercase,
         vocabulary=CardVocabulary(sha256=vocabulary.sha256, size=len(vocabulary)),
+        special_tokens=vocabulary.special_tokens,
+        template=settings.template,
         settings=_settings(settings),
         splits={split: _split(split, counters_of[split], statistics.shards) for split in SPLITS},
         counters=counters,

@@ -37,7 +37,7 @@ def columns(rows, segment_lengths, *, labels, masker, seed, copies):
     return result
 
 
-def padded_columns(compact, *, max_length, max_predictions):
+def padded_columns(compact, *, max_length, max_predictions, template):
     """The columns of padded rows, made of those of compact ones by the reader's own `pad`."""
     batch = {
         # What is made here needs no validation, which takes a third of the time.
@@ -46,7 +46,8 @@ def padded_columns(compact, *, max_length, max_predictions):
         else _int32(column)
         for name, column in compact.items()
     }
-    return {name: value.numpy() for name, value in pad(batch, max_length, max_predictions).items()}
+    padded = pad(batch, max_length, max_predictions, template=template)
+    return {name: value.numpy() for name, value in padded.items()}
 
 
 def _int32(array):

@@ -13,6 +13,8 @@ import dataclasses
 
 import numpy as np
 
+from keras_bert.errors import InputError
+
 UNITS = ("token", "whole-word", "span")
 
 # Of the chosen tokens 80 % become [MASK], 10 % stay, 10 % become another (Devlin et al. 2019, 3.1).
@@ -75,6 +77,11 @@ class Masker:
         self.rate = rate
         self.max_predictions = max_predictions
         self._mask_id = vocabulary.mask_id
+        if self._mask_id is None:
+            raise InputError(
+                "Masked tokens need a mask token, which the tokenizer does not have; give a "
+                "vocabulary with one, such as [MASK]."
+            )
         self._word_starts = vocabulary.word_starts
         self._special = np.zeros(len(vocabulary), bool)
         self._special[vocabulary.special_ids] = True

@@ -43,7 +43,13 @@ WITHOUT_TENSORFLOW = {
 # Single modules of parts that may import it.
 LIGHT = {
     *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
-    *("text.piece_counts", "text.vocabulary_files", "text.wordpiece_learner", "text.bpe_learner"),
+    *(
+        "text.piece_counts",
+        "text.template",
+        "text.vocabulary_files",
+        "text.wordpiece_learner",
+        "text.bpe_learner",
+    ),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {

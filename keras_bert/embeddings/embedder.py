@@ -5,10 +5,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.embeddings.choices import ANY_LENGTH, check_layers, layers_model
-from keras_bert.embeddings.long_texts import windows_of
 from keras_bert.embeddings.text_embedding import TextEmbedding
 from keras_bert.errors import InputError
 from keras_bert.input_pipeline.framing import frame
+from keras_bert.input_pipeline.windows import windows
 
 # Numbers in the vectors that are held at once (256 MiB): texts are worked on together up to it,
 # counted as if every character were a token.
@@ -18,6 +18,8 @@ _TEXTS_TOGETHER = 4096
 # the attention scores (rows x heads x length x length) small.
 _TOKENS_IN_A_STEP = 8192
 _PAD_TO = 8
+# The part of a row that a long text's next row has, too.
+_OVERLAP = 1 / 4
 
 
 class Embedder:
@@ -28,8 +30,8 @@ class Embedder:
         tokenizer: its `Tokenizer`.
         settings: `EmbedderSettings`. Its `layers` are explained at `choices.choose_layers`. Words
             are the tokenizer's: parted at white space and punctuation. Nothing of a text longer
-            than `max_length` is lost: it is read in rows that overlap (see `long_texts`), and its
-            [CLS] and [SEP] are the means of its rows'.
+            than `max_length` is lost: it is read in rows that overlap (see `windows_of`), and its
+            special tokens are the means of its rows'.
 
     Attributes:
         width: D of the vectors.
@@ -61,7 +63,7 @@ class Embedder:
             rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
             return frame(
                 [rows],
-                vocabulary=tokenizer.vocabulary,
+                tokenizer=tokenizer,
                 names=encoder.input_names,
                 max_length=max_length,
                 multiple_of=_PAD_TO,
@@ -123,30 +125,33 @@ class Embedder:
 
     def _run(self, ids, splits):
         """Ids (T,) of N texts, splits (N + 1,) -> vectors (T, D), [CLS] (N, D), mean (N, D)."""
-        windows = windows_of(np.diff(splits), room=self._max_length - 2)
-        begin = splits[windows.text]
-        first, last = begin + windows.first, begin + windows.last  # into ids
-        lengths = last - first
+        template = self._tokenizer.template
+        found = windows_of(np.diff(splits), room=template.room(self._max_length))
+        special, before = template.num_special(1), template.before(0, texts=1)
+        begin, lengths = splits[found.sequence], found.sizes
+        first, last = begin + found.starts, begin + found.starts + lengths  # into ids
         vectors = np.empty((len(ids), self.width), np.float32)
-        ends_of_rows = np.empty((2, len(lengths), self.width), np.float32)  # [CLS] and [SEP]
+        firsts = np.empty((len(lengths), self.width), np.float32)
+        specials = np.empty((special, len(lengths), self.width), np.float32)
         for batch in self._batches(lengths):
             pieces = np.concatenate([ids[first[row] : last[row]] for row in batch])
             inputs = self._inputs_of(pieces, lengths[batch])
-            found = np.asarray(self._vectors_of(inputs))
-            for vector, row in zip(found, batch, strict=True):
-                keep = slice(
-                    begin[row] + windows.keep_first[row], begin[row] + windows.keep_last[row]
-                )
-                vectors[keep] = vector[1 + keep.start - first[row] : 1 + keep.stop - first[row]]
-                ends_of_rows[:, row] = vector[0], vector[1 + lengths[row]]
-        return vectors, *_sentences(vectors, splits, ends_of_rows, windows.text)
+            for vector, row in zip(np.asarray(self._vectors_of(inputs)), batch, strict=True):
+                keep = slice(begin[row] + found.core_starts[row], begin[row] + found.core_ends[row])
+                here = before - first[row]
+                vectors[keep] = vector[here + keep.start : here + keep.stop]
+                firsts[row] = vector[0]
+                specials[:before, row] = vector[:before]
+                behind = before + lengths[row]
+                specials[before:, row] = vector[behind : behind + special - before]
+        return vectors, *_sentences(vectors, splits, firsts, specials, found.sequence)
 
     def _batches(self, lengths):
         """Yields arrays of row numbers, from the longest rows to the shortest."""
         order = np.argsort(-lengths, kind="stable")
         start = 0
         while start < len(order):
-            longest = int(lengths[order[start]]) + 2
+            longest = int(lengths[order[start]]) + self._tokenizer.template.num_special(1)
             size = max(1, min(self._batch_size, _TOKENS_IN_A_STEP // longest))
             yield order[start : start + size]
             start += size
@@ -179,16 +184,33 @@ def _traced_once(model):
     )
 
 
-def _sentences(vectors, splits, ends_of_rows, text_of_row):
-    """-> [CLS] (N, D) and the mean over [CLS], the text's tokens and [SEP] (N, D)."""
+def windows_of(lengths, *, room):
+    """The `Windows` of texts of so many tokens, int (N,), when so many fit into a row.
+
+    A quarter of a row is in common with the next: where two cores meet, a token sees at least an
+    eighth of a row on either side.
+    """
+    overlap = min(int(room * _OVERLAP), room - 1)
+    lengths = tf.constant(lengths, tf.int64)
+    return windows(lengths, room, stride=room - overlap, last="even").numpy()
+
+
+def _sentences(vectors, splits, firsts, specials, text_of_row):
+    """Those of texts, of the rows that each is read in.
+
+    Shapes: vectors (T, D) of all texts; of their rows, firsts (R, D), those of the first token, and
+    specials (K, R, D), those of the special tokens -> the first token's (N, D), and the mean over
+    the text's tokens and the special ones (N, D).
+    """
     # Every text has a row, and rows are in the order of texts.
     rows = np.flatnonzero(np.diff(text_of_row, prepend=-1))
     counts = np.diff(rows, append=len(text_of_row)).astype(np.float32)[:, None]
-    cls, sep = (np.add.reduceat(x, rows, axis=0) / counts for x in ends_of_rows)
+    cls, *specials = (np.add.reduceat(x, rows, axis=0) / counts for x in (firsts, *specials))
     mean = np.stack(
         [
-            (vectors[start:end].sum(axis=0) + c + s) / np.float32(end - start + 2)
-            for start, end, c, s in zip(splits[:-1], splits[1:], cls, sep, strict=True)
+            sum((x[text] for x in specials), vectors[start:end].sum(axis=0))
+            / np.float32(max(1, end - start + len(specials)))
+            for text, (start, end) in enumerate(zip(splits[:-1], splits[1:], strict=True))
         ]
     )
     return cls, mean

@@ -62,17 +62,18 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
     def from_text(text):
         found = tokenizer.tokenize_with_offsets(text)
         ids, starts, ends, begins = (
-            leading(values, max_length - 2)
+            leading(values, tokenizer.template.room(max_length))
             for values in (found.ids, found.starts, found.ends, found.word_starts)
         )
         batch = frame(
             [ids],
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             names=encoder.input_names,
             max_length=max_length,
         )
         answer = from_ids(**batch)
-        vectors = answer.pop("embeddings")[:, 1:]  # without [CLS]
+        before = tokenizer.template.before(0, texts=1)
+        vectors = answer.pop("embeddings")[:, before:]
         if tokens == "none":
             return answer
         pieces = tf.RaggedTensor.from_row_splits(
@@ -105,6 +106,6 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
             [tf.TensorSpec([None], tf.string, name="text")],
             warmup=[{"text": batch} for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(from_ids, encoder=encoder, cls_id=tokenizer.vocabulary.cls_id),
+        "ids": ids_signature(from_ids, encoder=encoder, tokenizer=tokenizer),
         "examples": examples_signature(from_text, keys=["text"]),
     }

@@ -143,7 +143,7 @@ def _check(tokenizer, config, max_length):
     if tokenizer is None:
         raise InputError("The model has no tokenizer of ours, so no text can be given to it.")
     if max_length is not None:
-        check_max_length(max_length, config)
+        check_max_length(max_length, config, tokenizer)
 
 
 def _is_litert(output):

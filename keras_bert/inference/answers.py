@@ -163,5 +163,5 @@ def opened(base, settings_of, values):
         )
     settings = settings_of(task.SETTINGS).of(values)
     if settings.max_length is not None:
-        check_max_length(settings.max_length, task.config)
+        check_max_length(settings.max_length, task.config, task.tokenizer)
     return task, settings

@@ -109,6 +109,11 @@ def _check(task, folder, *, source):
             f"The rows of {folder.path} are {'un' if folder.card.lowercase else ''}cased, and the "
             f"model in {source} is not; make rows with the model's own vocabulary."
         )
+    if task.tokenizer.template != folder.card.template:
+        raise InputError(
+            f"The rows of {folder.path} are framed as {folder.card.template}, and the model in "
+            f"{source} reads {task.tokenizer.template}; make rows with the model's own vocabulary."
+        )
     check_rows_fit(folder, task.config, source=source)
     refuse_lost_rows(folder)
     if not folder.card.splits["eval"].instances:
@@ -129,9 +134,10 @@ def _for_rows(task, folder):
 
 def _counted(dataset, task):
     """-> for each output of tokens, how many predictions count and their characters."""
-    vocabulary = task.tokenizer.vocabulary
+    vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
     characters = np.array([len(vocabulary.piece_text(id)) for id in range(len(vocabulary))])
-    characters[[vocabulary.cls_id, vocabulary.sep_id]] = 0  # which stand for none
+    for token in template.special_tokens:  # which stand for none
+        characters[vocabulary.id(token)] = 0
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
     for _, labels, weights in dataset.as_numpy_iterator():
         for name, count in counts.items():

@@ -1,4 +1,4 @@
-"""Token ids -> model inputs: `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut and padded.
+"""Token ids -> model inputs: framed by the tokenizer's template, cut and padded.
 
 The one body of it: training, evaluation and prediction call it in `dataset.map`, and an exported
 model carries it. Core TensorFlow operations only, so that any server can run it.
@@ -11,8 +11,8 @@ from keras_bert.records.framing import frame_rows, with_special_tokens
 from keras_bert.records.padding import pad_rows
 
 
-def frame(segments, *, vocabulary, names, max_length, multiple_of=1):
-    """Makes the model's inputs of one or two tokenized segments.
+def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
+    """Makes the model's inputs of one or two segments that a `Tokenizer` made the tokens of.
 
     Shapes: each segment is a ragged int32 (B, None) without special tokens -> a dictionary of
     `names`, those of `input_ids`, `input_mask`, `segment_ids` that the encoder takes (see
@@ -23,40 +23,45 @@ def frame(segments, *, vocabulary, names, max_length, multiple_of=1):
 
     Raises ValueError where `max_length` leaves no token for every segment.
     """
-    least = 1 + 2 * len(segments)
-    if len(segments) not in (1, 2) or max_length < least:
+    count, template = len(segments), tokenizer.template
+    if count not in (1, 2) or template.room(max_length, texts=count) < count:
         raise ValueError(
             "`segments` must be one or two, and `max_length` must leave a token for each. "
-            f"Received: {len(segments)} segments, max_length={max_length}"
+            f"Received: {count} segments, max_length={max_length}"
         )
     tokens = tf.concat([segment.values for segment in segments], axis=0)
     rows, lengths = frame_rows(
-        with_special_tokens(tokens, vocabulary), _trimmed(segments, max_length - 1 - len(segments))
+        with_special_tokens(tokens, tokenizer.vocabulary, template),
+        _trimmed(segments, template.room(max_length, texts=count)),
+        template,
     )
     batch = pad_rows(
         rows,
-        lengths[:, 0],
+        lengths,
+        template=template,
         max_length=max_length,
         multiple_of=multiple_of,
-        pad_id=vocabulary.pad_id,
+        pad_id=tokenizer.vocabulary.pad_id,
     )
     return {name: batch[name] for name in names}
 
 
-def check_max_length(max_length, config):
+def check_max_length(max_length, config, tokenizer):
     """Raises InputError where a model has no positions for rows of so many tokens.
 
-    It also does where they leave no room for text.
+    It also does where they leave no room for text beside the special tokens of its `Tokenizer`
+    (None: there is none).
     """
     if config.max_length is not None and max_length > config.max_length:
         raise InputError(
             f"`max_length` is {max_length}, over the {config.max_length} positions that the model "
             f"has; give {config.max_length} or less."
         )
-    if max_length < 3:
+    least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
+    if max_length < least:
         raise InputError(
-            f"`max_length` is {max_length}, which leaves no room for text between [CLS] and [SEP]; "
-            "give 3 or more."
+            f"`max_length` is {max_length}, which leaves no room for text beside the special "
+            f"tokens; give {least} or more."
         )
 
 

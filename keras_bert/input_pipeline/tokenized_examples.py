@@ -33,7 +33,7 @@ class TokenizedExamples(RowBatches):
             (N, …), or ragged (N, None), a value a token of the row.
         example_of_row: int (N,), the place in `examples` of each row's; None where a row is an
             example.
-        vocabulary: the `Vocabulary` of the ids.
+        tokenizer: the `Tokenizer` of the ids.
         input_names: the inputs that the encoder takes (see `Encoder.input_names`).
         max_length: tokens that a row is cut to, special tokens counted in.
 
@@ -51,7 +51,7 @@ class TokenizedExamples(RowBatches):
         segments,
         *,
         labels,
-        vocabulary,
+        tokenizer,
         input_names,
         max_length,
         weights=None,
@@ -63,16 +63,17 @@ class TokenizedExamples(RowBatches):
         self.labels = labels
         self.weights = weights or {}
         self.columns = columns or {}
-        self._vocabulary = vocabulary
+        self._tokenizer = tokenizer
         self._input_names = input_names
         self._max_length = max_length
-        least = 1 + 2 * len(segments)
+        special = tokenizer.template.num_special(len(segments))
+        least = special + len(segments)
         if max_length < least:
             raise InputError(
                 f"`max_length` is {max_length}, which leaves no room for {len(segments)} texts "
                 f"between the special tokens; give {least} or more."
             )
-        super().__init__(np.minimum(self.row_tokens() + 1 + len(segments), max_length))
+        super().__init__(np.minimum(self.row_tokens() + special, max_length))
         self.example_of_row = np.arange(len(self)) if example_of_row is None else example_of_row
 
     @classmethod
@@ -82,7 +83,7 @@ class TokenizedExamples(RowBatches):
             examples,
             [tokenized(column, tokenizer, max_length) for column in texts],
             labels=labels,
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             max_length=max_length,
             **options,
         )
@@ -112,7 +113,7 @@ class TokenizedExamples(RowBatches):
     def unknown(self):
         """How many of the tokens are [UNK], and how many there are."""
         ids = np.concatenate([segment.flat_values for segment in self.segments])
-        return int(np.sum(ids == self._vocabulary.unk_id)), len(ids)
+        return int(np.sum(ids == self._tokenizer.vocabulary.unk_id)), len(ids)
 
     @property
     def weight_totals(self):
@@ -128,13 +129,13 @@ class TokenizedExamples(RowBatches):
     def inputs(self, *taken):
         """The task's inputs by name, (B, S) or as the columns are; in a graph, too.
 
-        Of these rows it uses nothing but the vocabulary, the greatest length and the names of the
+        Of these rows it uses nothing but the tokenizer, the greatest length and the names of the
         columns, which other rows of the task have in common with them.
         """
         segments, columns = taken[: len(self.segments)], taken[len(self.segments) :]
         inputs = frame(
             segments,
-            vocabulary=self._vocabulary,
+            tokenizer=self._tokenizer,
             names=self._input_names,
             max_length=self._max_length,
             multiple_of=PAD_TO,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.input_pipeline.windows import windows
 from keras_bert.text.ragged import kept, of_values
 
 # Words that are tokenized at once: the graph's cost a call is spread over them.
@@ -36,8 +37,8 @@ class WordRows(NamedTuple):
     `owned_end`; (R,) int32 all, as is `text`, the number of the text.
 
     ids: ragged int32 (R, None), its tokens without special ones.
-    starts, ends: ragged int32 (R, None), for each word of the row the place of its first token and
-        the place after its last one, where a [CLS] stands before the tokens.
+    starts, ends: ragged int32 (R, None), for each word of the row the position of its first token
+        and the position after its last one, in the row with its special tokens.
     """
 
     text: tf.Tensor
@@ -110,8 +111,8 @@ def cut(texts, starts, ends):
     return starts.with_values(words)
 
 
-def word_rows(tokenized, *, max_length):
-    """Rows of up to `max_length` tokens, [CLS] and [SEP] counted in, of whole words.
+def word_rows(tokenized, *, template, max_length):
+    """Rows of up to `max_length` tokens, special tokens counted in, of whole words.
 
     A text that is longer has several rows, in which half of the tokens are also in the row before:
     a word has at least about a quarter of a row as context on each side, as far as the text goes.
@@ -119,35 +120,27 @@ def word_rows(tokenized, *, max_length):
 
     Args:
         tokenized: `TokenizedWords`.
-        max_length: at least 3.
+        template: the `Template` of the rows.
+        max_length: at least one token more than special ones.
 
     Returns:
         `WordRows`, text by text and from front to back; a text without words has one row.
     """
-    room = max_length - 2
+    room = template.room(max_length)
     overlap = room // 2
-    context = overlap // 2
-    tokenized = _with_short_words(tokenized, most=max(1, context))
+    tokenized = _with_short_words(tokenized, most=max(1, overlap // 2))
     tokens = tf.cast(tokenized.ids.row_lengths(), tf.int32)  # (E,)
-    stride = room - overlap
-    counts = 1 + -(-tf.maximum(tokens - room, 0) // stride)  # (E,) rows of each text
-    text = tf.repeat(tf.range(tf.size(counts)), counts)  # (R,)
-    number = tf.ragged.range(counts).flat_values  # (R,), of the row in its text
-    edges = _Edges(tokenized, text)
-    begin = number * stride
+    found = windows(tokens, room, stride=room - overlap, last="short")
+    edges = _Edges(tokenized, found.sequence, before=template.before(0, texts=1))
     return edges.rows(
-        edges.word_at(begin),
-        edges.word_after(begin + room),
-        owned=tf.where(number == 0, edges.low, edges.word_at(begin + context)),
-        owned_end=tf.where(
-            number == tf.gather(counts, text) - 1,
-            edges.high,
-            edges.word_at(begin + stride + context),
-        ),
+        edges.word_at(found.starts),
+        edges.word_after(found.starts + room),
+        owned=edges.word_at(found.core_starts),
+        owned_end=edges.word_at(found.core_ends),
     )
 
 
-def rows_around(tokenized, low, high, *, max_length):
+def rows_around(tokenized, low, high, *, template, max_length):
     """One row a text, of whole words, with those from `low` to before `high` in its middle.
 
     A row is as full as the text allows. Of a word of more tokens than an eighth of a row, only the
@@ -157,16 +150,18 @@ def rows_around(tokenized, low, high, *, max_length):
 
     Args:
         tokenized: `TokenizedWords`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; at least 3.
+        template: the `Template` of the rows.
+        max_length: tokens in a row, special tokens counted in; at least one more than these.
 
     Returns:
         `WordRows`, which own all of their words, and how many tokens too many there are from `low`
         to `high` for a row, int32 (E,): 0 where the row holds them all.
     """
-    room = max_length - 2
+    room = template.room(max_length)
     tokenized = _with_short_words(tokenized, most=max(1, room // 8))
     tokens = tf.cast(tokenized.ids.row_lengths(), tf.int32)  # (E,)
-    edges = _Edges(tokenized, tf.range(tf.size(tokens)))
+    text, before = tf.range(tf.size(tokens)), template.before(0, texts=1)
+    edges = _Edges(tokenized, text, before=before)
     begin, after = edges.token_of(low), edges.token_of(high)
     spare = tf.maximum(room - (after - begin), 0)
     missing = tf.maximum(after - begin - room, 0)
@@ -179,10 +174,11 @@ class _Edges:
     """Where the words of R rows' texts begin and end among the tokens of all texts.
 
     Words are found by these numbers, which grow from text to text; the words of a row's text are
-    those from `low` to before `high`, (R,) each.
+    those from `low` to before `high`, (R,) each. `before` tokens of a row are before its text.
     """
 
-    def __init__(self, tokenized, text):
+    def __init__(self, tokenized, text, *, before):
+        self._before = before
         self._ids, self._text = tokenized.ids.flat_values, text
         splits = tf.cast(tokenized.ids.row_splits, tf.int32)
         word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
@@ -217,7 +213,7 @@ class _Edges:
             for word in (first, end)
         )
         words = tf.ragged.range(first, end)
-        shift = of_values(1 - token, words)
+        shift = of_values(self._before - token, words)
         return WordRows(
             self._text,
             *(word - self.low for word in (first, end, owned, owned_end)),

@@ -73,17 +73,18 @@ def attention_reader(encoder, tokenizer):
 
     def read(text):
         ids = tokenizer.tokenize([text])
-        length = int(ids.row_lengths()[0]) + 2
-        if length == 2:
+        special = tokenizer.template.num_special(1)
+        length = int(ids.row_lengths()[0]) + special
+        if length == special:
             raise InputError("The text has no tokens. Give a text with at least one word.")
         if length > most:
             raise InputError(
-                f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
+                f"The text has {length} tokens with the special ones; a picture of attention shows "
                 f"{most} at most. Give a shorter text."
             )
         inputs = frame(
             [tf.cast(ids, tf.int32)],
-            vocabulary=vocabulary,
+            tokenizer=tokenizer,
             names=encoder.input_names,
             max_length=length,
         )

@@ -89,7 +89,7 @@ class DataFolder:
             raise InputError(
                 f"there is no vocabulary in {self.path}: run keras-bert pretraining-data again"
             )
-        return parse_vocabulary(contents, folder=self.path)
+        return parse_vocabulary(contents, folder=self.path, special_tokens=self.card.special_tokens)
 
     def check_vocabulary(self, vocabulary):
         """Raises `InputError` unless these rows were made with this vocabulary."""

@@ -183,7 +183,7 @@ def _check_ranges(rows, card):
         (lengths == 0, "it is empty"),
         ((ids < 0) | (ids >= size), "an id is none of the vocabulary's"),
         (segments.sum(axis=1) != lengths, "its segments do not sum to its length"),
-        (segments < np.array([3, 2])[: segments.shape[1]], "a segment is empty"),
+        (segments <= card.template.belonging(segments.shape[1]), "a segment is empty"),
     ]
     if labels is not None:
         offences.append(((labels != 0) & (labels != 1), "its next-sentence label is not 0 or 1"))

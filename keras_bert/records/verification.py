@@ -85,17 +85,20 @@ class _Checked:
 
     def _frame(self):
         rows, vocabulary = self._rows, self._vocabulary
-        ids = rows.input_ids
-        ends = np.cumsum(rows.segment_lengths, axis=1) - 1  # where [SEP] stands
-        row = np.arange(len(ids))
-        self._offend(ids[:, 0] != vocabulary.cls_id, "it does not begin with [CLS]")
-        self._offend(
-            ids[row[:, None], ends] != vocabulary.sep_id, "a segment does not end in [SEP]"
-        )
-        text = np.array(self._inside)
-        text[:, 0] = False
-        text[row[:, None], ends] = False
-        framing = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id]
+        ids, segments = rows.input_ids, rows.segment_lengths
+        template, texts = self._card.template, segments.shape[1]
+        sizes = segments - template.belonging(texts)  # of the texts alone
+        text, row, place = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
+        for number, (what, _) in enumerate(template.parts(texts)):
+            if isinstance(what, str):
+                where = "a segment does not end in" if number else "it does not begin with"
+                self._offend(ids[row, place] != vocabulary.id(what), f"{where} {what}")
+                text[row, place] = False
+                place += 1
+            else:
+                place += sizes[:, what]
+        framing = [vocabulary.id(token) for token in template.special_tokens]
+        framing.append(vocabulary.pad_id)
         self._offend(text & np.isin(ids, framing), "a special token stands inside its text")
         self._offend(~self._inside & (ids != 0), "there is something in its padding")
         self._text = text

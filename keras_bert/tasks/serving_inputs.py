@@ -9,7 +9,7 @@ from keras_bert.tasks.signature import Signature
 _TOGETHER = 8192
 
 
-def ids_signature(answer, *, encoder, cls_id, axes=("B", "S")):
+def ids_signature(answer, *, encoder, tokenizer, axes=("B", "S")):
     """The `Signature` for clients that tokenize: the encoder's inputs, such as `input_ids`.
 
     Each is int32 of those axes, the last of which is a row's tokens. A row that is longer than the
@@ -18,23 +18,27 @@ def ids_signature(answer, *, encoder, cls_id, axes=("B", "S")):
 
     A run of [CLS] at the end of a row is padding, whatever its mask says. TensorFlow Serving joins
     requests of several lengths by repeating the first value of each of a request's tensors, which
-    is [CLS] of the ids and 1 of the mask.
+    is [CLS] of the ids and 1 of the mask. So it is with any other special token that every row
+    begins with; where rows begin with a text, requests must be of one length.
 
     Args:
         answer: a function of the encoder's inputs, by name, to the outputs.
         encoder: the encoder.
-        cls_id: the id of [CLS].
+        tokenizer: its `Tokenizer`, whose template says what rows begin with.
         axes: the names of the axes.
     """
 
     specs = input_specs(encoder, axes=len(axes))
+    first = tokenizer.template.first_token
 
     def from_ids(*tensors, **named):
         given = zip(specs, tensors, strict=False)
         rows = {**{spec.name: tensor for spec, tensor in given}, **named}
         with tf.control_dependencies(_checks(rows, encoder.config)):
             rows = {name: tf.identity(tensor) for name, tensor in rows.items()}
-        rows["input_mask"] *= 1 - _padded_by_a_server(rows["input_ids"], cls_id)
+        if first is not None:
+            first_id = tokenizer.vocabulary.id(first)
+            rows["input_mask"] *= 1 - _padded_by_a_server(rows["input_ids"], first_id)
         return answer(**rows)
 
     return Signature(from_ids, specs)
@@ -149,10 +153,10 @@ def in_turn(compute, inputs, *, together, specs):
     }
 
 
-def _padded_by_a_server(ids, cls_id):
-    """int32 (…, S): 1 at a run of [CLS] that ends a row and does not begin it."""
-    is_cls = tf.cast(ids == cls_id, tf.int32)
-    at_end = tf.math.cumprod(is_cls, axis=-1, reverse=True)
+def _padded_by_a_server(ids, first_id):
+    """int32 (…, S): 1 at a run of an id, [CLS], that ends a row and does not begin it."""
+    repeated = tf.cast(ids == first_id, tf.int32)
+    at_end = tf.math.cumprod(repeated, axis=-1, reverse=True)
     is_first = tf.range(tf.shape(ids)[-1]) == 0  # (S,)
     return at_end * (1 - tf.cast(is_first, tf.int32))
 

@@ -545,7 +545,7 @@ class Task(keras.Model):
                 f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
             )
         if max_length is not None:
-            check_max_length(max_length, self.config)
+            check_max_length(max_length, self.config, self.tokenizer)
         examples = list(self.read(data, made_with=self.made_with, **columns))
         rows = self.features(examples, max_length=max_length, labelled=True)
         batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)

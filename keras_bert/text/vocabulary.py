@@ -1,6 +1,7 @@
 """What every vocabulary tells: its pieces and their ids, and where words begin."""
 
 import abc
+import dataclasses
 import hashlib
 import re
 from collections.abc import Sequence
@@ -23,6 +24,51 @@ NAMES = frozenset(
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpecialTokens:
+    """The special tokens of a tokenizer by what they are for; None where it has none for that.
+
+    BERT's are the first five. Other models begin and end a sequence with `bos` and `eos`, or with
+    `start` and `extract`, and have `delimiter` between two texts.
+    """
+
+    pad: str | None = None
+    unk: str | None = None
+    cls: str | None = None
+    sep: str | None = None
+    mask: str | None = None
+    bos: str | None = None
+    eos: str | None = None
+    start: str | None = None
+    delimiter: str | None = None
+    extract: str | None = None
+
+    @classmethod
+    def from_dict(cls, values):
+        """From what `to_dict` gives; ValueError where it is something else."""
+        roles = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or not all(
+            role in roles and isinstance(token, str) for role, token in values.items()
+        ):
+            raise ValueError(
+                f"Special tokens must be strings, by one of {', '.join(sorted(roles))}. "
+                f"Received: {values!r}"
+            )
+        return cls(**values)
+
+    def to_dict(self):
+        """Role -> token, of those that there are."""
+        return {role: token for role, token in dataclasses.asdict(self).items() if token}
+
+    @property
+    def tokens(self):
+        """The different special tokens, in the order of their roles."""
+        return tuple(dict.fromkeys(self.to_dict().values()))
+
+
+BERT_TOKENS = SpecialTokens(pad=PAD, unk=UNK, cls=CLS, sep=SEP, mask=MASK)
+
+
 class Vocabulary(abc.ABC):
     """Pieces in the order of their ids.
 
@@ -30,10 +76,10 @@ class Vocabulary(abc.ABC):
     reads either.
 
     Args:
-        pieces: strings, the special ones ([PAD], [UNK], [CLS], [SEP], [MASK]) among them, each
-            once.
+        pieces: strings, the special ones among them, each once.
         counts: None, or int64 (V,), how often each piece stands in the text that the vocabulary
             was learned from. No part of the vocabulary's identity.
+        special_tokens: `SpecialTokens`; BERT's by default ([PAD], [UNK], [CLS], [SEP], [MASK]).
 
     Raises `keras_bert.errors.InputError` when the pieces cannot be a vocabulary.
     """
@@ -41,9 +87,17 @@ class Vocabulary(abc.ABC):
     algorithm: str  # "wordpiece" or "bpe"
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
 
-    def __init__(self, pieces, counts=None):
+    def __init__(self, pieces, counts=None, special_tokens=BERT_TOKENS):
         self.pieces = tuple(pieces)
-        self._ids = index_pieces(self.pieces, name="the vocabulary", unit="place")
+        self.special_tokens = special_tokens
+        self._ids = index_pieces(
+            self.pieces, name="the vocabulary", unit="place", special_tokens=special_tokens
+        )
+        if special_tokens.unk != UNK:
+            raise InputError(
+                f"The vocabulary has {special_tokens.unk!r} for what it does not know; expected "
+                f"{UNK}."
+            )
         if counts is not None:
             counts = np.asarray(counts, dtype=np.int64)
             if counts.shape != (len(self.pieces),):
@@ -119,29 +173,31 @@ class Vocabulary(abc.ABC):
 
     @property
     def pad_id(self) -> int:
-        return self._ids[PAD]
+        """What padding has; 0 where there is no such token, since nobody reads it."""
+        return self._ids.get(self.special_tokens.pad, 0)
 
     @property
     def unk_id(self) -> int:
-        return self._ids[UNK]
+        return self._ids[self.special_tokens.unk]
 
     @property
-    def cls_id(self) -> int:
-        return self._ids[CLS]
+    def cls_id(self) -> int | None:
+        return self._ids.get(self.special_tokens.cls)
 
     @property
-    def sep_id(self) -> int:
-        return self._ids[SEP]
+    def sep_id(self) -> int | None:
+        return self._ids.get(self.special_tokens.sep)
 
     @property
-    def mask_id(self) -> int:
-        return self._ids[MASK]
+    def mask_id(self) -> int | None:
+        return self._ids.get(self.special_tokens.mask)
 
     @cached_property
     def special_ids(self) -> np.ndarray:
-        """Ids that stand for no text, int32, rising: the five special pieces and [unusedN]."""
+        """Ids that stand for no text, int32, rising: the special tokens and [unusedN]."""
+        special = frozenset(self.special_tokens.tokens)
         return np.array(
-            [i for i, p in enumerate(self.pieces) if p in SPECIAL_PIECES or _UNUSED.fullmatch(p)],
+            [i for i, p in enumerate(self.pieces) if p in special or _UNUSED.fullmatch(p)],
             dtype=np.int32,
         )
 
@@ -172,8 +228,14 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def sha256(self) -> str:
-        """What dataset cards and models compare: a hash of the pieces (and merges) in order."""
-        return hashlib.sha256("\n".join(self._identity()).encode("utf-8")).hexdigest()
+        """What dataset cards and models compare: a hash of the pieces (and merges) in order.
+
+        Special tokens that are not BERT's are part of it.
+        """
+        parts = list(self._identity())
+        if self.special_tokens != BERT_TOKENS:
+            parts += map(" ".join, self.special_tokens.to_dict().items())
+        return hashlib.sha256("\n".join(parts).encode("utf-8")).hexdigest()
 
 
 def write_into(folder, texts, *, last):
@@ -191,13 +253,14 @@ def write_into(folder, texts, *, last):
             delete(folder / name)
 
 
-def index_pieces(pieces, *, name, unit):
+def index_pieces(pieces, *, name, unit, special_tokens=BERT_TOKENS):
     """Piece -> id; `InputError` for what cannot be a vocabulary, saying where.
 
     Args:
         pieces: a sequence of str.
         name: what the sentence calls the vocabulary.
         unit: "line" or "place", which count from 1, or "id", which counts from 0.
+        special_tokens: `SpecialTokens`, which must be among the pieces.
     """
     first = 0 if unit == "id" else 1
     ids = {}
@@ -213,10 +276,11 @@ def index_pieces(pieces, *, name, unit):
                 "a piece has at least one character and no line end."
             )
         ids[piece] = id
-    missing = [piece for piece in SPECIAL_PIECES if piece not in ids]
+    needed = special_tokens.tokens
+    missing = [piece for piece in needed if piece not in ids]
     if missing:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; a vocabulary needs all of "
-            f"{', '.join(SPECIAL_PIECES)}, each on a line of its own."
+            f"{', '.join(needed)}, each on a line of its own."
         )
     return ids

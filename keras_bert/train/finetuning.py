@@ -61,7 +61,7 @@ class Finetuning:
         encoder, tokenizer = self._draw(settings)
         usual = settings_class(settings.task).MAX_LENGTH
         longest = settings.max_length or encoder.default_max_length(usual)
-        check_max_length(longest, encoder.config)
+        check_max_length(longest, encoder.config, tokenizer)
         layers_to_train(encoder, last=settings.train_layers)  # refuses more than there are
         *splits, self._made_with = _read(self.kind, self.resolved(settings), report)
         report(self._start.description)

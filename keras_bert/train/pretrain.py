@@ -97,7 +97,8 @@ def _pretrain(settings, report, *, began):
             refuse_lost_rows(each)
         size, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
         Devices().check_rows(rows, by=next(iter(size)))
-    tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=folder.card.lowercase)
+    card = folder.card
+    tokenizer = Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -246,7 +247,7 @@ def _of_one_kind(folders):
     """The first of the phases' data folders; raises `InputError` where another differs in kind."""
     first, *others = folders
     for other in others:
-        for what in ("objective", "lowercase"):
+        for what in ("objective", "lowercase", "template"):
             mine, its = (getattr(folder.card, what) for folder in (first, other))
             if mine != its:
                 raise InputError(

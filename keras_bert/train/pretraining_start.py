@@ -130,10 +130,11 @@ def _from_folder(settings, folders, tokenizer, task_class, report):
     if (
         its_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
         or its_tokenizer.lowercase != tokenizer.lowercase
+        or its_tokenizer.template != tokenizer.template
     ):
         raise InputError(
-            f"The rows of {folders[0].path} were made with another vocabulary, or another case of "
-            f"it, than the model in {path} has; make rows with the model's own."
+            f"The rows of {folders[0].path} were made with another vocabulary, or another case or "
+            f"template of it, than the model in {path} has; make rows with the model's own."
         )
     for folder in folders:
         check_rows_fit(folder, encoder.config, source=path)

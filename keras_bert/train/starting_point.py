@@ -1,5 +1,6 @@
 """What a fine-tuning run starts from: a model folder, or an architecture with random weights."""
 
+import functools
 import hashlib
 import json
 
@@ -11,6 +12,7 @@ from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import new_encoder
 from keras_bert.errors import InputError
+from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.train.architecture import read_architecture
@@ -53,12 +55,15 @@ class StartingPoint:
             self.fingerprint = fingerprint_of_folder(self._folder)
             return
         self._folder = None
-        self._vocabulary, self._lowercase = open_vocabulary(
-            vocab, lowercase=False if cased else None
+        vocabulary, lowercase, template = open_vocabulary(vocab, lowercase=False if cased else None)
+        self._tokenizer = functools.partial(
+            Tokenizer, vocabulary, lowercase=lowercase, template=template
         )
-        self._config = read_architecture(architecture, self._vocabulary)
+        self._config = read_architecture(architecture, vocabulary)
         self.description = f"Starting from random weights ({architecture})."
-        described = [self._config.to_dict(), self._vocabulary.sha256, not self._lowercase]
+        described = [self._config.to_dict(), vocabulary.sha256, not lowercase]
+        if template != BERT_TEMPLATE:
+            described.append(template.to_dict())
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
     def earlier_task(self, kind):
@@ -92,8 +97,7 @@ class StartingPoint:
     def build(self):
         """Returns (encoder, `Tokenizer`); random weights draw on Keras's global seed."""
         if self._folder is None:
-            tokenizer = Tokenizer.from_vocab(self._vocabulary, lowercase=self._lowercase)
-            return new_encoder(self._config, dtype=self._dtype), tokenizer
+            return new_encoder(self._config, dtype=self._dtype), self._tokenizer()
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(

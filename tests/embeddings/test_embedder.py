@@ -7,8 +7,7 @@ import pytest
 
 from keras_bert.embeddings.choices import LAYERS
 from keras_bert.embeddings.embed import embed
-from keras_bert.embeddings.embedder import Embedder
-from keras_bert.embeddings.long_texts import windows_of
+from keras_bert.embeddings.embedder import Embedder, windows_of
 from keras_bert.embeddings.settings import EmbedderSettings
 from keras_bert.errors import InputError
 from keras_bert.examples.given_texts import GivenTexts
@@ -73,7 +72,8 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     ids = tokenizer.tokenize([text])[0].numpy()
     assert len(found.vectors) == len(ids) == 180
     ends = []
-    for _, first, last, keep_first, keep_last in zip(*windows_of([180], room=38), strict=True):
+    for _, first, size, keep_first, keep_last in zip(*windows_of([180], room=38), strict=True):
+        last = first + size
         row = states(tuple(ids[first:last]))[-1]
         kept = row[1:-1][keep_first - first : keep_last - first]
         np.testing.assert_allclose(found.vectors[keep_first:keep_last], kept, atol=2e-5)

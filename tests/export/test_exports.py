@@ -65,6 +65,7 @@ WHOLE = [text.replace("\0", "") for text in TEXTS]
 PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 # Requests: of one example, of none, and of many.
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
+NAMES = ("input_ids", "input_mask", "segment_ids")
 # Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
 # any that was trained, and the least share of examples whose labels, tags and places are the same.
 BOUNDS = {"bfloat16": (0.1, 0.8), "float16": (0.02, 0.95), "int8": (0.15, 0.8)}
@@ -159,7 +160,7 @@ def masked_ids(texts):
 def as_ids(name):
     """The inputs of the examples that fit into a row, as a client that tokenizes makes them."""
     inputs = [[values[number] for number in FITTING] for values in INPUTS[name].values()]
-    settings = {"vocabulary": TOKENIZER.vocabulary, "max_length": 40}
+    settings = {"tokenizer": TOKENIZER, "names": NAMES, "max_length": 40}
     if name == "multiple-choice":
         several = tf.ragged.constant([[text for text in row if text] for row in inputs[1]])
         tokens = several.with_values(TOKENIZER.tokenize(several.values))
@@ -506,7 +507,7 @@ def chances_of_masks(task, texts):
     """
     ids = masked_ids(texts)
     room = task.config.max_length - 2
-    parts = np.array(windows(tf.constant([*map(len, ids)]), room)).T.tolist()
+    parts = np.array(windows(tf.constant([*map(len, ids)]), room, stride=room // 2)).T.tolist()
     rows, places = [], []
     for text, start, size, first, last in parts:
         masks = np.flatnonzero(ids[text] == TOKENIZER.vocabulary.mask_id)
@@ -516,7 +517,8 @@ def chances_of_masks(task, texts):
         task.encoder(
             frame(
                 [tf.ragged.stack(rows[begin : begin + 128])],
-                vocabulary=TOKENIZER.vocabulary,
+                tokenizer=TOKENIZER,
+                names=task.encoder.input_names,
                 max_length=room + 2,
                 multiple_of=room + 2,
             )

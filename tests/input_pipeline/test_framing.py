@@ -7,8 +7,14 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
+from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-VOCABULARY = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
+VOCABULARY = WordPieceVocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"])
+OPTIONS = {
+    "tokenizer": SimpleNamespace(vocabulary=VOCABULARY, template=BERT_TEMPLATE),
+    "names": ("input_ids", "input_mask", "segment_ids"),
+}
 
 
 def ragged(rows):
@@ -20,7 +26,7 @@ def as_lists(batch):
 
 
 def test_single_texts_exactly():
-    batch = frame([ragged([[5, 6], [], [7, 8, 9, 10, 11]])], vocabulary=VOCABULARY, max_length=5)
+    batch = frame([ragged([[5, 6], [], [7, 8, 9, 10, 11]])], **OPTIONS, max_length=5)
     assert as_lists(batch) == {
         "input_ids": [[2, 5, 6, 3, 0], [2, 3, 0, 0, 0], [2, 7, 8, 9, 3]],
         "input_mask": [[1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [1, 1, 1, 1, 1]],
@@ -31,7 +37,7 @@ def test_single_texts_exactly():
 def test_pairs_exactly():
     batch = frame(
         [ragged([[5, 6], [5] * 9, []]), ragged([[7], [8] * 9, [9] * 12])],
-        vocabulary=VOCABULARY,
+        **OPTIONS,
         max_length=10,
     )
     assert as_lists(batch) == {
@@ -47,6 +53,59 @@ def test_pairs_exactly():
             [0, 0] + [1] * 8,
         ],
     }
+
+
+TEMPLATES = {
+    "none": PLAIN_TEMPLATE,
+    "roberta": Template(
+        single=(("[CLS]", 0), (0, 0), ("[SEP]", 0)),
+        pair=(("[CLS]", 0), (0, 0), ("[SEP]", 0), ("[SEP]", 0), (1, 0), ("[SEP]", 0)),
+    ),
+    "gpt": Template(
+        single=(("[CLS]", 0), (0, 0), ("[MASK]", 0)),
+        pair=(("[CLS]", 0), (0, 0), ("[SEP]", 0), (1, 0), ("[MASK]", 0)),
+    ),
+    "segments from 1": Template(single=((0, 1), ("[SEP]", 1)), pair=((0, 1), (1, 2), ("[SEP]", 2))),
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+@pytest.mark.parametrize("texts", [1, 2])
+def test_rows_follow_the_template(template, texts):
+    """Part by part, and every text is where the template says."""
+    rng = np.random.default_rng(1)
+    rows = [
+        [rng.integers(5, 11, rng.integers(0, 5)).tolist() for _ in range(texts)] for _ in range(20)
+    ]
+    options = {**OPTIONS, "tokenizer": SimpleNamespace(vocabulary=VOCABULARY, template=template)}
+    batch = frame(
+        [ragged(list(column)) for column in zip(*rows, strict=True)], **options, max_length=14
+    )
+    for number, row in enumerate(rows):
+        parts = [
+            ([VOCABULARY.id(what)] if isinstance(what, str) else row[what], segment)
+            for what, segment in template.parts(texts)
+        ]
+        ids = [id for part, _ in parts for id in part]
+        segments = [segment for part, segment in parts for _ in part]
+        found = {name: values[number].numpy() for name, values in batch.items()}
+        assert (
+            found["input_mask"].sum()
+            == len(ids)
+            == sum(map(len, row)) + template.num_special(texts)
+        )
+        assert found["input_ids"].tolist()[: len(ids)] == ids
+        assert found["segment_ids"].tolist() == segments + [0] * (
+            len(found["input_ids"]) - len(ids)
+        )
+        place = 0
+        for text in range(texts):
+            start = place + template.before(text, texts=texts)
+            assert found["input_ids"].tolist()[start : start + len(row[text])] == row[text]
+            place += len(row[text])
+    full = frame([ragged([[7] * 30])] * texts, **options, max_length=14)
+    assert full["input_mask"].numpy().sum() == 14
+    assert (full["input_ids"].numpy() == 7).sum() == template.room(14, texts=texts)
 
 
 def truncate_pair(first, second, budget):
@@ -66,7 +125,7 @@ def test_pairs_are_cut_as_bert_cut_them():
     for max_length in (5, 12, 32, 33, 64):
         batch = frame(
             [ragged([a.tolist() for a, _ in rows]), ragged([b.tolist() for _, b in rows])],
-            vocabulary=VOCABULARY,
+            **OPTIONS,
             max_length=max_length,
         )
         for row, (a, b) in enumerate(rows):
@@ -84,7 +143,7 @@ def test_width_is_the_longest_row_rounded_up_and_never_over_the_maximum(
 ):
     batch = frame(
         [ragged([[7] * longest, [8]])],
-        vocabulary=VOCABULARY,
+        **OPTIONS,
         max_length=20,
         multiple_of=multiple_of,
     )
@@ -94,11 +153,11 @@ def test_width_is_the_longest_row_rounded_up_and_never_over_the_maximum(
 def test_a_graph_gives_the_same_for_any_batch_size_and_even_for_none():
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
     def graph(tokens):
-        return frame([tokens], vocabulary=VOCABULARY, max_length=6)
+        return frame([tokens], **OPTIONS, max_length=6)
 
     rows = [[5, 6], [], [7] * 9]
     for count in (1, 2, 3):
-        eager = frame([ragged(rows[:count])], vocabulary=VOCABULARY, max_length=6)
+        eager = frame([ragged(rows[:count])], **OPTIONS, max_length=6)
         assert as_lists(graph(ragged(rows[:count]))) == as_lists(eager)
     empty = graph(tf.RaggedTensor.from_row_lengths(tf.constant([], tf.int32), []))
     assert empty["input_ids"].shape[0] == 0
@@ -109,7 +168,7 @@ def test_only_core_operations():
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)] * 2)
     def graph(a, b):
-        return frame([a, b], vocabulary=VOCABULARY, max_length=6)
+        return frame([a, b], **OPTIONS, max_length=6)
 
     concrete = graph.get_concrete_function()
     names = {operation.type for operation in concrete.graph.get_operations()}
@@ -120,6 +179,6 @@ def test_only_core_operations():
 
 def test_a_length_that_leaves_no_room_is_refused():
     with pytest.raises(ValueError, match="max_length=2"):
-        frame([ragged([[5]])], vocabulary=VOCABULARY, max_length=2)
+        frame([ragged([[5]])], **OPTIONS, max_length=2)
     with pytest.raises(ValueError, match="3 segments"):
-        frame([ragged([[5]])] * 3, vocabulary=VOCABULARY, max_length=20)
+        frame([ragged([[5]])] * 3, **OPTIONS, max_length=20)

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
 from tests.small_model import make_tokenizer
 
+NAMES = ("input_ids", "input_mask", "segment_ids")
 TEXTS = ["a b c", "", "c", "a a a a a a a a a a a"]
 
 
@@ -25,6 +26,7 @@ def rows():
         columns={"heads": a_token_each, "pairs": np.arange(8, dtype=np.int32).reshape(4, 2)},
         example_of_row=np.array([0, 1, 2, 2]),
         tokenizer=make_tokenizer(),
+        input_names=NAMES,
         max_length=12,
     )
 
@@ -58,8 +60,9 @@ def test_a_dataset_has_the_same_batches(rows):
 def test_a_fingerprint_knows_all_that_training_depends_on(rows):
     def changed(**values):
         options = {"labels": rows.labels, "weights": rows.weights, "columns": rows.columns}
+        options |= {"input_names": NAMES, "max_length": 12, **values}
         return TokenizedExamples.of_texts(
-            TEXTS[:3], [TEXTS], tokenizer=make_tokenizer(), max_length=12, **options | values
+            TEXTS[:3], [TEXTS], tokenizer=make_tokenizer(), **options
         ).fingerprint
 
     others = [

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.input_pipeline.words import rows_around, word_rows, words_given, words_of_texts
+from keras_bert.text.template import BERT_TEMPLATE
 from tests.small_model import make_tokenizer
 
 RNG = np.random.default_rng(2)
@@ -48,7 +49,7 @@ def test_rows_hold_whole_words_and_share_them_out(max_length):
     texts = [["a" * length for length in words] for words in lengths]
     tokenizer = make_tokenizer()
     tokenized = words_given(texts, tokenizer)
-    rows = word_rows(tokenized, max_length=max_length)
+    rows = word_rows(tokenized, template=BERT_TEMPLATE, max_length=max_length)
     ids_of, starts_of, ends_of = (values.to_list() for values in rows[5:])
     quarter = max(1, (max_length - 2) // 2 // 2)
     by_text = {}
@@ -82,7 +83,8 @@ def test_rows_around_words_are_full_and_hold_them_in_their_middle():
     low, high = [0, 4, 11, 5, 1, 0], [1, 5, 12, 9, 12, 2]
     tokenized = words_given(texts, make_tokenizer())
     # Rows of 8 tokens, in which a word has one.
-    rows, missing = rows_around(tokenized, tf.constant(low), tf.constant(high), max_length=10)
+    options = {"template": BERT_TEMPLATE, "max_length": 10}
+    rows, missing = rows_around(tokenized, tf.constant(low), tf.constant(high), **options)
     where = list(zip(rows.first.numpy().tolist(), rows.end.numpy().tolist(), strict=True))
     assert where == [(0, 8), (1, 9), (4, 12), (3, 11), (1, 9), (0, 2)]
     assert missing.numpy().tolist() == [0, 0, 0, 0, 3, 0]
@@ -95,14 +97,14 @@ def test_strings_become_the_same_rows_in_a_graph(tokenizer):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def in_graph(texts):
-        return word_rows(words_of_texts(texts, tokenizer)[0], max_length=14)
+        return word_rows(words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14)
 
-    eagerly = word_rows(words_of_texts(texts, tokenizer)[0], max_length=14)
+    eagerly = word_rows(words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14)
     for ours, theirs in zip(in_graph(tf.constant(texts)), eagerly, strict=True):
         ours, theirs = (
             x.to_tensor() if isinstance(x, tf.RaggedTensor) else x for x in (ours, theirs)
         )
         np.testing.assert_array_equal(ours, theirs)
     words = [text.replace(".", " .").split() for text in texts]
-    again = word_rows(words_given(words, tokenizer), max_length=14)
+    again = word_rows(words_given(words, tokenizer), template=BERT_TEMPLATE, max_length=14)
     np.testing.assert_array_equal(again.ids.to_tensor(), eagerly.ids.to_tensor())

@@ -25,7 +25,9 @@ def write_models(folder):
     task.classifier.kernel.assign(20 * task.classifier.kernel)
     # Untrained logits differ little from text to text: spread them about zero.
     ids = tokenizer.tokenize(["win cash", "ada", "london", "the long text"])
-    inputs = frame([ids], vocabulary=tokenizer.vocabulary, max_length=20)
+    inputs = frame(
+        [ids], tokenizer=tokenizer, names=("input_ids", "input_mask", "segment_ids"), max_length=20
+    )
     task.classifier.bias.assign(-np.mean(task(inputs)["logits"], axis=0))
     export_task(task, folder / "classifier")
 

@@ -263,7 +263,12 @@ def test_padded_rows_give_the_same_batches_as_compact_ones(objective, folders, e
     spec = padded(objective=objective, max_length=MAX_LENGTH, max_predictions=MAX_PREDICTIONS)
     for shard in path.glob("*.tfrecord-*"):
         records = [record.numpy() for record in tf.data.TFRecordDataset(str(shard))]
-        dense = pad(folder.spec.parse(records), MAX_LENGTH, MAX_PREDICTIONS)
+        dense = pad(
+            folder.spec.parse(records),
+            MAX_LENGTH,
+            MAX_PREDICTIONS,
+            template=folder.card.template,
+        )
         with tf.io.TFRecordWriter(str(shard)) as writer:
             for record in spec.encode({name: value.numpy() for name, value in dense.items()}):
                 writer.write(record)

@@ -133,7 +133,7 @@ class HoldsWord(Task):
         def from_text(text):
             batch = frame(
                 [self.tokenizer.tokenize(text)],
-                vocabulary=self.tokenizer.vocabulary,
+                tokenizer=self.tokenizer,
                 names=self.encoder.input_names,
                 max_length=max_length or self.max_length,
             )

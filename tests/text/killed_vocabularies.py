@@ -38,7 +38,7 @@ def names(folder):
 def opened(path):
     """What a reader gets: the vocabulary, its counts and its case; None for a refusal."""
     try:
-        vocabulary, lowercase = open_vocabulary(path)
+        vocabulary, lowercase, _ = open_vocabulary(path)
     except InputError:
         return None
     counts = read_counts(path, vocabulary)

@@ -68,7 +68,7 @@ def _signatures(task, answer, *, texts, max_length):
         tokens = [task.tokenizer.tokenize(column) for column in strings]
         batch = frame(
             tokens,
-            vocabulary=task.tokenizer.vocabulary,
+            tokenizer=task.tokenizer,
             names=task.encoder.input_names,
             max_length=max_length,
         )
@@ -86,8 +86,6 @@ def _signatures(task, answer, *, texts, max_length):
             specs,
             warmup=[dict.fromkeys(texts, batch) for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(
-            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
-        ),
+        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
         "examples": examples_signature(from_named, keys=list(texts)),
     }

@@ -58,7 +58,7 @@ def choice_signatures(task, *, max_length):
         batch = frame_choices(
             task.tokenizer.tokenize(context),
             present.with_values(tokens),
-            vocabulary=task.tokenizer.vocabulary,
+            tokenizer=task.tokenizer,
             names=task.encoder.input_names,
             max_length=max_length,
         )
@@ -93,7 +93,7 @@ def choice_signatures(task, *, max_length):
         "ids": ids_signature(
             from_ids,
             encoder=task.encoder,
-            cls_id=task.tokenizer.vocabulary.cls_id,
+            tokenizer=task.tokenizer,
             axes=("B", "n", "S"),
         ),
         "examples": Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")]),

@@ -324,6 +324,7 @@ class _Reader:
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
         self.spec = folder.spec
+        self.template = card.template
         self.vocabulary_size = card.vocabulary.size
         self.max_length = card.max_length
         self.most_predictions = card.most_predictions(np.arange(card.max_length + 1))
@@ -346,7 +347,7 @@ class _Reader:
             if name in batch:
                 batch[name] = _in_range(batch[name], self.vocabulary_size)
         if self.spec.kind == "compact":
-            batch = pad(batch, self.max_length, self.max_predictions)
+            batch = pad(batch, self.max_length, self.max_predictions, template=self.template)
         else:
             batch = _narrowed(batch, self.max_length, self.max_predictions)
         if not self.is_causal:

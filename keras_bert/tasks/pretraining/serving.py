@@ -8,6 +8,7 @@ import functools
 
 import tensorflow as tf
 
+from keras_bert.errors import InputError
 from keras_bert.input_pipeline.framing import frame
 from keras_bert.input_pipeline.windows import windows
 from keras_bert.tasks.serving_inputs import (
@@ -41,9 +42,12 @@ def fill_mask_signatures(task, *, max_length, top):
     `Vocabulary.piece_name`.
     """
     vocabulary = task.tokenizer.vocabulary
+    if vocabulary.mask_id is None:
+        raise InputError(f"The tokenizer has no mask token, so {MASK} is not predicted.")
     names = tf.constant([vocabulary.piece_name(number) for number in range(len(vocabulary))])
     top = min(top, len(vocabulary))
-    room = max_length - 2
+    template = task.tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
 
     def answer(inputs, is_asked, text, texts):
         """The outputs: of rows, bool (R, S), and the text of each row (R,), rising."""
@@ -66,15 +70,15 @@ def fill_mask_signatures(task, *, max_length, top):
     @functools.partial(of_texts, names=["text"])
     def from_text(text):
         ids = _ids(text, task.tokenizer)  # ragged (B, None)
-        found = windows(tf.cast(ids.row_lengths(), tf.int32), room)
-        first = tf.gather(tf.cast(ids.row_starts(), tf.int32), found.sequence) + found.starts
-        rows = tf.gather(ids.values, tf.ragged.range(first, first + found.sizes))
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        found = windows(lengths, room, stride=max(1, room // 2))
         inputs = frame(
-            [rows], vocabulary=vocabulary, names=task.encoder.input_names, max_length=max_length
+            [found.rows(ids)],
+            tokenizer=task.tokenizer,
+            names=task.encoder.input_names,
+            max_length=max_length,
         )
-        place = tf.range(tf.shape(inputs["input_ids"])[1]) - 1  # behind [CLS]
-        place += found.starts[:, None]  # (R, S), in the text
-        is_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
+        is_core = found.core_of(tf.shape(inputs["input_ids"])[1], offset=before)  # (R, S)
         is_asked = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return answer(inputs, is_asked, found.sequence, tf.size(text))
 
@@ -92,9 +96,7 @@ def fill_mask_signatures(task, *, max_length, top):
             [tf.TensorSpec([None], tf.string, name="text")],
             warmup=[{"text": batch} for batch in masked],
         ),
-        "ids": ids_signature(
-            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
-        ),
+        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
         "examples": examples_signature(from_text, keys=["text"]),
     }
 

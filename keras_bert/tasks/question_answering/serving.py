@@ -1,7 +1,7 @@
 """What an exported question answerer answers to.
 
-The windows, and the choice among them, are those of `windows.py` and `decode.py`, written with
-TensorFlow's operations; a test holds the two against each other. Legend of shapes: B questions, N
+The choice among the windows is that of `decode.py`, written with TensorFlow's operations; a test
+holds the two against each other. Legend of shapes: B questions, N
 windows of all of them, P tokens of the longest piece, A tokens of the longest answer.
 """
 
@@ -11,7 +11,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert.input_pipeline.framing import frame
-from keras_bert.tasks.question_answering.windows import SPECIAL_TOKENS, question_limit
+from keras_bert.input_pipeline.windows import Windows
+from keras_bert.tasks.question_answering.features import context_windows, question_limit
 from keras_bert.tasks.serving_inputs import (
     examples_signature,
     ids_signature,
@@ -67,20 +68,9 @@ def question_signatures(task, *, max_length):
                 for batch in warmup_texts(2 * max_length)  # of several windows, too
             ],
         ),
-        "ids": ids_signature(
-            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
-        ),
+        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
         "examples": examples_signature(from_text, keys=names),
     }
-
-
-class _Windows(NamedTuple):
-    """`Windows` in a graph, int64 (N,) each, and ragged bool (N, None), its tokens as starts."""
-
-    texts: tf.Tensor
-    firsts: tf.Tensor
-    lengths: tf.Tensor
-    chosen: tf.RaggedTensor
 
 
 class _Found(NamedTuple):
@@ -98,84 +88,60 @@ class _Found(NamedTuple):
 
 
 def _answers(question, context, *, task, answer, max_length):
-    limit = question_limit(max_length, task.max_question_length)
+    template = task.tokenizer.template
+    room = template.room(max_length, texts=2)
+    limit = question_limit(room, task.max_question_length)
     questions = leading(task.tokenizer.tokenize(question), limit)
     tokens = task.tokenizer.tokenize_with_offsets(context)
-    windows = _windows(
+    windows = context_windows(
         tokens.ids.row_lengths(),
-        max_length - SPECIAL_TOKENS - questions.row_lengths(),
+        room - questions.row_lengths(),
         stride=task.stride_of(max_length),
     )
 
     def find(numbers):
-        inputs = _inputs(questions, tokens.ids, windows, numbers, task=task, max_length=max_length)
-        starts = tf.gather(questions.row_lengths(), tf.gather(windows.texts, numbers)) + 2
-        return _search(answer(**inputs), windows, numbers, starts, longest=task.max_answer_length)
+        some = Windows(*(tf.gather(part, numbers) for part in windows))
+        inputs = _inputs(questions, tokens.ids, some, task=task, max_length=max_length)
+        starts = tf.gather(questions.row_lengths(), some.sequence)
+        starts += template.before(1, texts=2)
+        return _search(answer(**inputs), some, starts, longest=task.max_answer_length)
 
-    found = _in_turn(find, tf.size(windows.texts))
-    return _chosen(found, windows.texts, context, tokens, null_threshold=task.null_threshold)
-
-
-def _windows(lengths, rooms, *, stride):
-    """`windows_of` and `most_context`, for int64 (B,) each."""
-    steps = tf.minimum(tf.constant(stride, tf.int64), rooms)  # (B,)
-    beyond = tf.maximum(lengths - rooms, 0)
-    numbers = tf.ragged.range(1 + (beyond + steps - 1) // steps)  # (B, windows of each)
-    texts = numbers.value_rowids()  # (N,)
-    firsts = numbers.flat_values * tf.gather(steps, texts)
-    lengths_here = tf.minimum(tf.gather(rooms, texts), tf.gather(lengths, texts) - firsts)
-
-    left = tf.ragged.range(lengths_here)  # (N, tokens)
-    window = left.value_rowids()  # (M,) for each token of each window
-    length = tf.gather(lengths_here, window)
-    least = tf.minimum(left.flat_values, length - 1 - left.flat_values)
-    context = tf.cast(least, tf.float64) + 0.01 * tf.cast(length, tf.float64)
-    before = tf.gather(tf.cumsum(lengths, exclusive=True), texts) + firsts
-    token = tf.gather(before, window) + left.flat_values  # of all tokens of all contexts
-    count = tf.reduce_sum(lengths)
-    most = tf.math.unsorted_segment_max(context, token, count)
-    has_most = tf.where(context == tf.gather(most, token), window, tf.int64.max)
-    owner = tf.math.unsorted_segment_min(has_most, token, count)
-    return _Windows(
-        texts, firsts, lengths_here, left.with_flat_values(tf.gather(owner, token) == window)
-    )
+    found = _in_turn(find, tf.size(windows.sequence))
+    return _chosen(found, windows.sequence, context, tokens, null_threshold=task.null_threshold)
 
 
-def _inputs(questions, contexts, windows, numbers, *, task, max_length):
+def _inputs(questions, contexts, windows, *, task, max_length):
     """The model's inputs for some windows."""
-    texts = tf.gather(windows.texts, numbers)
-    firsts = tf.gather(contexts.row_splits[:-1], texts) + tf.gather(windows.firsts, numbers)
-    places = tf.ragged.range(firsts, firsts + tf.gather(windows.lengths, numbers))
-    pieces = tf.gather(contexts.flat_values, places)
     return frame(
-        [tf.gather(questions, texts), pieces],
-        vocabulary=task.tokenizer.vocabulary,
+        [tf.gather(questions, windows.sequence), windows.rows(contexts)],
+        tokenizer=task.tokenizer,
         names=task.encoder.input_names,
         max_length=max_length,
     )
 
 
-def _search(logits, windows, numbers, piece_starts, *, longest):
+def _search(logits, windows, piece_starts, *, longest):
     """`_Found` of some windows, whose pieces begin at those positions of their rows."""
-    lengths = tf.gather(windows.lengths, numbers)
+    count = tf.size(windows.sizes)
     row = tf.shape(logits["start_logits"], tf.int64)[1]
-    before = tf.range(tf.size(numbers, tf.int64)) * row + piece_starts
-    places = tf.ragged.range(before, before + lengths)  # (N, tokens) in all logits of the batch
+    before = tf.range(tf.cast(count, tf.int64)) * row + piece_starts
+    places = tf.ragged.range(
+        before, before + windows.sizes
+    )  # (N, tokens) in all logits of the batch
     starts, ends = (
         tf.gather(tf.reshape(logits[name], [-1]), places).to_tensor(-float("inf"))  # (N, P)
         for name in ("start_logits", "end_logits")
     )
-    chosen = tf.gather(windows.chosen, numbers).to_tensor(False)  # (N, P)
-    starts = tf.where(chosen, starts, -float("inf"))
     width = tf.shape(ends)[1]
+    starts = tf.where(windows.core_of(width, offset=0), starts, -float("inf"))
     ends = tf.pad(ends, [[0, 0], [0, longest]], constant_values=-float("inf"))
     further = tf.range(width)[:, None] + tf.range(longest)  # (P, A)
     sums = starts[:, :, None] + tf.gather(ends, further, axis=1)  # (N, P, A)
-    sums = tf.reshape(sums, tf.stack([tf.size(numbers), width * longest]))
+    sums = tf.reshape(sums, tf.stack([count, width * longest]))
     # Where no window has a token, there is something to choose, too: nothing, at -inf.
     sums = tf.pad(sums, [[0, 0], [0, 1]], constant_values=-float("inf"))
     place = tf.argmax(sums, axis=1)
-    firsts = tf.gather(windows.firsts, numbers) + place // longest
+    firsts = windows.starts + place // longest
     null = logits["start_logits"][:, 0] + logits["end_logits"][:, 0]
     return _Found(
         best=tf.reduce_max(sums, axis=1),

@@ -34,7 +34,8 @@ def span_signatures(task, *, max_length):
     @functools.partial(of_texts, names=["text"])
     def from_text(text):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
-        rows = word_rows(tokenized, max_length=max_length)
+        template = task.tokenizer.template
+        rows = word_rows(tokenized, template=template, max_length=max_length)
         inputs = _inputs(rows, task=task, max_length=max_length)
         logits = outputs_in_turn(task, inputs)["logits"]  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
@@ -107,7 +108,9 @@ def relation_signatures(task, *, max_length):
         check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
         with tf.control_dependencies([check] if check is not None else []):
             low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
-        rows, missing = rows_around(tokenized, low, high, max_length=max_length)
+        rows, missing = rows_around(
+            tokenized, low, high, template=task.tokenizer.template, max_length=max_length
+        )
         first, last = rows.first[:, None], rows.end[:, None] - 1
         spans = {
             "span_firsts": tf.clip_by_value(firsts, first, last) - first,
@@ -145,7 +148,7 @@ def _inputs(rows, *, task, max_length):
     """The inputs of a task on words that `WordRows` have; W is at least 1."""
     inputs = frame(
         [rows.ids],
-        vocabulary=task.tokenizer.vocabulary,
+        tokenizer=task.tokenizer,
         names=task.encoder.input_names,
         max_length=max_length,
         multiple_of=PAD_TO,

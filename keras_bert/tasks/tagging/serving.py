@@ -37,7 +37,8 @@ def tagger_signatures(task, *, max_length):
     """
     labels = tf.constant(task.labels)  # (C,)
     vocabulary = task.tokenizer.vocabulary
-    room = max_length - 2
+    template = task.tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
 
     @functools.partial(of_rows, encoder=task.encoder)
     def logits_of(**inputs):
@@ -47,15 +48,16 @@ def tagger_signatures(task, *, max_length):
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
         row_starts = tf.cast(words.ids.row_starts(), tf.int32)
-        found = windows(tf.cast(words.ids.row_lengths(), tf.int32), room)
-        first = tf.gather(row_starts, found.sequence) + found.starts
-        rows = tf.gather(words.ids.values, tf.ragged.range(first, first + found.sizes))
+        counts = tf.cast(words.ids.row_lengths(), tf.int32)
+        found = windows(counts, room, stride=max(1, room // 2))
         batch = frame(
-            [rows], vocabulary=vocabulary, names=task.encoder.input_names, max_length=max_length
+            [found.rows(words.ids)],
+            tokenizer=task.tokenizer,
+            names=task.encoder.input_names,
+            max_length=max_length,
         )
         logits = logits_of(**batch)  # (R, S, C)
-        place = tf.range(tf.shape(logits)[1])[None] - 1 + found.starts[:, None]  # behind [CLS]
-        in_core = (place >= found.core_starts[:, None]) & (place < found.core_ends[:, None])
+        in_core = found.core_of(tf.shape(logits)[1], offset=before)
         pieces = tf.boolean_mask(logits, in_core)  # (T, C)
         lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
         places = (words.firsts.values + of_values(row_starts, words.firsts))[:, None]  # (W, 1)
@@ -103,9 +105,7 @@ def tagger_signatures(task, *, max_length):
             [strings],
             warmup=[{"text": batch} for batch in warmup_texts(max_length)],
         ),
-        "ids": ids_signature(
-            from_ids, encoder=task.encoder, cls_id=task.tokenizer.vocabulary.cls_id
-        ),
+        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
         "examples": examples_signature(from_text, keys=["text"]),
     }
 

@@ -42,7 +42,7 @@ def logits_alone(task, context, choices):
         tokens = [tokenizer.tokenize([text]) for text in (context, choice)]
         row = frame(
             tokens,
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             names=task.encoder.input_names,
             max_length=task.max_length,
         )

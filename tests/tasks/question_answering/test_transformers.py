@@ -100,7 +100,7 @@ def test_windows_logits_and_answers_are_theirs(both):
         for row, (_, first, starts, ends, ids) in zip(own, windows, strict=True):
             length = rows.lengths[row]
             assert inputs[row, :length].tolist() == ids.tolist()
-            assert rows.windows.firsts[row] == first
+            assert rows.windows.starts[row] == first
             np.testing.assert_allclose(outputs["start_logits"][row][:length], starts, atol=2e-5)
             np.testing.assert_allclose(outputs["end_logits"][row][:length], ends, atol=2e-5)
         found = best_by_search(windows, int(rows.piece_starts[own[0]]))

@@ -41,13 +41,16 @@ def sentences(*texts, documents=None):
 def rows_of(examples, tokenizer, **options):
     defaults = {"max_length": 12, "label_pieces": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
-    return tagged_rows(examples, tokenizer=tokenizer, **given)
+    names = ("input_ids", "input_mask", "segment_ids")
+    return tagged_rows(examples, tokenizer=tokenizer, input_names=names, **given)
 
 
 def test_every_place_is_answered_once_and_where_it_has_most_context():
     lengths = np.arange(60, dtype=np.int32)
     for size in (1, 2, 3, 7, 8, 20):
-        found = [part.numpy() for part in windows(tf.constant(lengths), size)]
+        found = [
+            part.numpy() for part in windows(tf.constant(lengths), size, stride=max(1, size // 2))
+        ]
         for length in lengths:
             sequence, starts, sizes, firsts, lasts = (x[found[0] == length] for x in found)
             cores = np.concatenate([np.arange(a, b) for a, b in zip(firsts, lasts, strict=True)])
