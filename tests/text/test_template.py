@@ -15,6 +15,7 @@ from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
 from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
+from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
