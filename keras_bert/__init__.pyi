@@ -687,6 +687,7 @@ def pretrain(
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
+    objective: str | None = ...,
     causal_share: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
@@ -699,9 +700,9 @@ def pretrain(
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
-    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
-    `MaskedCausalLM`, a BertForMaskedLM to others).
+    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
+    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
@@ -762,9 +763,10 @@ def pretrain(
         eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
         bad_records: what becomes of a run whose rows cannot all be read: it stops with file and record,
             or leaves out and counts what is damaged (skip), after reading all rows once at its start.
-        causal_share: the share of a step's rows that are read from left to right, each position
-            predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a
-            masked and causal LM on rows of the objective mlm (GPT-BERT).
+        objective: what is trained: the objective of the data folder, or causal-lm, the next token on
+            the sequences of any folder (None: the data folder's own).
+        causal_share: fraction of a step's sequences that are read from left to right, each token
+            predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
         span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
             tokens, for rows of the objective span; 0 trains without the head (None: 1).
         max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
