@@ -13,7 +13,7 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.train.optimizer import make_optimizer
+from keras_bert.training.optimizers.optimizer import make_optimizer
 
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128)}  # rows in a batch, tokens in a row
 VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522}
@@ -161,7 +161,7 @@ def keras_dataset(batches):
     """The batches again and again, out of memory; shapes are static where all have the same."""
     import tensorflow as tf
 
-    from keras_bert.input_pipeline.datasets import settled
+    from keras_bert.inputs.datasets import settled
 
     def spec(*arrays):
         shape = tuple(

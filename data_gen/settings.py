@@ -5,9 +5,9 @@ import functools
 import os
 
 from data_gen.reading import Reading, bad_lines, text_field
-from keras_bert.errors import InputError
-from keras_bert.objectives import MASKINGS, OBJECTIVES, PAIRED
-from keras_bert.settings import Settings, setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
+from keras_bert.base.settings import Settings, setting
 
 MAX_PREDICTIONS = 20
 _LONGEST = 1 << 16

@@ -1,16 +1,16 @@
 """Types of the public names. Made by `make types`; a test compares."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from keras_bert.embeddings.text_embedding import TextEmbedding
+from keras_bert.base.errors import InputError as InputError
 from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.errors import InputError as InputError
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
+from keras_bert.inference.embeddings.text_embedding import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -93,7 +93,7 @@ def ask(
     *,
     url: str,
     model: str,
-    data: str | os.PathLike[str] | None = ...,
+    data: str | PathLike[str] | None = ...,
     version: int | None = ...,
     signature: str = ...,
     batch_size: int = ...,
@@ -148,7 +148,7 @@ def draw_attention(
     *,
     model: object,
     text: str,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     layer: int | None = ...,
     head: int | None = ...,
 ) -> Path:
@@ -176,7 +176,7 @@ def draw_contexts(
     model: object,
     word: str,
     texts: Sequence[str],
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     groups: Sequence[str] | None = ...,
     layers: str = ...,
 ) -> Path:
@@ -200,7 +200,7 @@ def draw_contexts(
             `save_picture`.
     """
 
-def draw_run(run: str | os.PathLike[str]) -> list[Path]:
+def draw_run(run: str | PathLike[str]) -> list[Path]:
     """Draws what a run's metrics.json holds.
 
     Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
@@ -224,7 +224,7 @@ def draw_similarity(
     *,
     model: object,
     pairs: Sequence[tuple[str, str]],
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     layers: str = ...,
 ) -> Path:
     """Draws the cosines between the vectors of words in their contexts, as a table.
@@ -401,7 +401,7 @@ def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidat
 
 def finetune(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -415,12 +415,12 @@ def finetune(
     histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
-    vocab: str | os.PathLike[str] | None = ...,
+    vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | os.PathLike[str],
-    dev: str | os.PathLike[str],
+    train: str | PathLike[str],
+    dev: str | PathLike[str],
     epochs: int = ...,
     learning_rate: float | None = ...,
     frozen: bool = ...,
@@ -533,23 +533,24 @@ def finetune(
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.train.settings.finetune_settings(task)` has them).
+    stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
 
     Returns:
         What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
         name of the figure that makes one better), `dev` (its official figures), what the task is
         made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
-        `curve` (see `keras_bert.train.curve.Curve`); and where there is a mix, `scalar_mix`: the
-        `shares` of the layers in it, the embeddings first, and `gamma`. With several seeds it is
-        that of the best one on the dev data, and over all of them `mean` and `deviation` of its
-        official figures, and `runs` (see `keras_bert.train.series.run_series`).
+        `curve` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
+        `scalar_mix`: the `shares` of the layers in it, the embeddings first, and `gamma`. With
+        several seeds it is that of the best one on the dev data, and over all of them `mean` and
+        `deviation` of its official figures, and `runs` (see
+        `keras_bert.training.series.run_series`).
 
     Raises:
         InputError: an argument or a file is wrong, the dev examples do not go with the training
             ones, or the output folder holds something else.
     """
 
-def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
+def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
     """The first rows of a folder of pre-training rows, as a person reads them.
 
         kb.inspect("data", count=2)  # shown as text, what is masked marked
@@ -567,7 +568,7 @@ def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...)
         InputError: there is no such folder, or it is not finished.
     """
 
-def load(folder: str | os.PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
+def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
     """Loads the encoder and tokenizer of a model folder.
 
     Heads that the folder contains too are left out (`load_task` loads them).
@@ -591,7 +592,7 @@ def load(folder: str | os.PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, 
             than the embedding.
     """
 
-def load_task(folder: str | os.PathLike[str]) -> Task:
+def load_task(folder: str | PathLike[str]) -> Task:
     """Loads the task that a folder holds, head and all; its `config.json` says which.
 
     Args:
@@ -605,7 +606,7 @@ def load_task(folder: str | os.PathLike[str]) -> Task:
         InputError: as `load`; also refused is a folder that holds no task of ours.
     """
 
-def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
+def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
     """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
 
     Raises:
@@ -657,7 +658,7 @@ def predict(
 
 def pretrain(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -670,13 +671,13 @@ def pretrain(
     deterministic: bool = ...,
     histograms: bool = ...,
     force: bool = ...,
-    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    vocab: str | os.PathLike[str],
+    data: str | PathLike[str] | Sequence[str | PathLike[str]],
+    vocab: str | PathLike[str],
     steps: int | Sequence[int] | None = ...,
     minutes: float | Sequence[float] | None = ...,
     batch_tokens: int | Sequence[int] | None = ...,
     architecture: str | None = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     initialization: str | None = ...,
     learning_rate: float = ...,
     optimizer: str = ...,
@@ -778,8 +779,8 @@ def pretrain(
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
         `eval_rows` (how many held-out rows `eval` is of), `curve` (see
-        `keras_bert.train.curve.Curve`) and `health` (whether the run looks healthy, `is_healthy`,
-        and a `sentence`). `eval` figures are None without eval rows.
+        `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
+        `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
         the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
         `keras_bert.draw_run` draws their curves.
@@ -790,7 +791,7 @@ def pretrain(
 
 def push(
     *,
-    model: str | os.PathLike[str],
+    model: str | PathLike[str],
     to: str,
     private: bool = ...,
     revision: str | None = ...,
@@ -820,7 +821,7 @@ def push(
     """
 
 def quickstart(
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     *,
     seed: int = ...,
     force: bool = ...,
@@ -858,7 +859,7 @@ def serve(
     allowed_hosts: str | Sequence[str] | None = ...,
     rest_port: int = ...,
     grpc_port: int = ...,
-    attention: str | os.PathLike[str] | None = ...,
+    attention: str | PathLike[str] | None = ...,
     max_body: int = ...,
     max_batch: int = ...,
     max_requests: int = ...,
@@ -893,7 +894,7 @@ def serve(
 
 def sweep(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -907,12 +908,12 @@ def sweep(
     histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
-    vocab: str | os.PathLike[str] | None = ...,
+    vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | os.PathLike[str],
-    dev: str | os.PathLike[str],
+    train: str | PathLike[str],
+    dev: str | PathLike[str],
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     frozen: bool = ...,
@@ -1020,7 +1021,7 @@ def sweep(
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.train.settings.sweep_settings(task)` has them).
+    stand in place of its own (`keras_bert.training.settings.sweep_settings(task)` has them).
 
     Returns:
         What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,

@@ -9,16 +9,16 @@ import pytest
 import tensorflow as tf
 
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.embeddings.embed import embed
-from keras_bert.errors import InputError
+from keras_bert.inference.embeddings.embed import embed
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
-from keras_bert.masking import unmask
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
+from keras_bert.records.masking import unmask
 from keras_bert.records.verification import verify
 from keras_bert.samples.manual import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
@@ -26,7 +26,7 @@ from keras_bert.text import Tokenizer, load_vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
-from keras_bert.train.starting_point import StartingPoint
+from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.undrawn import undrawn
 

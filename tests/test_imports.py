@@ -13,73 +13,58 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # Every module of keras_bert is of the first of these ranks that has a pattern of it; a module
 # imports its own rank and lower ones. What a family of tasks needs of TensorFlow, its features and
 # signatures, has a rank above the input pipeline; the rest of the family is below.
-ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
+ABOVE_TASKS = ("tasks.*.features", "tasks.*.signatures", "tasks.signatures")
 RANKS = [
-    (
-        *("errors", "lazy", "wording", "html_table", "terminal", "settings", "stopping", "rename"),
-        *("objectives", "replicas", "files", "files.*"),
-    ),
+    ("base", "base.*"),
     ("text", "text.*"),
-    ("masking", "records", "records.*", "examples", "examples.*"),
+    ("records", "records.*", "readers", "readers.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoders", "encoders.*"),
     ("tasks", "tasks.*"),
-    ("checkpoints", "checkpoints.*", "input_pipeline", "input_pipeline.*"),
+    ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
-    ("inference", "inference.*", "embeddings", "embeddings.*"),
-    ("train", "train.*"),
+    ("inference", "inference.*"),
+    ("training", "training.*"),
     ("export", "export.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
-    ("cli", "cli.*", "diagnosis", "__main__"),
+    ("cli", "cli.*", "__main__"),
 ]
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
-WITHOUT_TENSORFLOW = {
-    *("errors", "lazy", "wording", "html_table", "terminal", "files", "settings", "stopping"),
-    *("rename", "objectives", "replicas", "masking", "layers", "heads", "encoders", "tasks"),
-    *("checkpoints", "cli"),
-}
+WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
 # Single modules of parts that may import it.
 LIGHT = {
     *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
-    *(
-        "text.piece_counts",
-        "text.template",
-        "text.vocabulary_files",
-        "text.wordpiece_learner",
-        "text.bpe_learner",
-    ),
+    *("text.piece_counts", "text.template", "text.vocabulary_files"),
+    *("text.wordpiece_learner", "text.bpe_learner", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
-DATA_GEN_MAY_IMPORT = {
-    *("errors", "wording", "files", "settings", "stopping", "records", "masking", "text"),
-    *("objectives", "terminal"),
-}
+DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
     ("tasks.task", "checkpoints.saving"),
     ("tasks.task", "export.saved_model"),
-    ("tasks.task", "input_pipeline.framing"),
-    ("tasks.task", "train.finetuning_optimizer"),
-    ("tasks.task", "train.fit_progress"),
-    ("tasks.classification.classifier", "input_pipeline.tokenized_examples"),
-    ("tasks.classification.classifier", "tasks.classification.serving"),
+    ("tasks.task", "inputs.framing"),
+    ("tasks.task", "training.optimizers.finetuning_optimizer"),
+    ("tasks.task", "training.monitoring.fit_progress"),
+    ("tasks.classification.classifier", "inputs.tokenized_examples"),
+    ("tasks.classification.classifier", "tasks.classification.signatures"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
-    ("tasks.question_answering.question_answerer", "tasks.question_answering.serving"),
+    ("tasks.question_answering.question_answerer", "tasks.question_answering.signatures"),
     ("tasks.pretraining.pretraining_task", "tasks.pretraining.features"),
-    ("tasks.pretraining.pretraining_task", "tasks.pretraining.serving"),
-    ("tasks.classification.regressor", "input_pipeline.tokenized_examples"),
-    ("tasks.classification.regressor", "tasks.classification.serving"),
+    ("tasks.pretraining.pretraining_task", "tasks.pretraining.signatures"),
+    ("tasks.classification.regressor", "inputs.tokenized_examples"),
+    ("tasks.classification.regressor", "tasks.classification.signatures"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
-    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.serving"),
+    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.signatures"),
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),
-    ("tasks.span_classification.relation_classifier", "tasks.span_classification.serving"),
+    ("tasks.span_classification.relation_classifier", "tasks.span_classification.signatures"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
-    ("tasks.span_classification.span_classifier", "tasks.span_classification.serving"),
+    ("tasks.span_classification.span_classifier", "tasks.span_classification.signatures"),
     ("tasks.tagging.tagger", "tasks.tagging.features"),
-    ("tasks.tagging.tagger", "tasks.tagging.serving"),
+    ("tasks.tagging.tagger", "tasks.tagging.signatures"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 
@@ -231,7 +216,7 @@ def test_no_module_imports_itself_through_others():
 # BERT, and the checkpoint formats that are its alone.
 KNOW_BERT = ("encoders.bert", "encoders.bert.*", "checkpoints.google", "checkpoints.keras_nlp")
 # How a BERT calls its layers.
-LAYERS_OF_BERT = {"embeddings", "blocks", "pooler"}
+LAYERS_OF_BERT = {"inference.embeddings", "blocks", "pooler"}
 
 
 def test_only_its_own_formats_know_of_bert():
@@ -244,7 +229,7 @@ def test_only_its_own_formats_know_of_bert():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in LAYERS_OF_BERT:
                 owner = ast.unparse(node.value).split(".")[-1]
-                read = node.attr != "embeddings" or owner.endswith(("encoder", "model"))
+                read = node.attr != "inference.embeddings" or owner.endswith(("encoder", "model"))
                 assert not read, (name, node.lineno, ast.unparse(node))
 
 

@@ -3,7 +3,7 @@
 A name brings its module in when it is first used: the settings of a conversion need no Keras.
 """
 
-from keras_bert.lazy import lazy_names
+from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
     **dict.fromkeys(

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import held_names, refuse_input_as_output, same_files, scratch_folder
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints.folder import find_model_folder, load, load_task
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
@@ -11,9 +14,6 @@ from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.checkpoints.saving import head_table, own_tensors, save_folder
 from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.errors import InputError
-from keras_bert.files import held_names, refuse_input_as_output, same_files, scratch_folder
-from keras_bert.settings import takes
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 

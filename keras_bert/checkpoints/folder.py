@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keras_bert import rename
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import kinds
 from keras_bert.checkpoints.kinds import MARK, stored, task_of
 from keras_bert.checkpoints.named_models import local_folder
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.checkpoints.saving import head_scale, head_table, own_tensors
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.errors import InputError
 
 if TYPE_CHECKING:
     from keras_bert.tasks.task import Task

@@ -10,10 +10,10 @@ import os
 import shutil
 from pathlib import Path, PurePosixPath
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_folder, scratch_folder, system_errors
+from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import archives, hub, kaggle
-from keras_bert.errors import InputError
-from keras_bert.files import new_folder, scratch_folder, system_errors
-from keras_bert.wording import listed
 
 _CONFIG = "config.json"
 _OTHERS = ("bert_config.json", "metadata.json")

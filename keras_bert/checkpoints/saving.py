@@ -8,14 +8,14 @@ import json
 import numpy as np
 
 import keras_bert
-from keras_bert import rename
+from keras_bert.base import rename
+from keras_bert.base.files import check_output_folder, held_names, new_folder, read_json
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints import safetensors_files
 from keras_bert.checkpoints.kinds import MARK
 from keras_bert.checkpoints.opened_folder import CONFIG
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.files import check_output_folder, held_names, new_folder, read_json
 from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 
 # The model card, which runs write beside a model.

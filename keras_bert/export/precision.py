@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 
+from keras_bert.base.errors import InputError
 from keras_bert.encoders.encoder import Encoder, copy_weights
-from keras_bert.errors import InputError
 from keras_bert.layers.quantization import quantize_weights
 
 # The most that outputs may be off, as a share of their own size. Rounding of a sound model is far

@@ -9,7 +9,7 @@ way from the first to the second. Legend of shapes: B rows, S length of a row, P
 import dataclasses
 from collections.abc import Mapping
 
-from keras_bert.objectives import MASKINGS, OBJECTIVES, PAIRED
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
 from keras_bert.records.encoding import encode_floats, encode_integers, frame
 
 SPAN_FEATURES = ("span_left", "span_right", "span_offset")

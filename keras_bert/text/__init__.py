@@ -5,7 +5,7 @@ when it is first used, so that code which needs only the vocabulary stays light.
 like a public name: once loaded, it would stand in its place.
 """
 
-from keras_bert.lazy import lazy_names
+from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",

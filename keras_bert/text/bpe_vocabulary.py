@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     MAX_WORD_LENGTH,

@@ -10,8 +10,8 @@ from os import PathLike
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.files import delete, new_file
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import delete, new_file
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
@@ -81,7 +81,7 @@ class Vocabulary(abc.ABC):
             was learned from. No part of the vocabulary's identity.
         special_tokens: `SpecialTokens`; BERT's by default ([PAD], [UNK], [CLS], [SEP], [MASK]).
 
-    Raises `keras_bert.errors.InputError` when the pieces cannot be a vocabulary.
+    Raises `keras_bert.base.errors.InputError` when the pieces cannot be a vocabulary.
     """
 
     algorithm: str  # "wordpiece" or "bpe"

@@ -10,9 +10,9 @@ import os
 from os import PathLike
 from pathlib import Path
 
-from keras_bert import files
-from keras_bert.errors import InputError
-from keras_bert.files import read_json
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_json
 from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.template import BERT_TEMPLATE, bert_template

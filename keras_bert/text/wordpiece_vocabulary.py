@@ -4,8 +4,8 @@ from functools import cached_property
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.files import write_text
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import write_text
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, index_pieces
 
 CONTINUATION_PREFIX = "##"

@@ -8,9 +8,9 @@ from data_gen.job import Job
 from data_gen.pretraining_data import make_pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
-from keras_bert.errors import InputError
-from keras_bert.masking import UNITS
-from keras_bert.settings import about
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import about
+from keras_bert.records.masking import UNITS
 
 GIVEN = {"input": "a.txt", "vocab": "v", "output": "o"}
 

@@ -9,9 +9,9 @@ import pytest
 
 from data_gen import runner
 from data_gen.vocabulary import CountWords, learn_vocabulary
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import aside_name
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
-from keras_bert.files import aside_name
 from keras_bert.text import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary, read_counts
 from keras_bert.text.wordpiece_learner import learn_wordpiece

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary

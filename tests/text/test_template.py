@@ -8,9 +8,9 @@ import tokenizers
 from tokenizers.processors import BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing
 from tokenizers.processors import Sequence as Steps
 
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.masking import Masker
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.framing import frame
+from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template

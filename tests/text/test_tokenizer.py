@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer, normalization
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.vocabulary_files import load_vocabulary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.vocabulary_files import (
