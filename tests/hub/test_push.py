@@ -15,6 +15,7 @@ import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.cli.main import main
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.tasks import task_class
 from keras_bert.training.monitoring.model_card import model_card, write_card
 from tests.small_model import make_encoder, make_tokenizer
@@ -74,6 +75,9 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     np.testing.assert_array_equal(ours, hub)
 
 
+SIZES = BertConfig.preset("tiny", vocab_size=9).to_dict()
+
+
 def test_a_card_for_every_architecture_has_three_blocks():
     for architecture, kind in [
         ("BertForTokenClassification", "tagger"),
@@ -81,7 +85,7 @@ def test_a_card_for_every_architecture_has_three_blocks():
         ("RobertaModel", None),
     ]:
         values = {"architectures": [architecture], "keras_bert": {"task": kind}}
-        text = model_card({**values, "model_type": "bert", "vocab_size": 9})
+        text = model_card({**SIZES, **values})
         assert text.count("```python") == 3 and "What it was made of" not in text
         assert kind is None or task_class(kind)
 
@@ -117,8 +121,7 @@ def test_a_card_shows_what_labels_and_files_are_called_and_obeys_none_of_it():
 
 def test_a_card_of_labels_that_are_none():
     """An encoder of another program's, pushed without a card."""
-    values = {"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 9}
-    text = model_card({**values, "id2label": None})
+    text = model_card({**SIZES, "architectures": ["BertModel"], "id2label": None})
     assert "feature-extraction" in text and "| labels" not in text
 
 
