@@ -27,7 +27,7 @@ sys.path.insert(0, str(REPOSITORY))  # for tests.reference
 import keras_bert as kb  # noqa: E402
 from keras_bert.checkpoints.google import load_google, save_google  # noqa: E402
 from keras_bert.checkpoints.keras_nlp import from_keras_nlp, to_keras_nlp  # noqa: E402
-from keras_bert.input_pipeline.framing import frame  # noqa: E402
+from keras_bert.inputs.framing import frame  # noqa: E402
 from tests.reference.google_bert import google_bert  # noqa: E402
 
 SENTENCES, PAIRS, BATCH_SIZE, MAX_LENGTH = 256, 256, 32, 128

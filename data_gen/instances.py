@@ -6,7 +6,7 @@ Legend of shapes: R rows, S length of the longest row.
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.masking import row_keys
+from keras_bert.records.masking import row_keys
 from keras_bert.records.padding import pad
 
 
@@ -14,8 +14,8 @@ def columns(rows, segment_lengths, *, labels, masker, seed, copies):
     """The columns of compact rows, for `FeatureSpec.encode`.
 
     `rows` and `segment_lengths` are from `frame_rows`. `labels` (R,) tell what the second segment
-    is to the first, or are None; `masker` is a `keras_bert.masking.Masker`, or None for rows
-    without masks; `copies` (R,) tells for each row which copy of the text it belongs to.
+    is to the first, or are None; `masker` is a `keras_bert.records.masking.Masker`, or None for
+    rows without masks; `copies` (R,) tells for each row which copy of the text it belongs to.
     """
     lengths = rows.row_lengths().numpy()
     result = {"segment_lengths": segment_lengths.numpy()}

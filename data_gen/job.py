@@ -2,10 +2,11 @@
 
 import dataclasses
 
-from data_gen.settings import PAIRED, DataSettings
-from keras_bert.errors import InputError
-from keras_bert.masking import Masker
+from data_gen.settings import DataSettings
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import PAIRED
 from keras_bert.records import compact, padded
+from keras_bert.records.masking import Masker
 from keras_bert.text.template import Template
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_files import open_vocabulary, read_counts

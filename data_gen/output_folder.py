@@ -16,8 +16,8 @@ from apache_beam.io.filesystems import FileSystems
 from data_gen.files import is_local
 from data_gen.new_file import new_file
 from data_gen.tfds_metadata import FEATURES, INFO
-from keras_bert import files
-from keras_bert.errors import InputError
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS, DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
 from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES

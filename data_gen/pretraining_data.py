@@ -23,9 +23,9 @@ from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
-from keras_bert.files import refuse_input_as_output
-from keras_bert.settings import takes
-from keras_bert.stopping import says
+from keras_bert.base.files import refuse_input_as_output
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
 from keras_bert.text.vocabulary_files import folder_texts

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.terminal import shows_bars
 from keras_bert.records.dataset_card import (
     CardSettings,
     CardSplit,
@@ -12,7 +13,6 @@ from keras_bert.records.dataset_card import (
     DatasetCard,
 )
 from keras_bert.records.folder import DataFolder
-from keras_bert.terminal import shows_bars
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXTS = [("win cash now", "spam"), ("see you <soon>", "ham")] * 8

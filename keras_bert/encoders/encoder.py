@@ -5,9 +5,9 @@ import dataclasses
 import keras
 import numpy as np
 
+from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
-from keras_bert.errors import InputError
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.quantization import with_quantized_parts
 

@@ -6,18 +6,18 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import EvaluateRowsSettings
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
-from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.features import check_rows_fit, evaluation_dataset, labels_of
+from keras_bert.tasks.pretraining.figures import exact_losses
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 from keras_bert.tasks.task import Task
-from keras_bert.train.curve import exact_losses
 
 
 @takes(EvaluateRowsSettings)

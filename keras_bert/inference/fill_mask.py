@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.settings import takes
+from keras_bert.inputs.framing import frame
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.embeddings.embed import open_model
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.framing import frame
+from keras_bert.base.errors import InputError
+from keras_bert.inference.embeddings.embed import open_model
+from keras_bert.inputs.framing import frame
 from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 
 # More tokens than this cannot be read on their axes.

@@ -4,7 +4,7 @@ import contextlib
 
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.rows import read_rows
 

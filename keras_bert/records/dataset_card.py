@@ -5,14 +5,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 
-from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
-from keras_bert.html_table import html_table
-from keras_bert.masking import Masker, most_predictions
-from keras_bert.records.specs import PAIRED, compact, padded
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.formatting import listed
+from keras_bert.base.html_table import html_table
+from keras_bert.base.objectives import PAIRED
+from keras_bert.records.masking import Masker, most_predictions
+from keras_bert.records.specs import compact, padded
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import BERT_TOKENS, SpecialTokens
-from keras_bert.wording import listed
 
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")

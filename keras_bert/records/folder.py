@@ -1,6 +1,6 @@
 """The folder that a data job leaves: shards, a dataset card, and COMPLETED, written last."""
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS, DatasetCard
 from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 

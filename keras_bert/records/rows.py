@@ -16,7 +16,7 @@ import google_crc32c
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 # What parsing raises. An error of TensorFlow's has the record's bytes in it, which may not be text.
 _PARSING_ERRORS = (tf.errors.OpError, UnicodeDecodeError)

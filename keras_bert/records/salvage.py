@@ -13,8 +13,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.files import new_folder, read_small, write_json
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_folder, read_small, write_json
 from keras_bert.records.damage import damage_of
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.folder import DataFolder

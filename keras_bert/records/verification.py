@@ -4,12 +4,12 @@ from collections import Counter
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.masking import SPAN_WORDS
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import percent
 from keras_bert.records.damage import find_damage
 from keras_bert.records.dataset_card import SPLITS
+from keras_bert.records.masking import SPAN_WORDS
 from keras_bert.records.rows import read_rows, refuse_rows
-from keras_bert.wording import percent
 
 # How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
 _DEVIATIONS = 4.5

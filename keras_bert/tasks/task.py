@@ -12,16 +12,16 @@ from typing import Any
 
 import keras
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
+from keras_bert.base.html_table import html_table
+from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
-from keras_bert.errors import InputError
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
-from keras_bert.html_table import html_table
-from keras_bert.settings import about
 from keras_bert.tasks.global_mean import global_means, means_over
 from keras_bert.tasks.refuse_examples import refuse_examples
-from keras_bert.wording import listed
 
 
 class Task(keras.Model):
@@ -349,7 +349,7 @@ class Task(keras.Model):
             learning_rate: its highest rate; None is 5e-5, or 1e-3 where the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.train.finetuning_optimizer import finetuning_optimizer
+            from keras_bert.training.optimizers.finetuning_optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
@@ -379,7 +379,7 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.train.fit_progress import made_of, with_progress
+        from keras_bert.training.monitoring.fit_progress import with_progress
 
         found = made_of(x)
         totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
@@ -389,8 +389,6 @@ class Task(keras.Model):
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
         self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        from keras_bert.train.fit_progress import made_of
-
         found = made_of(x)
         totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
         with means_over(self, totals, rows=rows):
@@ -539,8 +537,7 @@ class Task(keras.Model):
 
         Raises InputError: the data cannot be read, or the task reads no files.
         """
-        from keras_bert.input_pipeline.framing import check_max_length
-        from keras_bert.train.fit_progress import MadeOf
+        from keras_bert.inputs.framing import check_max_length
 
         if self.SETTINGS is None:
             raise InputError(
@@ -604,3 +601,20 @@ class Task(keras.Model):
             config["encoder"], custom_objects=custom_objects
         )
         return cls(**config)
+
+
+class MadeOf:
+    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
+
+    `steps` are those of an epoch.
+    """
+
+    def __init__(self, rows, *, steps_an_epoch):
+        self.rows = rows
+        self.steps = steps_an_epoch
+        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
+
+
+def made_of(dataset):
+    """What `Task.dataset` noted at its dataset; None of any other."""
+    return getattr(dataset, "keras_bert_made_of", None)

@@ -2,17 +2,19 @@
 
 import json
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     MAX_WORD_LENGTH,
     UNK,
     Vocabulary,
     index_pieces,
+    write_into,
 )
 
 # Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
@@ -62,6 +64,9 @@ class BpeVocabulary(Vocabulary):
         vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
         merges = "".join(f"{left} {right}\n" for left, right in self.merges)
         return {VOCAB_FILE: f"{vocab}\n", MERGES_FILE: f"{_VERSION_LINE}\n{merges}"}
+
+    def save(self, path):
+        write_into(Path(path), self.files(), last=MERGES_FILE)
 
     def __reduce__(self):  # into a Beam worker without the derived tables
         return type(self), (self.pieces, self.merges, self.counts, self.special_tokens)

@@ -6,7 +6,7 @@ Dictionaries in, dictionaries out: who reads and writes files is `keras_bert.tex
 import dataclasses
 import json
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.bpe_vocabulary import END_OF_WORD
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import (

@@ -10,12 +10,17 @@ from os import PathLike
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import delete, new_file
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
 MAX_WORD_LENGTH = 200
 MAX_PIECE_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
+# All files that a vocabulary of either kind may have in a folder.
+NAMES = frozenset(
+    {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
+)
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
@@ -67,8 +72,8 @@ BERT_TOKENS = SpecialTokens(pad=PAD, unk=UNK, cls=CLS, sep=SEP, mask=MASK)
 class Vocabulary(abc.ABC):
     """Pieces in the order of their ids.
 
-    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `Vocabulary.from_file` opens
-    either.
+    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `keras_bert.load_vocabulary`
+    reads either.
 
     Args:
         pieces: strings, the special ones among them, each once.
@@ -76,11 +81,11 @@ class Vocabulary(abc.ABC):
             was learned from. No part of the vocabulary's identity.
         special_tokens: `SpecialTokens`; BERT's by default ([PAD], [UNK], [CLS], [SEP], [MASK]).
 
-    Raises `keras_bert.errors.InputError` when the pieces cannot be a vocabulary.
+    Raises `keras_bert.base.errors.InputError` when the pieces cannot be a vocabulary.
     """
 
     algorithm: str  # "wordpiece" or "bpe"
-    FILES: tuple[str, ...]  # the names of the files that `files` gives
+    FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
 
     def __init__(self, pieces, counts=None, special_tokens=BERT_TOKENS):
         self.pieces = tuple(pieces)
@@ -102,21 +107,12 @@ class Vocabulary(abc.ABC):
                 )
         self.counts = counts
 
-    @staticmethod
-    def from_file(path: str | PathLike[str]) -> "Vocabulary":
-        """Opens a `vocab.txt`, or the vocabulary of either kind in a folder."""
-        from keras_bert.text.vocabulary_files import read_vocabulary
-
-        return read_vocabulary(path)
-
+    @abc.abstractmethod
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes what `from_file` opens: a `vocab.txt`, or for byte-pair encoding a folder.
+        """Writes what `load_vocabulary` reads: a `vocab.txt`, or for byte-pair encoding a folder.
 
         Whether text is to be lowered is not in it; `Tokenizer.save` says it too.
         """
-        from keras_bert.text.vocabulary_files import save_vocabulary
-
-        save_vocabulary(path, self)
 
     @abc.abstractmethod
     def files(self):
@@ -240,6 +236,21 @@ class Vocabulary(abc.ABC):
         if self.special_tokens != BERT_TOKENS:
             parts += map(" ".join, self.special_tokens.to_dict().items())
         return hashlib.sha256("\n".join(parts).encode("utf-8")).hexdigest()
+
+
+def write_into(folder, texts, *, last):
+    """Writes the files of a vocabulary into a folder, in the place of the one that is there.
+
+    Args:
+        folder: the path.
+        texts: name -> text.
+        last: the name without which there is no vocabulary in the folder.
+    """
+    with new_file(folder / last) as aside:
+        for name, text in texts.items():
+            aside.with_name(name).write_text(text, encoding="utf-8", newline="")
+        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
+            delete(folder / name)
 
 
 def index_pieces(pieces, *, name, unit, special_tokens=BERT_TOKENS):

@@ -7,22 +7,22 @@ transformers 5 saves WordPiece). A folder may say whether its vocabulary is case
 
 import json
 import os
+from os import PathLike
 from pathlib import Path
 
-from keras_bert import files
-from keras_bert.errors import InputError
-from keras_bert.files import read_json
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_json
 from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
-from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, write_into
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
 ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
-# The files of a vocabulary of either kind, and with them all that `write_folder` may write.
+# The files of a vocabulary of either kind.
 VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
-NAMES = frozenset({*VOCABULARY_FILES, TOKENIZER_FILE, CONFIG_FILE})
 
 
 def open_vocabulary(given, *, lowercase=None):
@@ -40,7 +40,7 @@ def open_vocabulary(given, *, lowercase=None):
         return given, lowercase is not False, bert_template(given.special_tokens)
     if Path(given).is_dir():
         return open_folder(given, lowercase=lowercase)
-    return read_vocabulary(given), lowercase is not False, BERT_TEMPLATE
+    return load_vocabulary(given), lowercase is not False, BERT_TEMPLATE
 
 
 def open_folder(folder, *, lowercase=None):
@@ -67,10 +67,11 @@ def open_folder(folder, *, lowercase=None):
     return vocabulary, (said if lowercase is None else lowercase) is not False, template
 
 
-def read_vocabulary(path):
-    """The `Vocabulary` of a `vocab.txt` or of a folder, whatever its case.
+def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
+    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
 
-    Raises `InputError` where there is none that this library reads.
+    Raises:
+        InputError: there is none that this library reads.
     """
     path = Path(path)
     if path.is_dir():
@@ -148,21 +149,13 @@ def output_texts(path, vocabulary, *, lowercase):
     return texts | {path: vocabulary.files()[wordpiece_vocabulary.FILE]}
 
 
-def save_vocabulary(path, vocabulary):
-    """Writes what `read_vocabulary` reads, without counts and case."""
-    contents = vocabulary.files()
-    if vocabulary.algorithm == "wordpiece":
-        files.write_text(path, contents[wordpiece_vocabulary.FILE])
-    else:
-        _write_into(Path(path), contents)
-
-
 def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """Writes a folder that `open_folder` opens, and transformers' AutoTokenizer too.
 
     What else lies in the folder stays there.
     """
-    _write_into(Path(folder), folder_texts(vocabulary, lowercase=lowercase, template=template))
+    texts = folder_texts(vocabulary, lowercase=lowercase, template=template)
+    write_into(Path(folder), texts, last=vocabulary.FILES[-1])
 
 
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
@@ -223,16 +216,6 @@ def _read_folder(folder):
     hugging_face.check_pieces(vocabulary, tokenizer, source=str(folder))
     template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
     return vocabulary, case, template
-
-
-def _write_into(folder, texts):
-    """Writes the files of a vocabulary into a folder, in the place of the one that is there."""
-    [known_by] = texts.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}
-    with files.new_file(folder / known_by) as aside:
-        for name, text in texts.items():
-            _write(aside.with_name(name), text)
-        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
-            files.delete(folder / name)
 
 
 def _write(path, text):

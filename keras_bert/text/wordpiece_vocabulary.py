@@ -4,7 +4,8 @@ from functools import cached_property
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import write_text
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, index_pieces
 
 CONTINUATION_PREFIX = "##"
@@ -38,6 +39,9 @@ class WordPieceVocabulary(Vocabulary):
 
     def files(self):
         return {FILE: "".join(f"{piece}\n" for piece in self.pieces)}
+
+    def save(self, path):
+        write_text(path, self.files()[FILE])
 
     def __reduce__(self):  # into a Beam worker without the derived tables
         return type(self), (self.pieces, self.counts, self.special_tokens)

@@ -16,9 +16,9 @@ from data_gen import documents
 from data_gen.fingerprint import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import Owner, aside_name, publishing
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
-from keras_bert.files import Owner, aside_name, publishing
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
 from tests.data_gen.killed_output_folder import SHARD, card, write_all

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from data_gen.dataset_card import unigram_entropy
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify

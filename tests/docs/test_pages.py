@@ -13,9 +13,9 @@ import keras
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.errors import InputError
 from keras_bert.cli import flags, kinds
 from keras_bert.cli.main import make_parser, parse
-from keras_bert.errors import InputError
 from keras_bert.tasks import finetuned_kinds
 from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
 from tests.eagerly import eagerly

@@ -9,20 +9,20 @@ from safetensors.numpy import load_file
 
 import keras_bert as kb
 from keras_bert import encoders
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import finetuned_kinds
-from keras_bert.train.finetune import finetune
-from keras_bert.train.pretrain import pretrain
-from tests.classifier.killed_runs import assert_same_weights, copied
+from keras_bert.training.finetune import finetune
+from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
 from tests.encoders.toy_encoder import HOME, ToyConfig, ToyEncoder
 from tests.export.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 WORDS = [f"w{i}" for i in range(8)]
 # What each kind of task is trained on: twelve examples each, made of the words of the vocabulary.

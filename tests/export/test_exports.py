@@ -33,16 +33,16 @@ from benchmarks.fuzz_exports import (
     fuzz,
     request_of,
 )
-from keras_bert.embeddings.embed import embed
-from keras_bert.embeddings.serving import encoder_signatures
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.export.precision import as_exported, difference
 from keras_bert.export.saved_model import export_encoder, export_task
 from keras_bert.export.warmup import WARMUP_FILE
+from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embeddings.signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, likeliest
 from keras_bert.inference.predict import predict
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.windows import windows
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
 from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
@@ -400,7 +400,7 @@ def test_a_head_that_overflows_is_refused(models, tmp_path):
     [("question-answering", "float32", 1e-5), ("encoder", "float16", 0.01)],
 )
 def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most):
-    """The classifier's is in tests/classifier."""
+    """The classifier's is in tests/tasks/classification."""
     write = export_task if name != "encoder" else partial(export_encoder, tokenizer=TOKENIZER)
     path = write(models[name], output=tmp_path / "x.tflite", precision=precision)
     given = {key: values.numpy() for key, values in as_ids("question-answering").items()}

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.errors import InputError
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.records import DataFolder, compact
 from keras_bert.records.damage import damage_is_named, damage_of, find_damage, refuse_lost_rows
 from keras_bert.records.folder import CARD

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.masking import row_keys
+from keras_bert.base.errors import InputError
 from keras_bert.records import DatasetCard, compact, padded
+from keras_bert.records.masking import row_keys
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary

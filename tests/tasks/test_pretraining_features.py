@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.masking import Masker, row_keys, unmask
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES
 from keras_bert.records import DataFolder, padded
+from keras_bert.records.masking import Masker, row_keys, unmask
 from keras_bert.records.padding import pad
-from keras_bert.records.specs import MASKINGS, OBJECTIVES, SPAN_FEATURES
+from keras_bert.records.specs import SPAN_FEATURES
 from keras_bert.tasks.pretraining import features as pretraining
 from keras_bert.tasks.pretraining.features import (
     evaluation_dataset,

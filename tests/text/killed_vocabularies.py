@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.vocabulary_files import (
     open_vocabulary,

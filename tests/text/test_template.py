@@ -8,13 +8,14 @@ import tokenizers
 from tokenizers.processors import BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing
 from tokenizers.processors import Sequence as Steps
 
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.masking import Masker
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.framing import frame
+from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
-from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
+from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
@@ -146,7 +147,7 @@ def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
     tokenizer.save(tmp_path)
     found = Tokenizer.from_folder(tmp_path)
     assert found.special_tokens == OTHERS and found.vocabulary == OTHER
-    assert Vocabulary.from_file(tmp_path) == OTHER
+    assert load_vocabulary(tmp_path) == OTHER
     assert found.tokenize(["ab <s> c"]).to_list() == tokenizer.tokenize(["ab <s> c"]).to_list()
     assert SpecialTokens.from_dict(OTHERS.to_dict()) == OTHERS
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from keras_bert.base.formatting import counted
 from keras_bert.encoders.config import EncoderConfig
-from keras_bert.wording import counted
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 

@@ -2,8 +2,8 @@
 
 import re
 
+from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
-from keras_bert.rename import Rename, transposed
 
 _PARTS = ("query", "key", "value")  # of `query_key_value`, in this order
 

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 
 
 class ChoiceRows(TokenizedExamples):

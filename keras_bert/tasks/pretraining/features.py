@@ -29,11 +29,11 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.datasets import PARALLEL_CALLS, PREFETCHED, settled
-from keras_bert.input_pipeline.token_batches import token_batches
-from keras_bert.masking import row_keys
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.datasets import PARALLEL_CALLS, PREFETCHED, settled
+from keras_bert.inputs.token_batches import token_batches
 from keras_bert.records import DataFolder
+from keras_bert.records.masking import row_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
 

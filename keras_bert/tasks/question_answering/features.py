@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples, tokenized
-from keras_bert.input_pipeline.windows import windows
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.tokenized_examples import TokenizedExamples, tokenized
+from keras_bert.inputs.windows import windows
 
 # Texts, and characters, that are tokenized at once: the graph's cost a call is spread over them.
 _TEXTS_TOGETHER = 1000

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples
-from keras_bert.input_pipeline.words import (
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
+from keras_bert.inputs.words import (
     TokenizedWords,
     rows_around,
     word_rows,

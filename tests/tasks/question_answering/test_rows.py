@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.examples.squad import open_questions
+from keras_bert.base.errors import InputError
+from keras_bert.readers.squad import open_questions
 from keras_bert.tasks.question_answering.features import question_rows
 from tests.small_model import make_tokenizer
 
