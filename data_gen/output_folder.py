@@ -20,7 +20,7 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS, DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
-from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import parse_vocabulary
 
 IN_PROGRESS = "IN_PROGRESS"
