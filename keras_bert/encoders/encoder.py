@@ -203,8 +203,6 @@ class Encoder(keras.Model):
 
     def checked_inputs(self, inputs):
         """Returns `inputs` if their names are right and shapes agree; otherwise ValueError."""
-        if isinstance(inputs, dict):
-            check_ids(inputs, self.config)
         names = set(self.input_names)
         packed = (names - {"input_mask"}) | ({"sequence_ids"} & set(self.INPUTS))
         if not isinstance(inputs, dict) or set(inputs) not in (names, packed):
@@ -213,6 +211,7 @@ class Encoder(keras.Model):
                 f"The inputs must be a dictionary of {', '.join(self.input_names)}. "
                 f"Received: {received}"
             )
+        check_ids(inputs, self.config)
         shapes = {name: tuple(x.shape) for name, x in inputs.items()}
         sizes = [set(known) - {None} for known in zip(*shapes.values(), strict=False)][:2]
         if len(sizes) < 2 or max(map(len, sizes)) > 1:

@@ -122,7 +122,7 @@ def test_a_pretrained_model_answers_as_its_masked_lm_head_does(tokenizer, task, 
     pretrainer = make(Pretrainer, tokenizer)
     for variable, source in zip(pretrainer.encoder.variables, task.encoder.variables, strict=True):
         variable.assign(source)
-    pretrainer.lm_head.dense.kernel.assign(task.lm_head.dense.kernel)
+    pretrainer.lm_head.transform.dense.kernel.assign(task.lm_head.transform.dense.kernel)
     run = tmp_path / "run"
     run.mkdir()
     save_folder(pretrainer, tokenizer, run / "model")

@@ -81,7 +81,7 @@ def test_a_card_for_every_architecture_has_three_blocks():
         ("RobertaModel", None),
     ]:
         values = {"architectures": [architecture], "keras_bert": {"task": kind}}
-        text = model_card({**values, "model_type": "bert"})
+        text = model_card({**values, "model_type": "bert", "vocab_size": 9})
         assert text.count("```python") == 3 and "What it was made of" not in text
         assert kind is None or task_class(kind)
 
@@ -117,7 +117,8 @@ def test_a_card_shows_what_labels_and_files_are_called_and_obeys_none_of_it():
 
 def test_a_card_of_labels_that_are_none():
     """An encoder of another program's, pushed without a card."""
-    text = model_card({"architectures": ["BertModel"], "model_type": "bert", "id2label": None})
+    values = {"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 9}
+    text = model_card({**values, "id2label": None})
     assert "feature-extraction" in text and "| labels" not in text
 
 

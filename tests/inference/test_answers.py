@@ -21,7 +21,14 @@ def test_an_output_for_every_token_comes_a_row_at_a_time():
 
     tagger = Tagger(make_encoder(tokenizer), tokenizer, labels=["x", "y", "z"])
     texts = ["a b c", "", "c c", "a a a a a a a a a", "b"]
-    rows = TokenizedExamples.of_texts(texts, [texts], labels={}, tokenizer=tokenizer, max_length=16)
+    rows = TokenizedExamples.of_texts(
+        texts,
+        [texts],
+        labels={},
+        tokenizer=tokenizer,
+        input_names=tagger.encoder.input_names,
+        max_length=16,
+    )
     logits = Inference(tagger, batch_size=2).outputs(rows)["logits"]
     assert len(logits) == len(texts)
     for number, found in enumerate(logits):

@@ -80,8 +80,8 @@ def test_metadata_says_what_a_model_takes(server, capsys):
         (["REST"], "Give either --data"),
         (["REST", "--question", "a", "--question", "b", "--context", "c"], "equally often"),
         (["REST", "--data", "FILE"], "line 2: not JSON"),
-        (["REST", "--text", "a", "--signature", "\udcff"], "--signature holds bytes that are not"),
-        (["GRPC", "--text", "a", "--signature", "\udcff"], "--signature holds bytes that are not"),
+        (["REST", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
+        (["GRPC", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(server, arguments, message, tmp_path, capsys):
@@ -268,14 +268,23 @@ def test_folders_without_models_are_told(tmp_path, capsys):
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["a:b", "a\nb", "a\x1b[31m", "a\u202eb", b"a\xff", "a\u2028b"])
+@pytest.mark.parametrize("name", ["a:b", "a\nb", "a\x1b[31m", "a\u202eb", "a\u2028b"])
 def test_a_folder_that_cannot_name_a_model_is_told(name, tmp_path, capsys):
-    folder = tmp_path / os.fsdecode(name)
+    folder = tmp_path / name
     (folder / "1").mkdir(parents=True)
     for given in (tmp_path, folder):
         assert cli.main(["serve", "--models", str(given)]) == 2
         told = capsys.readouterr().err
         assert "cannot name a model" in told and told.count("\n") == 1 and told[:-1].isprintable()
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_told(tmp_path, capsys):
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    (folder / "1").mkdir(parents=True)
+    for given, message in ((tmp_path, "cannot name a model"), (folder, "it should be UTF-8")):
+        assert cli.main(["serve", "--models", str(given)]) == 2
+        told = capsys.readouterr().err
+        assert message in told and told.count("\n") == 1 and told[:-1].isprintable()
 
 
 def test_versions_are_numbers_of_64_bits(tmp_path, capsys):
