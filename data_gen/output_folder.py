@@ -20,12 +20,15 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS, DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import parse_vocabulary
 
 IN_PROGRESS = "IN_PROGRESS"
 PICTURE = "dataset_card.png"
 
-_NAMES = "|".join(re.escape(name) for name in (CARD, PICTURE, *VOCABULARY_FILES, INFO, FEATURES))
+_NAMES = "|".join(
+    re.escape(name) for name in (CARD, PICTURE, *sorted(TOKENIZER_FILES), INFO, FEATURES)
+)
 _OURS = re.compile(
     rf"{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES}"
     rf"|{COMPLETED}"
@@ -229,7 +232,8 @@ class OutputFolder:
                 return f"the shards of the {split} split have {size} bytes of {written}"
         contents = {name: self._bytes(name) for name in VOCABULARY_FILES if name in names}
         try:
-            whole = parse_vocabulary(contents, folder=self.path).sha256 == card.vocabulary.sha256
+            own = parse_vocabulary(contents, folder=self.path, special_tokens=card.special_tokens)
+            whole = own.sha256 == card.vocabulary.sha256
         except InputError:
             whole = False
         return None if whole else "its vocabulary is not the one that made it"

@@ -26,7 +26,9 @@ from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.base.files import refuse_input_as_output
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
+from keras_bert.text.vocabulary_files import folder_texts
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
 # of text, times the copies that are made of it.
@@ -84,7 +86,11 @@ def _make(job, windows, folder, beam_options):
     """Runs the job into its folder, and returns the dataset card."""
     work = sum(window.size for window in windows) * job.dupe_factor
     workers = min(max(1, math.ceil(work / _BYTES_A_WORKER)), os.cpu_count() or 1)
-    for name, text in job.vocabulary.files().items():
+    texts = job.vocabulary.files()
+    is_bert = (job.template, job.vocabulary.special_tokens) == (BERT_TEMPLATE, BERT_TOKENS)
+    if not is_bert:  # so that the folder can be given as a vocabulary, too
+        texts = folder_texts(job.vocabulary, lowercase=job.lowercase, template=job.template)
+    for name, text in texts.items():
         folder.write(name, text)
     runner.run(
         lambda pipeline: add_steps(pipeline, windows=windows, job=job),

@@ -13,7 +13,12 @@ from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.records.inspection import read_instances
+from keras_bert.records.verification import verify
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.text import Tokenizer
+from keras_bert.text.template import Template
+from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.undrawn import undrawn
 
@@ -55,6 +60,41 @@ def made(corpus, corpus_files, tmp_path_factory):
     output = tmp_path_factory.mktemp("made") / "data"
     card = make(corpus, corpus_files, output, is_drawn=True)
     return card, {split: rows_of(output, split) for split in ("train", "eval")}, output
+
+
+def test_rows_of_another_template(corpus, corpus_files, tmp_path):
+    """RoBERTa's, with its own special tokens: framed, checked, shown and padded by it."""
+    own = SpecialTokens(pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", mask="<mask>")
+    words = corpus.vocabulary.pieces[len(SPECIAL_PIECES) :]
+    vocabulary = WordPieceVocabulary(
+        ["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *words], special_tokens=own
+    )
+    template = Template(
+        single=(("<s>", 0), (0, 0), ("</s>", 0)),
+        pair=(("<s>", 0), (0, 0), ("</s>", 0), ("</s>", 0), (1, 0), ("</s>", 0)),
+    )
+    Tokenizer(vocabulary, lowercase=True, template=template).save(tmp_path / "tokenizer")
+    options = {"vocab": tmp_path / "tokenizer", "objective": "mlm-sop", "beam_options": []}
+    options |= {"input": corpus_files, "max_length": LENGTH, "form": "lines"}
+    with undrawn():
+        card = make_pretraining_data(**options, output=tmp_path / "data")
+    assert (card.template, card.special_tokens) == (template, own)
+    folder = DataFolder.open(tmp_path / "data")
+    assert folder.vocabulary() == vocabulary and verify(folder)["train"]["rows"] > 100
+    for row in rows_of(tmp_path / "data", "train")[:50]:
+        tokens, (first, second) = restored(row), row["segment_lengths"]
+        assert (tokens[0], tokens[first - 2 : first], tokens[-1]) == (0, [2, 2], 2)
+        assert 5 <= min(tokens[1 : first - 2] + tokens[first:-1])
+        assert first + second == len(tokens) <= LENGTH
+    shown = next(read_instances(folder, folder.shards("train"), count=1)).pieces
+    assert [piece.text for piece in shown if piece.segment is None] == ["<s>", *["</s>"] * 3]
+    x, _, _ = next(iter(training_dataset(folder, vocabulary=vocabulary, seed=0, batch_size=4)))
+    assert not x["segment_ids"].numpy().any()
+    # The folder is a vocabulary, too, as any other.
+    found = Tokenizer.from_vocab(tmp_path / "data")
+    assert (found.template, found.vocabulary) == (template, vocabulary)
+    with pytest.raises(InputError, match="segment ids 0 and 1, which the template <s> a </s> </s>"):
+        make_pretraining_data(**options, output=tmp_path / "padded", pad=True)
 
 
 def segments(corpus, row):

@@ -9,11 +9,12 @@ from tokenizers.processors import BertProcessing, ByteLevel, RobertaProcessing, 
 from tokenizers.processors import Sequence as Steps
 
 from keras_bert.base.errors import InputError
+from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.inputs.framing import frame
 from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
-from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
+from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
@@ -150,6 +151,16 @@ def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
     assert load_vocabulary(tmp_path) == OTHER
     assert found.tokenize(["ab <s> c"]).to_list() == tokenizer.tokenize(["ab <s> c"]).to_list()
     assert SpecialTokens.from_dict(OTHERS.to_dict()) == OTHERS
+
+
+def test_formats_for_bert_alone_refuse_other_templates():
+    check_wordpiece(Tokenizer(VOCABULARY, lowercase=True), needed_by="x")
+    for tokenizer in (
+        Tokenizer(VOCABULARY, lowercase=True, template=GPT),
+        Tokenizer(OTHER, lowercase=True, template=bert_template(OTHERS)),
+    ):
+        with pytest.raises(InputError, match="x needs BERT's special tokens"):
+            check_wordpiece(tokenizer, needed_by="x")
 
 
 def test_roberta_pairs_are_those_of_transformers(tmp_path):
