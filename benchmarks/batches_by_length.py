@@ -19,7 +19,7 @@ from needed import minilm_folder
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.inputs.length_batches import shuffled_batches
+from keras_bert.inputs.batches import shuffled_batches
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.optimizers.optimizer import make_optimizer

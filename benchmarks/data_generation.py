@@ -243,7 +243,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
     from data_gen.job import Job
     from data_gen.row_builder import ROWS_AT_ONCE, RowBuilder
     from data_gen.settings import DataSettings
-    from keras_bert.records.framing import frame_rows, with_special_tokens
+    from keras_bert.records.padding import frame_rows, with_special_tokens
 
     job = Job.of_settings(
         DataSettings(

@@ -37,7 +37,7 @@ class Kernels:
     def step(self, *, gelu=False, adamw=False):
         import tensorflow as tf
 
-        from keras_bert.layers.activations import activation
+        from keras_bert.layers.dense import activation
 
         gelu_of = activation("gelu")
 

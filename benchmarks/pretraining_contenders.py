@@ -161,7 +161,7 @@ def keras_dataset(batches):
     """The batches again and again, out of memory; shapes are static where all have the same."""
     import tensorflow as tf
 
-    from keras_bert.inputs.datasets import settled
+    from keras_bert.inputs.batches import settled
 
     def spec(*arrays):
         shape = tuple(

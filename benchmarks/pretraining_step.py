@@ -32,7 +32,7 @@ import subprocess
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.cpu
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.quiet
 
 import argparse
 import contextlib
@@ -168,7 +168,7 @@ def in_a_process_of_its_own(point, arguments, *, folder):
 
 
 def measure(point, *, rounds, without=()):
-    from keras_bert.training.monitoring.matrix_rate import matrix_rate
+    from keras_bert.training.monitoring.flops import matrix_rate
 
     rate = matrix_rate(point.dtype) / 1e9
     contenders = {name: make for name, make in CONTENDERS.items() if name not in without}

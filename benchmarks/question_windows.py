@@ -141,7 +141,7 @@ def ours(vocab):
     import numpy as np
     import tensorflow as tf
 
-    from keras_bert.inputs.length_batches import sorted_batches
+    from keras_bert.inputs.batches import sorted_batches
     from keras_bert.readers.squad import open_questions
 
     rows_of = our_rows(vocab)

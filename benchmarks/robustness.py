@@ -39,7 +39,7 @@ import keras_bert.training.pretrain  # noqa: F401
 from keras_bert import samples
 from keras_bert.base.files import owned
 from keras_bert.cli import console
-from keras_bert.samples.manual import write_manual
+from keras_bert.samples.texts import write_manual
 
 _ARCHITECTURE = {
     "vocab_size": 800,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import keras
 
-from keras_bert.inputs.input_clock import InputClock
 from keras_bert.training.loop import Feed, train
 from keras_bert.training.plan import Plan
+from keras_bert.training.pretraining_rows import InputClock
 from keras_bert.training.run_folder import RunFolder
 
 _STEPS = 50  # the most that an entry of a run's curve has

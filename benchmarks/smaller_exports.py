@@ -19,10 +19,10 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 registers the tokenizers' operations
 
 from keras_bert.checkpoints import load_task
-from keras_bert.export.precisions import PRECISIONS
 from keras_bert.export.saved_model import export_task
+from keras_bert.export.settings import PRECISIONS
 from keras_bert.inputs.framing import frame
-from keras_bert.readers.labelled_texts import open_labelled_texts
+from keras_bert.readers.texts import open_labelled_texts
 from keras_bert.training.finetune import finetune
 
 TURNS = 3

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from data_gen.new_file import new_file
+from data_gen.files import new_file
 from data_gen.output_folder import PICTURE
 from keras_bert.base.formatting import counted, percent
 

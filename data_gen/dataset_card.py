@@ -7,7 +7,7 @@ import apache_beam as beam
 import numpy as np
 
 import keras_bert
-from data_gen.new_file import new_file
+from data_gen.files import new_file
 from data_gen.reading import dropped_documents
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError

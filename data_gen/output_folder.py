@@ -13,8 +13,7 @@ import secrets
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from data_gen.files import is_local
-from data_gen.new_file import new_file
+from data_gen.files import is_local, new_file
 from data_gen.tfds_metadata import FEATURES, INFO
 from keras_bert.base import files
 from keras_bert.base.errors import InputError

@@ -15,14 +15,13 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 from data_gen import documents, duplicates, runner, tfds_metadata, work_items
 from data_gen.card_picture import draw_card, load_matplotlib
 from data_gen.dataset_card import WriteCard, make_card
-from data_gen.fingerprint import fingerprint
+from data_gen.files import fingerprint
 from data_gen.job import Job
 from data_gen.output_folder import OutputFolder
-from data_gen.progress import Progress
+from data_gen.runner import Progress
 from data_gen.settings import DataSettings
-from data_gen.shards import WriteShard
+from data_gen.shards import CountUnigrams, WriteShard, add_up
 from data_gen.statistics import AddStatistics, Statistics
-from data_gen.unigrams import CountUnigrams, add_up
 from keras_bert.base.files import refuse_input_as_output
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says

@@ -8,7 +8,7 @@ from data_gen import instances, segments
 from data_gen.documents import parts
 from data_gen.sentences import split_sentences
 from data_gen.statistics import Statistics
-from keras_bert.records.framing import frame_rows, with_special_tokens
+from keras_bert.records.padding import frame_rows, with_special_tokens
 from keras_bert.text.tokenizer import Tokenizer
 
 # A text without an end of a sentence (a line of 50 MB) is tokenized in parts of so many characters.

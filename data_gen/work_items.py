@@ -13,7 +13,7 @@ documents: that costs a second reading, which is cheap, and no descriptor for ea
 
 from typing import NamedTuple
 
-from data_gen.blocks import Block
+from data_gen.reading import Block
 
 
 class Item(NamedTuple):

@@ -10,20 +10,20 @@ from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
-from keras_bert.inference.embeddings.text_embedding import TextEmbedding
+from keras_bert.inference.embeddings.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
 from keras_bert.serving.background_server import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
-from keras_bert.tasks.classification.pair_classifier import PairClassifier as PairClassifier
+from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
+from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask as FillMask
-from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
-from keras_bert.tasks.pretraining.sentence_order_pretrainer import (
+from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
 )
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer as SpanPretrainer
@@ -370,7 +370,7 @@ def evaluate(
     of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate_rows.evaluate_rows`.
+    and figures are those of `keras_bert.inference.evaluate.evaluate_rows`.
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.

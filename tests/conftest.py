@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.cli.cpu import settle_cpu
+from keras_bert.cli.quiet import settle_cpu
 from tests.little_garbage import keep_from_collector
 
 settle_cpu()  # the tests compute as the commands do

@@ -20,7 +20,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.masking import unmask
 from keras_bert.records.verification import verify
-from keras_bert.samples.manual import write_manual
+from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary

@@ -1,5 +1,7 @@
 """How messages count and list: one form everywhere."""
 
+import html
+
 
 def counted(count, noun):
     """`1 document`, `2,000 documents`."""
@@ -34,3 +36,25 @@ def _joined(names, most):
     shown = ", ".join(names[:most])
     more = len(names) - most
     return f"{shown}, … and {more:,} more" if more > 0 else shown
+
+
+def html_table(rows, *, header=None, caption=None):
+    """The HTML of a table whose cells are anything that has a text.
+
+    Args:
+        rows: lists of cells.
+        header: the cells above them, or None.
+        caption: a line above the table, or None.
+    """
+    lines = ["<table>"]
+    if caption is not None:
+        lines.append(f'<caption style="text-align: left">{html.escape(str(caption))}</caption>')
+    if header is not None:
+        lines.append(_row("th", header))
+    lines += [_row("td", row) for row in rows]
+    return "\n".join([*lines, "</table>"])
+
+
+def _row(tag, cells):
+    style = ' style="text-align: left"'
+    return f"<tr>{''.join(f'<{tag}{style}>{html.escape(str(c))}</{tag}>' for c in cells)}</tr>"

@@ -25,7 +25,6 @@ from keras_bert.base.files import (
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints.kinds import MARK, stored
-from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.encoders.bert.config import ACTIVATIONS, BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import (
@@ -35,6 +34,25 @@ from keras_bert.encoders.bert.tensor_names import (
     sizes_of,
 )
 from keras_bert.tasks import task_class
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabulary import BERT_TOKENS
+
+
+def check_wordpiece(tokenizer, *, needed_by):
+    """Raises `InputError` unless the tokenizer (or None) has a WordPiece vocabulary as BERT's.
+
+    `needed_by` is who reads the format, for the message.
+    """
+    if tokenizer is None or tokenizer.vocabulary.algorithm != "wordpiece":
+        found = "no tokenizer of ours" if tokenizer is None else "one of byte-pair encoding"
+        raise InputError(f"{needed_by} needs a WordPiece vocabulary, and this model has {found}.")
+    own = tokenizer.template, tokenizer.special_tokens
+    if own != (BERT_TEMPLATE, BERT_TOKENS):
+        raise InputError(
+            f"{needed_by} needs BERT's special tokens, {BERT_TEMPLATE}, and this model's tokenizer "
+            f"has the template {tokenizer.template}."
+        )
+
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"

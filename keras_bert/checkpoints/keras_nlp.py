@@ -14,8 +14,8 @@ from keras_bert.base.files import (
     parse_json,
     read_small,
 )
+from keras_bert.checkpoints.google import check_wordpiece
 from keras_bert.checkpoints.kinds import MARK
-from keras_bert.checkpoints.wordpiece import check_wordpiece
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of

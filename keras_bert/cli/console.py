@@ -7,7 +7,7 @@ import sys
 
 from keras_bert.base.signals import SIGNALS, STOPPED
 from keras_bert.base.terminal import escape_output
-from keras_bert.cli.cpu import settle_cpu
+from keras_bert.cli.quiet import settle_cpu
 
 _ENDED = "stopped; the same command begins anew, or goes on from what was saved."
 _IMPORTS = "<frozen importlib._bootstrap>"

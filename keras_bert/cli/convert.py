@@ -10,8 +10,7 @@ names; what it has no place for is said.
 import shlex
 
 from keras_bert.cli import flags
-from keras_bert.cli.one_liner import one_liner
-from keras_bert.cli.report import report
+from keras_bert.cli.report import one_liner, report
 
 SUMMARY = "convert a model's format"
 

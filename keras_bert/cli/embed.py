@@ -12,8 +12,7 @@ import argparse
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli import flags
-from keras_bert.cli.one_liner import one_liner
-from keras_bert.cli.report import report
+from keras_bert.cli.report import one_liner, report
 
 SUMMARY = "write contextual embeddings of words and texts"
 

@@ -166,3 +166,21 @@ def _yes_or_no(text):
     if text not in _YES_OR_NO:
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
     return _YES_OR_NO[text]
+
+
+_WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam's have underscores
+
+
+def refuse_unknown(options):
+    """Raises `InputError` for what is not an option of Beam's, which is loaded where it may be."""
+    for option in options:
+        name = option.split("=")[0]
+        if "-" in name.removeprefix("--") and name.startswith("--") and name not in _WITH_A_HYPHEN:
+            raise InputError(
+                f"There is no option {name}, neither of this command nor of Apache Beam; see "
+                "--help for this command's own."
+            )
+    if options:
+        from data_gen.runner import options as check
+
+        check(options)

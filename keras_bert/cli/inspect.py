@@ -42,8 +42,7 @@ def run(arguments):
     from pathlib import Path
 
     from keras_bert.records import DataFolder
-    from keras_bert.records.inspection import read_instances
-    from keras_bert.records.shown_rows import SEGMENT_LABELS
+    from keras_bert.records.inspection import SEGMENT_LABELS, read_instances
 
     path = Path(settings.path)
     folder = DataFolder.open(path.parent if path.is_file() else path)
@@ -90,7 +89,7 @@ def _as_text(instance, labels):
 
 
 def _verify(folder):
-    from keras_bert.records.shown_rows import SEGMENT_LABELS
+    from keras_bert.records.inspection import SEGMENT_LABELS
     from keras_bert.records.verification import verify
 
     for split, counts in verify(folder).items():

@@ -7,9 +7,9 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 import shlex
 
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.cli import beam_options, flags
+from keras_bert.cli import flags
 from keras_bert.cli.report import report
-from keras_bert.text.unknown import note_on_unknown
+from keras_bert.text.tokenizer import note_on_unknown
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -22,7 +22,7 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
-    beam_options.refuse_unknown(arguments.beam_options)
+    flags.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
     import logging
 

@@ -1,5 +1,7 @@
 """How commands talk to the user: beside their result, and with colours and tables."""
 
+import json
+import shlex
 import sys
 
 from keras_bert.base.terminal import drawn_on, escaped
@@ -39,3 +41,12 @@ class _Escaped:
     def __rich_console__(self, console, options):
         for segment in console.render(self._renderable, options):
             yield segment if segment.control else segment._replace(text=escaped(segment.text))
+
+
+def one_liner(program, *paths):
+    """`python -c` of a program, quoted for a shell; each `{}` in it becomes a path's literal.
+
+    The program has double quotes alone, as the literals do, so that a plain path needs no escapes.
+    """
+    literals = (json.dumps(str(path), ensure_ascii=False) for path in paths)
+    return f"python -c {shlex.quote(program.format(*literals))}"

@@ -8,7 +8,7 @@ processes, or --runner.
 import shlex
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.cli import beam_options, flags
+from keras_bert.cli import flags
 from keras_bert.cli.report import console, report
 
 SUMMARY = "learn a vocabulary from text"
@@ -22,7 +22,7 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
-    beam_options.refuse_unknown(arguments.beam_options)
+    flags.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
     from data_gen.vocabulary import learn_vocabulary
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
-from keras_bert.base.formatting import listed
-from keras_bert.base.html_table import html_table
+from keras_bert.base.formatting import html_table, listed
 
 # Keys of other people's config.json that say nothing about the encoder's computation: bookkeeping,
 # generation settings, and what belongs to a task's head or to the tokenizer. They are not kept: a

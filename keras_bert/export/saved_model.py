@@ -11,9 +11,13 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, holds_task, load, load_task
 from keras_bert.export.archive import write_saved_model
 from keras_bert.export.precision import as_exported
-from keras_bert.export.server_files import is_version, write_batching, write_server_files
+from keras_bert.export.server_files import (
+    is_version,
+    write_batching,
+    write_server_files,
+    write_warmup_requests,
+)
 from keras_bert.export.settings import ExportSettings
-from keras_bert.export.warmup import write_warmup_requests
 from keras_bert.inference.embeddings.signatures import encoder_signatures
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.layers.kernels.program import for_servers
@@ -81,7 +85,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
             NAME.tflite (see `keras_bert.export.litert`).
         max_length: tokens that a text is cut to, special tokens counted in; None is the length
             that the task was trained with.
-        precision: one of `keras_bert.export.precisions.PRECISIONS` (see `as_exported`).
+        precision: one of `keras_bert.export.settings.PRECISIONS` (see `as_exported`).
         report: a function that is told in a line what a precision costs, and what was not written.
         **options: what the task's `signatures` take beside `max_length`.
 

@@ -3,8 +3,9 @@
 import dataclasses
 
 from keras_bert.base.settings import Settings, setting
-from keras_bert.export.precisions import PRECISIONS
-from keras_bert.inference.embeddings.choices import LAYERS, TOKENS
+from keras_bert.inference.embeddings.settings import LAYERS, TOKENS
+
+PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

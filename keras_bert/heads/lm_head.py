@@ -3,11 +3,20 @@
 import keras
 from keras import ops
 
-from keras_bert.heads.tied_output import tied_logits
-from keras_bert.layers.activations import activation
-from keras_bert.layers.dense import dense, logits_dtype
+from keras_bert.layers.dense import activation, dense, logits_dtype
+from keras_bert.layers.embeddings import embedding_table
 from keras_bert.layers.kernels.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
+
+
+def tied_logits(x, *, token_embedding, bias, dtype):
+    """Logits over the vocabulary: (N, D), an embedding (V, D) and bias (V,) or None -> (N, V).
+
+    They are computed in `dtype`, from the table as it is stored.
+    """
+    table = embedding_table(token_embedding, dtype=dtype)  # (V, D)
+    logits = ops.matmul(ops.cast(x, dtype), ops.transpose(table))
+    return logits if bias is None else logits + bias
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

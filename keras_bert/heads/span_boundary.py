@@ -3,10 +3,9 @@
 import keras
 from keras import ops
 
-from keras_bert.heads.tied_output import tied_logits
-from keras_bert.layers.activations import activation
-from keras_bert.layers.dense import dense, initializer, logits_dtype
-from keras_bert.layers.embedding_table import embedded
+from keras_bert.heads.lm_head import tied_logits
+from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
+from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.kernels.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 

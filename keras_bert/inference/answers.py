@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.inputs.batches import sorted_batches
 from keras_bert.inputs.framing import check_max_length
-from keras_bert.inputs.length_batches import sorted_batches
 from keras_bert.tasks.task import Task
 
 # So many examples are sorted by length together; their ids are what stays in memory.

@@ -7,8 +7,7 @@ model carries it. Core TensorFlow operations only, so that any server can run it
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.records.framing import frame_rows, with_special_tokens
-from keras_bert.records.padding import pad_rows
+from keras_bert.records.padding import frame_rows, pad_rows, with_special_tokens
 
 
 def frame(segments, *, tokenizer, names, max_length, multiple_of=1):

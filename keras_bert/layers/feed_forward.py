@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_bert.layers.activations import activation
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import activation, dense
 from keras_bert.layers.dropout import Dropout
 
 

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed, quoted
-from keras_bert.readers.label_forms import parsed_number
+from keras_bert.readers.labels import parsed_number
 
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
 LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels")

@@ -7,8 +7,8 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.fields import parse_fields
-from keras_bert.readers.label_forms import is_text
+from keras_bert.readers.labels import is_text
+from keras_bert.readers.settings import parse_fields
 from keras_bert.readers.tables import Table
 from keras_bert.readers.tfds import PREFIX, TfdsTable
 

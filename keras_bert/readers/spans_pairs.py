@@ -9,9 +9,8 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
-from keras_bert.readers.fields import parse_fields
-from keras_bert.readers.spans import LabelledSpan, ends_of
-from keras_bert.readers.spans_json import labelled_span, words_of
+from keras_bert.readers.settings import parse_fields
+from keras_bert.readers.spans import LabelledSpan, ends_of, labelled_span, words_of
 from keras_bert.readers.tables import Table
 from keras_bert.readers.tfds import PREFIX, TfdsTable
 

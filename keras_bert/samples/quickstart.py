@@ -22,9 +22,9 @@ from keras_bert.base.files import (
 from keras_bert.base.formatting import listed
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.samples.docstrings import PACKAGES
 from keras_bert.samples.quickstart_steps import ARCHITECTURE, QuickstartSteps
 from keras_bert.samples.settings import QuickstartSettings
+from keras_bert.samples.texts import PACKAGES
 
 # The names in the output folder, the last ones first: `settings.json` is written at the beginning
 # and marks the folder as ours, `results.json` at the end. With `force` these are deleted, in this

@@ -17,8 +17,7 @@ from pathlib import Path
 from keras_bert import samples
 from keras_bert.base.files import clear_leftovers_in, write_json
 from keras_bert.base.formatting import counted, percent
-from keras_bert.samples.docstrings import write_docstrings
-from keras_bert.samples.manual import write_manual
+from keras_bert.samples.texts import write_docstrings, write_manual
 
 # "tiny" with twice as many heads, half as large, so that the neighbours on both sides have two
 # each; without dropout, which the few steps here have no use for.

@@ -4,8 +4,7 @@ import asyncio
 import threading
 from typing import Any, Self
 
-from keras_bert.serving.extra import needs_extra
-from keras_bert.serving.settings import ServeSettings
+from keras_bert.serving.settings import ServeSettings, needs_extra
 
 
 class BackgroundServer:

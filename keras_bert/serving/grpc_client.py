@@ -12,9 +12,8 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from keras_bert.serving.client_errors import ServerError, wrong_count
 from keras_bert.serving.inputs import array_of_proto
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.refusal import Refusal, ServerError, wrong_count
 from keras_bert.serving.rest_json import bytes_of, json_values
 
 # Answers of many long texts are larger than gRPC's 4 MiB.

@@ -4,8 +4,7 @@ import contextlib
 import gc
 from typing import NamedTuple
 
-from keras_bert.serving.model_folders import version_folders
-from keras_bert.serving.model_version import ModelVersion
+from keras_bert.serving.model_version import ModelVersion, version_folders
 from keras_bert.serving.refusal import Refusal
 
 

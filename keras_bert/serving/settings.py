@@ -1,11 +1,29 @@
 """The settings of the development server and of the client."""
 
+import contextlib
 import dataclasses
 import functools
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
 from keras_bert.tasks import finetuned_kinds, settings_class
+
+_BROUGHT = ("grpc", "requests", "starlette", "tensorflow_serving", "uvicorn")
+
+
+@contextlib.contextmanager
+def needs_extra(who):
+    """Around imports: `InputError` where one is missing that the extra `serve` brings."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _BROUGHT:
+            raise
+        raise InputError(
+            f"{who} needs {missing}, which is not installed; "
+            "pip install 'keras-bert-toolkit[serve]' brings it."
+        ) from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

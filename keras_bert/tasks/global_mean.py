@@ -5,7 +5,29 @@ import contextlib
 import keras
 from keras import ops
 
-from keras_bert.base.replicas import replica_count, sum_over_replicas
+
+def replica_count():
+    """How many replicas there are under the strategy that is in scope; 1 without any."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def sum_over_replicas(x):
+    """The sum of what each replica has in a tensor's place; without a gradient.
+
+    Where no step is traced, as while Keras finds out about shapes, it is the tensor itself.
+    """
+    x = keras.ops.stop_gradient(x)
+    if replica_count() == 1:
+        return x
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return x if context is None else context.all_reduce(tf.distribute.ReduceOp.SUM, x)
+
 
 _BY_WEIGHT = "mean_with_sample_weight"
 

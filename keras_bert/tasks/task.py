@@ -13,15 +13,26 @@ from typing import Any
 import keras
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import listed
-from keras_bert.base.html_table import html_table
+from keras_bert.base.formatting import html_table, listed
 from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
 from keras_bert.tasks.global_mean import global_means, means_over
-from keras_bert.tasks.refuse_examples import refuse_examples
+
+
+def refuse_examples(method, x, instead):
+    """Raises `InputError` where `x` is a path, a list of examples, or a pair of one and its labels.
+
+    Keras would print all of them. `method` and `instead` say what was called, and what to call.
+    """
+    if isinstance(x, list | tuple) and len(x):
+        x = x[0]
+        if isinstance(x, list | tuple | dict):
+            x = next(iter(x.values() if isinstance(x, dict) else x), None)
+    if isinstance(x, str | bytes | PathLike):
+        raise InputError(f"`{method}` takes batches of rows, not texts or a path; {instead}.")
 
 
 class Task(keras.Model):
@@ -349,7 +360,7 @@ class Task(keras.Model):
             learning_rate: its highest rate; None is 5e-5, or 1e-3 where the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.finetuning_optimizer import finetuning_optimizer
+            from keras_bert.training.optimizers.optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:

@@ -12,8 +12,8 @@ _HOMES = {
     "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
     "load_vocabulary": "keras_bert.text.vocabulary_files",
-    "learn_wordpiece": "keras_bert.text.wordpiece_learner",
-    "learn_bpe": "keras_bert.text.bpe_learner",
+    "learn_wordpiece": "keras_bert.text.learners",
+    "learn_bpe": "keras_bert.text.learners",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Tokens": "keras_bert.text.offsets",
 }

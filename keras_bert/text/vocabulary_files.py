@@ -10,14 +10,59 @@ import os
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
-from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
+from keras_bert.text import bpe_vocabulary, hugging_face, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, write_into
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+
+NAME = "counts.tsv"
+
+
+def counts_path(path, *, is_folder):
+    """Where the counts of the vocabulary at `path` (a str, of any file system) lie."""
+    return f"{path}/{NAME}" if is_folder else f"{path.removesuffix('.txt')}.{NAME}"
+
+
+def counts_text(vocabulary):
+    """The content of the file, for a vocabulary that knows its counts."""
+    lines = zip(vocabulary.pieces, vocabulary.counts.tolist(), strict=True)
+    return "".join(f"{piece}\t{count}\n" for piece, count in lines)
+
+
+def parse_counts(text, vocabulary, *, source):
+    """The counts of a vocabulary from the content of the file: int64 (V,).
+
+    Raises `InputError`, which calls the file `source`, where it is not one of this vocabulary's.
+    """
+    counts = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n")):
+        piece, _, count = line.rpartition("\t")
+        wanted = vocabulary.pieces[number] if number < len(vocabulary) else "no more pieces"
+        if piece != wanted or not count.isascii() or not count.isdecimal():
+            raise _refusal(source, number + 1, f"is {line!r} where its vocabulary has {wanted!r}")
+        counts.append(int(count))
+    if len(counts) != len(vocabulary):
+        pieces = f"its vocabulary has {len(vocabulary)} pieces"
+        raise _refusal(source, len(counts), f"is the last, and {pieces}")
+    counts = np.array(counts, np.int64)
+    ordinary = np.delete(counts, vocabulary.special_ids)
+    if not ordinary.any():
+        raise _refusal(source, 1, "begins a file that counts no ordinary piece")
+    return counts
+
+
+def _refusal(source, number, what):
+    return InputError(
+        f"{source}, line {number} {what}: these are not the counts of that vocabulary; delete the "
+        "file, or learn the vocabulary again"
+    )
+
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
 ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
@@ -141,8 +186,8 @@ def output_texts(path, vocabulary, *, lowercase):
     is_folder = vocabulary.algorithm == "bpe"
     texts = {}
     if vocabulary.counts is not None:
-        beside = piece_counts.counts_path(path, is_folder=is_folder)
-        texts[beside] = piece_counts.counts_text(vocabulary)
+        beside = counts_path(path, is_folder=is_folder)
+        texts[beside] = counts_text(vocabulary)
     if is_folder:
         own = folder_texts(vocabulary, lowercase=lowercase)
         return texts | {f"{path}/{name}": text for name, text in own.items()}
@@ -181,11 +226,11 @@ def read_counts(path, vocabulary):
     path = Path(path)
     if (path / wordpiece_vocabulary.FILE).exists():
         path = path / wordpiece_vocabulary.FILE
-    file = Path(piece_counts.counts_path(str(path), is_folder=path.is_dir()))
+    file = Path(counts_path(str(path), is_folder=path.is_dir()))
     if not file.exists():
         return None
     text = _decode(_read_bytes(file), file, what="a piece, a tab and its count a line")
-    return piece_counts.parse_counts(text, vocabulary, source=file)
+    return parse_counts(text, vocabulary, source=file)
 
 
 def _read_folder(folder):

@@ -14,16 +14,15 @@ from keras_bert.inference.answers import Inference
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over
-from keras_bert.text.unknown import note_on_unknown
-from keras_bert.training.best_model import best_entry, restore_best
+from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.training.checkpoint import best_entry, restore_best
 from keras_bert.training.followed_run import run_of
 from keras_bert.training.frozen import computed_once, freeze
 from keras_bert.training.labelled_rows import LabelledRows
 from keras_bert.training.loop import train
-from keras_bert.training.monitoring.weight_histograms import WeightHistograms
+from keras_bert.training.monitoring.tensorboard import WeightHistograms
 from keras_bert.training.optimizers.depth import depths, layers_to_train, train_from_the_top
-from keras_bert.training.optimizers.finetuning_optimizer import RATE, RATE_OF_A_HEAD
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizers.optimizer import RATE, RATE_OF_A_HEAD, make_optimizer
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.strategies.devices import Devices, out_of_scope

@@ -12,8 +12,7 @@ from tqdm import tqdm
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.terminal import drawn_on, shows_bars
-from keras_bert.inputs.batches import RowBatches
-from keras_bert.inputs.length_batches import sorted_batches
+from keras_bert.inputs.batches import RowBatches, sorted_batches
 
 _SECONDS_BETWEEN_LINES = 10
 

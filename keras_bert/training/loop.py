@@ -6,8 +6,7 @@ import math
 import keras
 
 from keras_bert.base.signals import stop_later
-from keras_bert.training.best_model import BestModel, evaluations_since_best
-from keras_bert.training.checkpoint import Checkpoint
+from keras_bert.training.checkpoint import BestModel, Checkpoint, evaluations_since_best
 from keras_bert.training.monitoring.curve import Curve
 from keras_bert.training.monitoring.not_finite import NotFinite, save_batch
 from keras_bert.training.monitoring.progress import Progress

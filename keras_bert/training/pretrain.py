@@ -13,20 +13,16 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, refuse_lost_rows
-from keras_bert.records.salvage import readable_rows
+from keras_bert.records.damage import damage_is_named, readable_rows, refuse_lost_rows
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.followed_run import run_of
 from keras_bert.training.loop import train
-from keras_bert.training.minutes import steps_in
-from keras_bert.training.monitoring.embedding_projector import EmbeddingProjector
 from keras_bert.training.monitoring.health import health
-from keras_bert.training.monitoring.retracing import retracing_on_purpose
-from keras_bert.training.monitoring.weight_histograms import WeightHistograms
+from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, WeightHistograms
 from keras_bert.training.optimizers.depth import depths
 from keras_bert.training.optimizers.optimizer import make_optimizer
-from keras_bert.training.plan import plan_steps
+from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.pretraining_rows import (
     RowsOfFolder,
@@ -37,6 +33,27 @@ from keras_bert.training.pretraining_rows import (
 from keras_bert.training.pretraining_start import fingerprint, task_at_start, task_class_of
 from keras_bert.training.strategies.devices import Devices
 from keras_bert.training.strategies.strategy import scope_of
+
+_WARNING = "triggered tf.function retracing"
+
+
+@contextlib.contextmanager
+def retracing_on_purpose():
+    """Within it TensorFlow does not warn that the same step is traced again and again.
+
+    Each phase of a run has its own shapes, hence its own trace, and `minutes` measures them all
+    before the first step.
+    """
+    logger = tf.get_logger()
+    logger.addFilter(_says_something_else)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_says_something_else)
+
+
+def _says_something_else(record):
+    return _WARNING not in record.getMessage()
 
 
 @takes(PretrainSettings)

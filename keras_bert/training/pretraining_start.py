@@ -11,14 +11,12 @@ from keras_bert.checkpoints.folder import assign_heads, fingerprint_of_folder, h
 from keras_bert.checkpoints.kinds import stored
 from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
 from keras_bert.encoders import encoder_class, new_encoder
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer, SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
-from keras_bert.training.architecture import read_architecture
+from keras_bert.training.starting_point import read_architecture
 
 # The task that each objective of a data job trains.
 _TASKS = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
-from keras_bert.training.best_model import rank, value_of
+from keras_bert.training.checkpoint import rank, value_of
 from keras_bert.training.run_folder import RunFolder, read_metrics
 from keras_bert.training.strategies.devices import Devices
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_bert.base.settings import takes, together
 from keras_bert.tasks import settings_class
 from keras_bert.training.finetuning import Finetuning
-from keras_bert.training.monitoring.hparams import write_hparams
+from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import run_series
 from keras_bert.training.settings import SweepSettings, finetune_settings, sweep_settings

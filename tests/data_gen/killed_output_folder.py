@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from data_gen.new_file import new_file
+from data_gen.files import new_file
 from data_gen.output_folder import OutputFolder
 from keras_bert.records import DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED

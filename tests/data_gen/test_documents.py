@@ -11,9 +11,8 @@ import pytest
 from apache_beam.testing.util import assert_that
 
 from data_gen import documents, files, forms, text_files, work_items
-from data_gen.blocks import Block
 from data_gen.documents import blocks, find, read, texts
-from data_gen.reading import Reading
+from data_gen.reading import Block, Reading
 from keras_bert.base.errors import InputError
 
 BOOK = """\ufeffA Title

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from data_gen import documents
-from data_gen.fingerprint import fingerprint
+from data_gen.files import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.base.errors import InputError

@@ -11,8 +11,7 @@ from data_gen.documents import blocks, find
 from data_gen.job import Job
 from data_gen.output_folder import IN_PROGRESS, OutputFolder
 from data_gen.settings import DataSettings
-from data_gen.shards import WriteShard
-from data_gen.unigrams import CountUnigrams
+from data_gen.shards import CountUnigrams, WriteShard
 from keras_bert.base.errors import InputError
 
 

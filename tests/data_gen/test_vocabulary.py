@@ -13,8 +13,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import aside_name
 from keras_bert.cli.main import main
 from keras_bert.text import Tokenizer
+from keras_bert.text.learners import learn_wordpiece
 from keras_bert.text.vocabulary_files import load_vocabulary, read_counts
-from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 TEXT = """The café's cats sat on the mat, and the Cat\u00adfish sat on the Café-mat. 日本
 

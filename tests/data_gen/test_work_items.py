@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from data_gen.blocks import Block
 from data_gen.documents import Document
+from data_gen.reading import Block
 from data_gen.work_items import Item, eval_limit, plan
 
 MEBI = 1 << 20

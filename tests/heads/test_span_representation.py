@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation
-from keras_bert.heads.word_means import WordMeans
+from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation, WordMeans
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(8)

@@ -3,7 +3,7 @@
 import numpy as np
 from tensorflow.python.autograph.impl import api
 
-from keras_bert.inputs.datasets import planned_batches
+from keras_bert.inputs.batches import planned_batches
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import evaluation_dataset, training_dataset
 from tests.pretraining_folder import VOCABULARY, make_data_folder

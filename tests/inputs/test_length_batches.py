@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.inputs.length_batches import shuffled_batches, sorted_batches
+from keras_bert.inputs.batches import shuffled_batches, sorted_batches
 
 LENGTHS = np.random.default_rng(0).integers(3, 129, 5003)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.inputs.token_batches import bucket_widths, token_batches, tokens_a_batch
+from keras_bert.inputs.batches import bucket_widths, token_batches, tokens_a_batch
 from keras_bert.records import DataFolder
 from keras_bert.records.masking import most_predictions
 from keras_bert.tasks.pretraining import features

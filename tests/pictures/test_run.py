@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from keras_bert.base.errors import InputError
 from keras_bert.cli import finetune, pretrain
-from keras_bert.pictures import confusion, pretraining_run, run
+from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_kinds, task_class
@@ -50,7 +50,7 @@ def draw(tmp_path, monkeypatch):
             draw(figures[path.stem])
             return path
 
-        for module in (run, confusion):
+        for module in (run, run):
             monkeypatch.setattr(module, "save_picture", keep)
         (tmp_path / "metrics.json").write_text(json.dumps(metrics))
         paths = draw_run(tmp_path)
@@ -188,7 +188,7 @@ def test_the_kinds_of_chunks_stand_beside_what_is_outside_and_nothing_is_drawn_o
 
 
 def test_of_several_labels_each_has_a_table_of_no_and_yes(draw, monkeypatch):
-    monkeypatch.setattr(confusion, "_MOST_TABLES", 6)
+    monkeypatch.setattr(run, "_MOST_TABLES", 6)
     names = [f"label {number}" for number in range(8)]
     counts = [[[9, 1], [number, 2]] for number in range(8)]
     figure = draw({**METRICS, "dev": {"confusion": counts, "labels": names}})["confusion"]
@@ -253,8 +253,8 @@ PRETRAINED = {
 def curves_of(metrics, monkeypatch):
     """The axes of the figure, the four panels first, and then those on their right."""
     figure = Figure((10, 7))
-    monkeypatch.setattr(pretraining_run, "save_picture", lambda draw, path, size: draw(figure))
-    pretraining_run.draw_curves(metrics, "curves.png")
+    monkeypatch.setattr(run, "save_picture", lambda draw, path, size: draw(figure))
+    run.draw_curves(metrics, "curves.png")
     return figure.axes
 
 

@@ -5,9 +5,13 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.inference.embeddings.embed import embed
-from keras_bert.pictures.contexts import draw_contexts, project
-from keras_bert.pictures.similarity import cosines, draw_similarity
-from keras_bert.pictures.words import words_in_context
+from keras_bert.pictures.words import (
+    cosines,
+    draw_contexts,
+    draw_similarity,
+    project,
+    words_in_context,
+)
 from tests.small_model import make_encoder, make_tokenizer
 
 PAIRS = [

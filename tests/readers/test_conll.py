@@ -3,7 +3,7 @@
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.tagged_files import open_tagged_words
+from keras_bert.readers.sentences import open_tagged_words
 from tests.readers.test_tfds import LABEL, TEXT, prepare, several
 
 CONLL_2003 = """\

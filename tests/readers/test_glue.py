@@ -13,8 +13,8 @@ from keras_bert.readers.glue import (
     glue_task,
     write_submission,
 )
-from keras_bert.readers.label_forms import one_label, score
-from keras_bert.readers.labelled_texts import PAIR, TEXT, LabelledTexts
+from keras_bert.readers.labels import one_label, score
+from keras_bert.readers.texts import PAIR, TEXT, LabelledTexts
 from keras_bert.tasks.classification.metrics import classification_metrics, score_metrics
 
 # The first lines of GLUE's files: their columns, and a row each.

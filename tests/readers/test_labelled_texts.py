@@ -9,10 +9,8 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.readers import text_file
-from keras_bert.readers.given_texts import GivenTexts
-from keras_bert.readers.label_forms import score, several_labels
-from keras_bert.readers.labelled_texts import LabelledTexts
-from keras_bert.readers.oddities import oddities
+from keras_bert.readers.labels import oddities, score, several_labels
+from keras_bert.readers.texts import GivenTexts, LabelledTexts
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.label_forms import score, several_labels
-from keras_bert.readers.labelled_texts import PAIR, LabelledTexts
-from keras_bert.readers.oddities import oddities
+from keras_bert.readers.labels import oddities, score, several_labels
+from keras_bert.readers.texts import PAIR, LabelledTexts
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
-from keras_bert.readers.spans_files import open_spanned_words
-from keras_bert.readers.spans_tags import spans_of_tags
+from keras_bert.readers.spans import open_spanned_words, spans_of_tags
 from tests.readers.test_tfds import LABEL, NUMBER, TEXT, prepare, several
 
 CONLL = "EU B-ORG\nand O\nNew B-LOC\nYork I-LOC\n\nRome B-LOC\n"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.spans_json import spanned_words
+from keras_bert.readers.spans import spanned_words
 from keras_bert.readers.spans_pairs import open_span_pairs
 
 WORDS = ["the", "Bank", "of", "England", "building"]

@@ -7,9 +7,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json
-from keras_bert.readers.question_oddities import question_oddities
-from keras_bert.readers.questions import nearest
-from keras_bert.readers.squad import QuestionFile, open_questions
+from keras_bert.readers.squad import QuestionFile, nearest, open_questions, question_oddities
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."

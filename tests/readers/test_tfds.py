@@ -6,10 +6,10 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.label_forms import score
 from keras_bert.readers.labelled_choices import ChoicesFile
-from keras_bert.readers.labelled_texts import PAIR, LabelledTexts
+from keras_bert.readers.labels import score
 from keras_bert.readers.spans_pairs import open_span_pairs
+from keras_bert.readers.texts import PAIR, LabelledTexts
 from keras_bert.readers.tfds import TfdsTable
 
 _FEATURES = "tensorflow_datasets.core.features"

@@ -14,10 +14,15 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder, compact
-from keras_bert.records.damage import damage_is_named, damage_of, find_damage, refuse_lost_rows
+from keras_bert.records.damage import (
+    damage_is_named,
+    damage_of,
+    find_damage,
+    readable_rows,
+    refuse_lost_rows,
+)
 from keras_bert.records.folder import CARD
 from keras_bert.records.rows import read_rows
-from keras_bert.records.salvage import readable_rows
 from keras_bert.tasks.pretraining.features import training_dataset
 from tests.pretraining_folder import MAX_LENGTH, VOCABULARY, make_data_folder
 

@@ -22,9 +22,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.serving import bounds, development_server, grpc_services, rest_json
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
-from keras_bert.serving.client_errors import ServerError
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.model_version import ModelVersion
+from keras_bert.serving.refusal import ServerError
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"

@@ -13,14 +13,13 @@ import sys
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.learners import learn_bpe, learn_wordpiece
 from keras_bert.text.vocabulary_files import (
     open_vocabulary,
     read_counts,
     write_folder,
     write_vocabulary,
 )
-from keras_bert.text.wordpiece_learner import learn_wordpiece
 from tests.kill_points import kill_at_every_call
 
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}

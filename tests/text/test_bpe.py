@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
-from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
+from keras_bert.text.learners import learn_bpe
 from keras_bert.text.normalization import WordSplitter, normalize
 from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK
 from keras_bert.text.vocabulary_files import load_vocabulary

@@ -9,7 +9,7 @@ from tokenizers.processors import BertProcessing, ByteLevel, RobertaProcessing, 
 from tokenizers.processors import Sequence as Steps
 
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints.wordpiece import check_wordpiece
+from keras_bert.checkpoints.google import check_wordpiece
 from keras_bert.inputs.framing import frame
 from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer

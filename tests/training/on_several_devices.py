@@ -27,12 +27,11 @@ from safetensors.numpy import load_file
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.inputs.parts import parts
+from keras_bert.inputs.batches import parts
 from keras_bert.records import DataFolder
 from keras_bert.tasks.global_mean import GlobalMean
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
-from keras_bert.tasks.tagging.crf_loss import CrfLoss
+from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop
 from keras_bert.training.finetune import finetune
 from keras_bert.training.optimizers.optimizer import make_optimizer

@@ -8,7 +8,7 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders import presets
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.training.architecture import read_architecture
+from keras_bert.training.starting_point import read_architecture
 from tests.small_model import make_tokenizer
 
 

@@ -8,15 +8,12 @@ import tensorflow as tf
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer, SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer
-from keras_bert.training.monitoring import matrix_rate as module
-from keras_bert.training.monitoring.flops import flops_a_token
-from keras_bert.training.monitoring.matrix_rate import matrix_rate
+from keras_bert.training.monitoring import flops as module
+from keras_bert.training.monitoring.flops import flops_a_token, matrix_rate
 
 CONFIG = BertConfig(
     vocab_size=10,

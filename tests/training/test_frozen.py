@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.given_texts import GivenTexts
+from keras_bert.readers.texts import GivenTexts
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger

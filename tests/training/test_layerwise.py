@@ -10,12 +10,15 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training import run_folder
-from keras_bert.training.best_model import best_entry, evaluations_since_best
-from keras_bert.training.checkpoint import Checkpoint, latest_checkpoint
+from keras_bert.training.checkpoint import (
+    Checkpoint,
+    best_entry,
+    evaluations_since_best,
+    latest_checkpoint,
+)
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.adamw import AdamW
+from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
 from keras_bert.training.optimizers.depth import depths, layers_to_train, train_from_the_top
-from keras_bert.training.optimizers.layerwise_adamw import LayerwiseAdamW
 from keras_bert.training.settings import finetune_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied

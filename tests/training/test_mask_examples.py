@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from keras_bert.training.monitoring.mask_examples import MaskExamples
 from keras_bert.training.monitoring.tensorboard import as_table
+from keras_bert.training.pretraining_rows import MaskExamples
 from tests.pretraining_folder import VOCABULARY
 
 MASK, CLS, SEP = VOCABULARY.mask_id, VOCABULARY.cls_id, VOCABULARY.sep_id

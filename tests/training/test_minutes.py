@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.inputs import input_clock
-from keras_bert.inputs.datasets import settled
-from keras_bert.inputs.input_clock import InputClock
+from keras_bert.inputs.batches import settled
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training import minutes, pretrain
+from keras_bert.training import plan, pretrain, pretraining_rows
 from keras_bert.training.loop import Feed
-from keras_bert.training.minutes import steps_in
+from keras_bert.training.plan import steps_in
 from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.pretraining_rows import InputClock
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SECONDS = 0.25  # of a batch; sums of it are exact
@@ -37,7 +36,7 @@ class Clock:
 @pytest.fixture()
 def clock(monkeypatch):
     clock = Clock()
-    for module in (minutes, input_clock):
+    for module in (plan, pretraining_rows):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

@@ -20,11 +20,10 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM
-from keras_bert.tasks.pretraining.sentence_order_pretrainer import SentenceOrderPretrainer
+from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer
 from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint

@@ -5,7 +5,7 @@ import logging
 import pytest
 import tensorflow as tf
 
-from keras_bert.training.monitoring.retracing import retracing_on_purpose
+from keras_bert.training.pretrain import retracing_on_purpose
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.training.optimizers.optimizer import SCHEDULES
-from keras_bert.training.optimizers.schedules.warmup_linear_decay import WarmupLinearDecay
+from keras_bert.training.optimizers.schedules import WarmupLinearDecay
 from keras_bert.training.settings import SCHEDULES as NAMES
 
 

@@ -20,7 +20,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.training import finetuning
 from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning import Finetuning
-from keras_bert.training.monitoring.hparams import write_hparams
+from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.series import mean_and_deviation, run_series
 from keras_bert.training.settings import finetune_settings, sweep_settings

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from keras_bert.training.monitoring.weight_histograms import WeightHistograms
+from keras_bert.training.monitoring.tensorboard import WeightHistograms
 from keras_bert.training.plan import Plan
 
 PLAN = Plan(steps=8, entry=2, evaluate_every=4, checkpoint_every=2)

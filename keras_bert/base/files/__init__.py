@@ -3,16 +3,15 @@
 Standard library alone: whatever writes a file, in the jobs or in training, stands above this.
 """
 
-from keras_bert.base.files.checks import (
+from keras_bert.base.files.ownership import (
+    Owner,
     check_output_file,
     check_output_folder,
     held_names,
+    owned,
     refuse_input_as_output,
     same_files,
 )
-from keras_bert.base.files.json_text import NotJson, check_object, parse_json, read_json
-from keras_bert.base.files.names import aside_name, is_aside
-from keras_bert.base.files.ownership import Owner, owned
 from keras_bert.base.files.publishing import (
     clear_leftovers,
     clear_leftovers_in,
@@ -24,8 +23,15 @@ from keras_bert.base.files.publishing import (
     write_text,
     write_texts,
 )
-from keras_bert.base.files.reading import check_regular, read_small
-from keras_bert.base.files.system_errors import system_errors
+from keras_bert.base.files.reading import (
+    NotJson,
+    check_object,
+    check_regular,
+    parse_json,
+    read_json,
+    read_small,
+)
+from keras_bert.base.files.system_errors import aside_name, is_aside, system_errors
 
 __all__ = [
     "NotJson",

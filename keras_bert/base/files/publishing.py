@@ -20,8 +20,7 @@ import os
 import shutil
 from pathlib import Path
 
-from keras_bert.base.files.names import READY, aside_name, split_aside
-from keras_bert.base.files.system_errors import system_errors
+from keras_bert.base.files.system_errors import READY, aside_name, split_aside, system_errors
 
 _BEFORE = ".before"
 

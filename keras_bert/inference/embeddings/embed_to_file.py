@@ -19,7 +19,7 @@ from keras_bert.checkpoints.folder import fingerprint_of_folder
 from keras_bert.inference.embeddings import npz_file, parquet_file
 from keras_bert.inference.embeddings.embed import open_embedder, open_texts
 from keras_bert.inference.embeddings.settings import EmbedderSettings, EmbedToFileSettings
-from keras_bert.text.unknown import note_on_unknown
+from keras_bert.text.tokenizer import note_on_unknown
 
 _FORMATS = {
     ".npz": (npz_file.NpzFile, npz_file.is_ours, npz_file.described),

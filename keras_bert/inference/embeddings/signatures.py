@@ -8,7 +8,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inference.embeddings.choices import check_layers, layers_model
+from keras_bert.inference.embeddings.settings import check_layers, layers_model
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.tasks.signatures import (

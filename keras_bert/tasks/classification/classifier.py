@@ -4,15 +4,19 @@ from collections import Counter
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.readers.label_forms import one_label, several_labels
-from keras_bert.readers.labelled_texts import TEXT, open_labelled_texts
-from keras_bert.readers.oddities import oddities
-from keras_bert.tasks.classification.decision_loss import DecisionCrossentropy
-from keras_bert.tasks.classification.decode import classifier_answers, multi_label_answers
+from keras_bert.readers.labels import oddities, one_label, several_labels
+from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
+from keras_bert.tasks.classification.decode import (
+    classifier_answers,
+    label_mistakes,
+    multi_label_answers,
+    multi_label_mistakes,
+)
 from keras_bert.tasks.classification.labels import (
     decision_weights,
     label_matrix,
@@ -21,10 +25,28 @@ from keras_bert.tasks.classification.labels import (
     row_weights,
     sorted_labels,
 )
-from keras_bert.tasks.classification.mistakes import label_mistakes, multi_label_mistakes
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.classification.settings import NO_WEIGHTS, ClassifierSettings
+from keras_bert.tasks.classification.settings import (
+    NO_WEIGHTS,
+    ClassifierSettings,
+    PairClassifierSettings,
+)
 from keras_bert.tasks.settings import MAX_LENGTH
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class DecisionCrossentropy(keras.losses.Loss):
+    """Binary cross-entropy of logits in nats, the mean over all decisions of a batch.
+
+    Called with labels (B, C) of 0 and 1, logits (B, C) and sample weights (B, C). Keras's own takes
+    the mean over C before it sees weights, and so has room for one a row.
+    """
+
+    def __init__(self, name="decision_crossentropy", **options):
+        super().__init__(name=name, **options)
+
+    def call(self, y_true, y_pred):
+        return ops.binary_crossentropy(y_true, y_pred, from_logits=True)  # (B, C)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -292,3 +314,15 @@ def columns_of_texts(examples, count):
 def _labels_of(example):
     """The labels of an example, one or several, as a tuple."""
     return example.label if isinstance(example.label, tuple) else (example.label,)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PairClassifier(Classifier):
+    """A `Classifier` of rows `[CLS] a [SEP] b [SEP]`; its arguments and its head are that one's."""
+
+    KIND = "pair-classifier"
+    SETTINGS = PairClassifierSettings
+    TEXTS = PAIR
+
+    def __init__(self, encoder, tokenizer=None, *, name="pair_classifier", **options):
+        super().__init__(encoder, tokenizer, name=name, **options)

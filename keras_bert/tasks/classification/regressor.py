@@ -8,12 +8,10 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.heads.labelled import labelled_head
-from keras_bert.readers.label_forms import score
-from keras_bert.readers.labelled_texts import PAIR, TEXT, open_labelled_texts
-from keras_bert.readers.oddities import oddities
+from keras_bert.readers.labels import oddities, score
+from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.classifier import columns_of_texts
-from keras_bert.tasks.classification.decode import score_answers
-from keras_bert.tasks.classification.mistakes import score_mistakes
+from keras_bert.tasks.classification.decode import score_answers, score_mistakes
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import RegressionSettings
 from keras_bert.tasks.settings import MAX_LENGTH

@@ -6,12 +6,34 @@ from keras import ops
 
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.labelled import labelled_head
-from keras_bert.layers.grouping import FlattenRows, GroupRows
 from keras_bert.readers.labelled_choices import open_labelled_choices
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_mistakes
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
 from keras_bert.tasks.settings import MAX_LENGTH
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class FlattenRows(keras.layers.Layer):
+    """Rows of examples, one after the other. Shapes: (B, n, …) -> (B n, …)."""
+
+    def call(self, x):
+        return ops.reshape(x, (-1, *ops.shape(x)[2:]))
+
+    def compute_output_shape(self, shape):
+        return (None, *shape[2:])
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GroupRows(keras.layers.Layer):
+    """What `FlattenRows` undid. Shapes: (B n, …) and anything of shape (B, n, …) -> (B, n, …)."""
+
+    def call(self, x, like):
+        return ops.reshape(x, (*ops.shape(like)[:2], *ops.shape(x)[1:]))
+
+    def compute_output_shape(self, x_shape, like_shape):
+        return (*like_shape[:2], *x_shape[1:])
+
 
 # What stands in the place of the logit of a choice that there is not; a softmax makes zero of it.
 _NO_CHOICE = -10000.0
@@ -140,7 +162,7 @@ class MultipleChoice(PooledTask):
 
     def measure(self, answers, examples):
         """See `choice_metrics`."""
-        from keras_bert.tasks.multiple_choice.metrics import choice_metrics
+        from keras_bert.tasks.multiple_choice.decode import choice_metrics
 
         return choice_metrics(answers, examples)
 

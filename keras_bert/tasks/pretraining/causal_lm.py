@@ -1,9 +1,13 @@
 """An encoder that reads from left to right, with a head for the next token."""
 
+import dataclasses
+
 import keras
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.lm_head import NextTokenPositions
+from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 
@@ -55,3 +59,70 @@ class CausalLM(PretrainingTask):
             "A causal LM predicts the next token and fills no [MASK], which is all that an export "
             "of a pre-trained model does; transformers opens its folder with AutoModelForCausalLM."
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedCausalSettings(Settings):
+    """What a masked and causal LM is made with; a model folder keeps it."""
+
+    causal_share: float = setting(
+        help="what the next-token loss counts in the sum; the masked-token loss counts the rest",
+        above=0,
+        below=1,
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MaskedCausalLM(FillMask):
+    """A `FillMask` whose weights also read other rows from left to right.
+
+    Takes what a `FillMask` takes and `causal_input_ids`, `causal_input_mask` (C, S): rows without
+    masks, of which there may be another number, and which are one segment. Gives the logits
+    `masked_lm` (B, P, V) and `causal_lm` (C, S - 1, V), of the token after each position, by the
+    same head. The loss is the mean of the two, weighted by the share of the rows that are causal.
+
+    In the paper a masked token is predicted from the position before it, as the next one is. Here
+    it is predicted in its place: the folder is a plain BertForMaskedLM.
+
+    Args:
+        encoder: an `Encoder` that can be read both ways, such as a `BertEncoder`.
+        tokenizer: the `Tokenizer` of its vocabulary, or None.
+        causal_share: the share of a batch's rows that are causal.
+    """
+
+    KIND = "masked-causal-lm"
+    TOKEN_OUTPUTS = ("masked_lm", "causal_lm")
+    SHOWN = {
+        **FillMask.SHOWN,
+        "causal_lm_loss": "next-token loss",
+        "causal_lm_accuracy": "accuracy",
+    }
+
+    def __init__(
+        self, encoder, tokenizer=None, *, causal_share, name="masked_causal_lm", layer_mix=None
+    ):
+        self.causal_share = causal_share
+        self.positions = NextTokenPositions(name="positions")
+        super().__init__(encoder, tokenizer, name=name, layer_mix=layer_mix)
+
+    @staticmethod
+    def head_inputs():
+        names = ("causal_input_ids", "causal_input_mask")
+        own = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        return {**FillMask.head_inputs(), **own}
+
+    def connect(self, encoded, inputs):
+        ids = inputs["causal_input_ids"]  # (C, S)
+        rows = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
+        if "segment_ids" in self.encoder.input_names:
+            rows["segment_ids"] = keras.ops.zeros_like(ids)
+        causal = self.encoded(rows, causal=True)
+        following = self.lm_head(causal["sequence_output"], self.positions(ids))
+        return {**super().connect(encoded, inputs), "causal_lm": following}
+
+    def default_loss_weights(self):
+        return {"masked_lm": 1.0 - self.causal_share, "causal_lm": self.causal_share}
+
+    @classmethod
+    def stored_settings(cls):
+        return {field.name: field for field in dataclasses.fields(MaskedCausalSettings)}

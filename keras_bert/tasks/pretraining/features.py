@@ -30,8 +30,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.datasets import PARALLEL_CALLS, PREFETCHED, settled
-from keras_bert.inputs.token_batches import token_batches
+from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, settled, token_batches
 from keras_bert.records import DataFolder
 from keras_bert.records.masking import row_keys
 from keras_bert.records.padding import pad

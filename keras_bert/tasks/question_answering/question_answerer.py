@@ -6,8 +6,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
-from keras_bert.readers.question_oddities import question_oddities
-from keras_bert.readers.squad import open_questions
+from keras_bert.readers.squad import open_questions, question_oddities
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
     best_thresholds,

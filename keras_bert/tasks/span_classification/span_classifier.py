@@ -9,8 +9,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.heads.span_representation import SpanRepresentation
-from keras_bert.heads.word_means import WordMeans
+from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
@@ -163,7 +162,7 @@ class SpanClassifier(WordsTask):
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
         Tags that break their scheme are counted, or refused with `broken_tags="refuse"`.
         """
-        from keras_bert.readers.spans_files import open_spanned_words
+        from keras_bert.readers.spans import open_spanned_words
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["like"] = like

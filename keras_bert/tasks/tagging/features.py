@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import words_given, words_of_texts
-from keras_bert.tasks.tagging.crf_layer import KNOWN
+from keras_bert.tasks.tagging.crf import KNOWN
 from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 

@@ -4,10 +4,10 @@ import dataclasses
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, quoted
-from keras_bert.readers.broken_tags import BrokenTags
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
+    BrokenTags,
     converted,
     name_chunks,
     scheme_of,

@@ -16,10 +16,8 @@ from keras_bert.readers.schemes import (
 )
 from keras_bert.readers.settings import REFUSE, REPAIR
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
-from keras_bert.tasks.tagging.crf_loss import CrfLoss
-from keras_bert.tasks.tagging.decode import tagger_answers
-from keras_bert.tasks.tagging.mistakes import tagging_mistakes
+from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
+from keras_bert.tasks.tagging.decode import tagger_answers, tagging_mistakes
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
@@ -165,10 +163,10 @@ class Tagger(Task):
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
-        See `keras_bert.readers.tagged_files.open_tagged_words`, and `CheckedSentences` for what
+        See `keras_bert.readers.sentences.open_tagged_words`, and `CheckedSentences` for what
         is done with tags.
         """
-        from keras_bert.readers.tagged_files import open_tagged_words
+        from keras_bert.readers.sentences import open_tagged_words
 
         labels = (made_with or {}).get("labels")
         source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)

@@ -7,7 +7,7 @@ import keras
 
 from keras_bert.tasks.pretraining.figures import FINITE_BATCHES, exact_losses
 from keras_bert.training.monitoring.not_finite import NotFinite
-from keras_bert.training.optimizers.gradient_norm import GRADIENT_NORM
+from keras_bert.training.optimizers.optimizer import GRADIENT_NORM
 
 
 class Curve(keras.callbacks.Callback):

@@ -7,7 +7,11 @@ head count their own forward pass (`forward_flops`); training takes three times 
 backward pass has two products for each.
 """
 
+import functools
+import time
+
 import numpy as np
+import tensorflow as tf
 
 from keras_bert.records.masking import most_predictions
 
@@ -43,3 +47,26 @@ def flops_a_token(task, *, rows_by_length, masked_rate, max_predictions, causal_
         transform = 0 if task.transform is None else 2 * config.hidden_size**2
         forward = forward + transform + 4 * config.hidden_size
     return float(_FORWARD_AND_BACKWARD * (rows @ forward) / (rows @ length))
+
+
+_SIZES = {"CPU": 1024, "GPU": 8192}
+_TURNS = 5
+
+
+@functools.cache
+def matrix_rate(dtype):
+    """Floating-point operations a second of one device (a GPU where there is one), measured.
+
+    The best of some products of two square matrices of a `dtype` ("float32", "bfloat16"), large
+    enough that more is no faster; once a process, in less than a tenth of a second at 200 GFLOP/s.
+    """
+    size = _SIZES["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
+    matrix = tf.cast(tf.random.stateless_uniform((size, size), seed=[0, 0]), dtype)
+    return 2 * size**3 / min(_seconds(matrix) for _ in range(_TURNS))
+
+
+def _seconds(matrix):
+    begun = time.perf_counter()
+    product = tf.matmul(matrix, matrix)
+    product[0, 0].numpy()  # when it is there, the work is done
+    return time.perf_counter() - begun

@@ -1,16 +1,23 @@
 """The curve of a run as TensorBoard shows it."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 from tensorboard.compat.proto import summary_pb2
+from tensorboard.plugins import projector
+from tensorboard.plugins.hparams import api
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
+from keras_bert.base.files import delete
 from keras_bert.base.formatting import percent
 from keras_bert.text.vocabulary import MASK
-from keras_bert.training.optimizers.gradient_norm import GRADIENT_NORM
+from keras_bert.training.checkpoint import value_of
+from keras_bert.training.optimizers.optimizer import GRADIENT_NORM
+from keras_bert.training.series import kept_figure
 
 # Figures of an entry that are the run's, not the task's.
 _OF_THE_RUN = (
@@ -129,3 +136,140 @@ def as_table(examples):
 def _plain(text):
     """Text in which nothing is Markdown."""
     return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
+
+
+class WeightHistograms(keras.callbacks.Callback):
+    """Writes a histogram of each variable at every evaluation, into the run `folder/weights`.
+
+    Each evaluation's stand in a file of its own, so that a session that goes on takes away what the
+    one before it wrote of later steps.
+
+    Args:
+        folder: the `Path` of the run's logs.
+        plan: the `Plan` of the run.
+    """
+
+    def __init__(self, folder, plan):
+        super().__init__()
+        self.folder = folder / "weights"
+        self.plan = plan
+
+    def on_epoch_begin(self, epoch, logs=None):
+        for path in self.folder.glob("*"):
+            step = path.suffix[1:]
+            if step.isdecimal() and int(step) > self.plan.first_step_of(epoch):
+                delete(path)
+
+    def on_epoch_end(self, epoch, logs=None):
+        step = self.plan.step_of(epoch)
+        if not self.plan.evaluates(step):
+            return
+        writer = tf.summary.create_file_writer(str(self.folder), filename_suffix=f".{step}")
+        with writer.as_default(step=step):
+            for variable in self.model.trainable_variables:
+                tf.summary.histogram(f"weights/{variable.path}", np.asarray(variable))
+        writer.close()
+
+
+# The projector's own methods (t-SNE, UMAP) take no more, and a browser has to load them.
+_MOST_PIECES = 5000
+
+
+class EmbeddingProjector(keras.callbacks.Callback):
+    """Writes the embeddings of the most frequent pieces at the end of a session.
+
+    They lie in the run `folder/embeddings`, in place of those of the session before: `vectors.tsv`,
+    `pieces.tsv` (each piece and how often it stands in the training text) and the projector's
+    configuration.
+
+    Args:
+        folder: the `Path` of the run's logs.
+        task: the task, whose tokenizer names the pieces.
+        counts: how often each piece stands in the text, (V,); where it is empty, the pieces are in
+            the order of the vocabulary, which is that of their frequency in ours.
+    """
+
+    def __init__(self, folder, task, counts):
+        super().__init__()
+        self.folder = folder / "embeddings"
+        self.task = task
+        self.counts = np.asarray(counts)
+
+    def on_train_end(self, logs=None):
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        shown = self._shown()
+        # What holds no event is no run, and what is none is not looked into.
+        with tf.summary.create_file_writer(str(self.folder)).as_default(step=0):
+            tf.summary.text("embeddings", f"{len(shown):,} pieces; see the projector")
+        table = np.asarray(self.task.encoder.token_embedding.embeddings, np.float32)
+        np.savetxt(self.folder / "vectors.tsv", table[shown], fmt="%.5g", delimiter="\t")
+        name = self.task.tokenizer.vocabulary.piece_name
+        lines = ["piece\tcount", *(f"{name(int(id))}\t{self._count(id)}" for id in shown)]
+        (self.folder / "pieces.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        config = projector.ProjectorConfig()
+        config.embeddings.add(
+            tensor_name="token embeddings", tensor_path="vectors.tsv", metadata_path="pieces.tsv"
+        )
+        projector.visualize_embeddings(str(self.folder), config)
+
+    def _shown(self):
+        """The ids of the pieces that are shown, the most frequent first."""
+        ids = np.arange(len(self.task.tokenizer.vocabulary))
+        if len(self.counts):
+            ids = np.argsort(-self.counts, kind="stable")
+        return ids[:_MOST_PIECES]
+
+    def _count(self, id):
+        return self.counts[id] if len(self.counts) else ""
+
+
+def write_hparams(folder, runs, settings, *, names):
+    """Writes the runs of a sweep under `folder`, in place of what lay there.
+
+    The experiment (which settings are tried, and what they are compared by) stands in the folder
+    itself, and each run in a folder of its name: its settings, `dev/FIGURE` after every evaluation,
+    and `kept/FIGURE`, that of the model it keeps. FIGURE is what a model is kept by.
+
+    Args:
+        folder: OUTPUT/logs of the sweep.
+        runs: the metrics of each finished run by its name.
+        settings: the settings of each run, finished or not, by its name.
+        names: the settings that are tried.
+    """
+    folder = Path(folder)
+    (figure,) = {metrics["kept_by"] for metrics in runs.values()}
+    if folder.exists():
+        shutil.rmtree(folder)
+    tried = {
+        name: sorted({getattr(of_run, name) for of_run in settings.values()}) for name in names
+    }
+    with _writing(folder):
+        api.hparams_config(
+            hparams=[api.HParam(name, api.Discrete(values)) for name, values in tried.items()],
+            metrics=[
+                api.Metric(f"kept/{figure}", display_name=f"{figure} of the model that is kept"),
+                api.Metric(f"dev/{figure}", display_name=f"{figure} on the dev data"),
+            ],
+        )
+    for run, metrics in runs.items():
+        with _writing(folder / run):
+            api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
+            values = [
+                (f"dev/{figure}", value_of(entry, figure), entry["step"])
+                for entry in metrics["curve"]
+                if "eval" in entry
+            ]
+            values.append((f"kept/{figure}", kept_figure(metrics), metrics["kept"]["step"]))
+            for tag, value, step in values:
+                if value is not None:
+                    tf.summary.scalar(tag, value, step=step)
+
+
+@contextlib.contextmanager
+def _writing(folder):
+    """What is summarised within it goes into a file in the folder."""
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default(step=0):
+        yield
+    writer.close()

@@ -1,17 +1,130 @@
 """BERT's optimizers: warm-up and decay, global clipping, no weight decay on biases and norms."""
 
+import keras
+import tensorflow as tf
+from keras import ops
+from keras.src.backend.tensorflow.optimizer import TFOptimizer
+from keras.src.optimizers.base_optimizer import BaseOptimizer
+
 from keras_bert.base.errors import InputError
-from keras_bert.base.replicas import replica_count
-from keras_bert.training.optimizers.adamw import AdamW
-from keras_bert.training.optimizers.gradient_norm import with_gradient_norm
+from keras_bert.layers.kernels.adam import global_norm
+from keras_bert.tasks.global_mean import replica_count
+from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
 from keras_bert.training.optimizers.lamb import LAMB
-from keras_bert.training.optimizers.layerwise_adamw import LayerwiseAdamW
-from keras_bert.training.optimizers.per_update import PerUpdate
-from keras_bert.training.optimizers.schedules.one_cycle import OneCycle
-from keras_bert.training.optimizers.schedules.slanted_triangular import SlantedTriangular
-from keras_bert.training.optimizers.schedules.warmup_constant import WarmupConstant
-from keras_bert.training.optimizers.schedules.warmup_cosine_decay import WarmupCosineDecay
-from keras_bert.training.optimizers.schedules.warmup_linear_decay import WarmupLinearDecay
+from keras_bert.training.optimizers.schedules import (
+    OneCycle,
+    SlantedTriangular,
+    WarmupConstant,
+    WarmupCosineDecay,
+    WarmupLinearDecay,
+)
+from keras_bert.training.settings import FinetuneSettings
+
+
+def with_global_gradients(optimizer_class):
+    """The class of optimizers that adds the replicas' gradients up before anything else.
+
+    Keras adds them up last: each replica clips, or accumulates, the gradients of its own part of
+    the batch, which makes other updates than the whole batch on one device. Here the sum comes
+    first. All replicas have the same gradients then, and each updates its own copies of the
+    variables as one device would, without asking the others again.
+    """
+    # Python puts `_PerReplica` between the optimizer's own methods and Keras's for TensorFlow.
+    return type(optimizer_class.__name__, (optimizer_class, _PerReplica), {})
+
+
+class _PerReplica(TFOptimizer):
+    """In place of what Keras does for `tf.distribute`: the sum, and then what one device does."""
+
+    def _backend_apply_gradients(self, grads, trainable_variables):
+        context = tf.distribute.get_replica_context()
+        grads = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+        super()._backend_apply_gradients(grads, trainable_variables)
+
+    _backend_update_step = BaseOptimizer._backend_update_step
+    _apply_weight_decay = BaseOptimizer._apply_weight_decay
+    _backend_increment_gradient_accumulators = (
+        BaseOptimizer._backend_increment_gradient_accumulators
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule that is asked by batches and answers by updates.
+
+    Under gradient accumulation `optimizer.iterations` counts updates, but Keras asks the schedule
+    by the number of batches, so that it would be through with its rates too early.
+
+    Args:
+        schedule: the rate by the number of updates done.
+        batches: how many make an update.
+    """
+
+    def __init__(self, *, schedule, batches):
+        self.schedule = schedule
+        self.batches = batches
+
+    def __call__(self, step):
+        return self.schedule(ops.floor_divide(step, self.batches))
+
+    def get_config(self):
+        return {
+            "schedule": keras.saving.serialize_keras_object(self.schedule),
+            "batches": self.batches,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        schedule = keras.saving.deserialize_keras_object(config["schedule"])
+        return cls(**{**config, "schedule": schedule})
+
+
+GRADIENT_NORM = "gradient_norm"
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GradientNorm(keras.metrics.Metric):
+    """The mean over updates of the norm of their gradients; NaN while there were none.
+
+    It is added up on the device, and read when a run's other figures are.
+    """
+
+    def __init__(self, name=GRADIENT_NORM):
+        super().__init__(name=name, dtype="float32")
+        self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # norms, updates
+
+    def update_state(self, norm):
+        """Adds an update by its norm, ()."""
+        norm = ops.cast(norm, self.dtype)
+        self.sums.assign_add(ops.stack([norm, ops.ones_like(norm)]))
+
+    def result(self):
+        norms, updates = ops.unstack(self.sums.value)
+        return norms / updates
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+def with_gradient_norm(optimizer_class):
+    """The class of optimizers that measure their gradients where they clip them.
+
+    Such an optimizer has the attribute `gradient_norm`, a `GradientNorm`. It computes what it would
+    otherwise: the sum of squares that clips a gradient is the one that is measured.
+    """
+    return type(optimizer_class.__name__, (_Measuring, optimizer_class), {})
+
+
+class _Measuring:
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.gradient_norm = GradientNorm()
+
+    def _clip_gradients(self, grads):
+        # The formula that clips them: TensorFlow computes the two as one.
+        self.gradient_norm.update_state(global_norm(grads))
+        return super()._clip_gradients(grads)
+
 
 OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
 SCHEDULES = {
@@ -80,10 +193,6 @@ def make_optimizer(
     if any(share != 1 for share in shares or ()) or any(first_steps or ()):
         kind, layerwise = LayerwiseAdamW, _layerwise(optimizer, model, shares, first_steps)
     if replica_count() > 1:
-        from keras_bert.training.optimizers.global_gradients import (
-            with_global_gradients,  # loads TensorFlow
-        )
-
         kind = with_global_gradients(kind)
     if measures_gradients:
         kind = with_gradient_norm(kind)
@@ -137,3 +246,29 @@ def _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accum
 def decays(variable):
     """Whether weight decay applies to a variable: to matrices, not to biases and norms."""
     return len(variable.shape) > 1 and "bias" not in variable.name
+
+
+# The highest learning rate where none is given: of all weights, and of a head alone.
+RATE, RATE_OF_A_HEAD = 5e-5, 1e-3
+
+
+def finetuning_optimizer(task, *, steps, learning_rate=None):
+    """`make_optimizer` with the settings that `keras_bert.finetune` has by itself.
+
+    Args:
+        task: a `Task`.
+        steps: how many there will be. None keeps the rate at its highest.
+        learning_rate: the highest; None is 5e-5, or 1e-3 where the encoder is not trainable.
+    """
+    if learning_rate is None:
+        layers = (layer for group in task.encoder.layer_groups for layer in group)
+        is_trained = any(layer.trainable_variables for layer in layers)
+        learning_rate = RATE if is_trained else RATE_OF_A_HEAD
+    defaults = FinetuneSettings.defaults()
+    return make_optimizer(
+        task,
+        learning_rate=learning_rate,
+        warmup=defaults["warmup"],
+        weight_decay=defaults["weight_decay"],
+        steps=steps,
+    )

@@ -7,15 +7,68 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.length_batches import sorted_batches
-from keras_bert.inputs.parts import parts
+from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
-from keras_bert.training.monitoring.matrix_rate import matrix_rate
-from keras_bert.training.strategies.replicated_steps import (
-    replicated_evaluation,
-    replicated_training,
-)
+from keras_bert.training.monitoring.flops import matrix_rate
 from keras_bert.training.strategies.workers import Workers
+
+
+def replicated_training(model, strategy):
+    """What stands for `model.train_function`: takes an iterator, which has as many batches.
+
+    It does `model.steps_per_execution` steps before it comes back.
+    """
+    together = _together(model.train_step, strategy)
+
+    @tf.function(autograph=False)
+    def steps(iterator):
+        def step(number):
+            together(iterator.get_next())
+            return number + 1
+
+        tf.while_loop(
+            lambda number: number < model.steps_per_execution,
+            step,
+            [tf.constant(0)],
+            parallel_iterations=1,  # sums of two steps at a time would wait for one another
+        )
+
+    figures = _unread_figures(model)
+
+    def train(iterator):
+        steps(iterator)
+        return figures
+
+    return train
+
+
+def replicated_evaluation(model, strategy):
+    """What stands for `model.test_function`; it ends early with the data."""
+    together = _together(model.test_step, strategy)
+    figures = _unread_figures(model)
+
+    def test(iterator):
+        for _ in range(model.steps_per_execution):
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                break
+            together(batch)
+        return figures
+
+    return test
+
+
+def _together(step, strategy):
+    """A step of each replica with its part of a batch."""
+    return tf.function(
+        lambda batch: strategy.run(step, (batch,)), autograph=False, reduce_retracing=True
+    )
+
+
+def _unread_figures(model):
+    """The names by which Keras knows that it is to ask the metrics themselves."""
+    return dict.fromkeys(model.get_metrics_result())
 
 
 class Devices:
@@ -59,7 +112,7 @@ class Devices:
 
         To make the figures' variables, Keras would take a batch out of the data, which it can do
         neither with several workers nor where the parts of a batch are of several shapes. Its steps
-        are replaced, too (see `keras_bert.training.strategies.replicated_steps`).
+        are replaced, too (see `keras_bert.training.strategies.devices`).
         """
         if self._strategy is None:
             return

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from keras_bert.inference.embeddings.embedder import Embedder
+from keras_bert.inference.embeddings.embed import Embedder
 from keras_bert.inference.embeddings.settings import EmbedderSettings
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -12,10 +12,10 @@ from pyarrow import parquet
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.inference.embeddings import embed_to_file as module
+from keras_bert.inference.embeddings.embed import TextEmbedding
 from keras_bert.inference.embeddings.embed_to_file import embed_to_file
 from keras_bert.inference.embeddings.npz_file import NpzFile
 from keras_bert.inference.embeddings.parquet_file import ParquetFile
-from keras_bert.inference.embeddings.text_embedding import TextEmbedding
 from tests.kill_points import kill_at_every_call
 
 WIDTH = 3

@@ -5,7 +5,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.readers.given_texts import GivenTexts
+from keras_bert.readers.texts import GivenTexts
 from keras_bert.tasks.classification.classifier import Classifier
 
 LABELS = ("a", "b", "c")

@@ -16,9 +16,9 @@ from keras_bert.base.files import owned
 from keras_bert.cli.main import main
 from keras_bert.export import saved_model
 from keras_bert.export.precision import as_exported
-from keras_bert.export.precisions import PRECISIONS
 from keras_bert.export.saved_model import export, export_task
-from keras_bert.export.warmup import WARMUP_FILE, prediction_log
+from keras_bert.export.server_files import WARMUP_FILE, prediction_log
+from keras_bert.export.settings import PRECISIONS
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import about
 from keras_bert.inputs.windows import windows
 from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
-from keras_bert.readers.tagged_words import TaggedWords
-from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
+from keras_bert.readers.sentences import TaggedWords
+from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
 from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences

@@ -1,23 +1,113 @@
-"""Texts or pairs of texts with labels, from TSV, JSON Lines, tfds or (unlabelled) plain lines."""
+"""One labelled text, or pair of texts."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.columns import Wanted, choose_columns
-from keras_bert.readers.fields import parse_fields
-from keras_bert.readers.given_texts import GivenTexts
 from keras_bert.readers.glue import glue_columns, glue_task
-from keras_bert.readers.label_forms import (
+from keras_bert.readers.labels import (
     is_text,
     missing_label,
     one_label,
     score,
     several_labels,
 )
-from keras_bert.readers.labelled_text import LabelledText
+from keras_bert.readers.settings import parse_fields
 from keras_bert.readers.tables import Table
 from keras_bert.readers.tfds import PREFIX, TfdsTable
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText:
+    """An example: a text, or two with `text_b`, and the label or None where nobody gave one.
+
+    A label is a word; where a row may have several of them, a tuple of words; and where it is a
+    score, a float. `line` is where the example stands in its `source`, from 1.
+    """
+
+    line: int
+    text: str
+    label: str | tuple | float | None
+    text_b: str | None = None
+    source: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def texts(self):
+        """The one or two texts."""
+        return (self.text,) if self.text_b is None else (self.text, self.text_b)
+
+    def error(self, message):
+        """The InputError that names the example's place."""
+        return self.source.error(self.line, message)
+
+
+class GivenTexts:
+    """A sequence of strings or of (text, label), with the interface of `LabelledTexts`.
+
+    Of pairs of texts, a sequence of (text, text) or (text, text, label). What a file calls a line
+    is the place in the sequence, from 1.
+
+    Args:
+        data: the sequence.
+        need_labels: whether each must have a label.
+        texts: the names of an example's texts, one or two.
+        form: what a label is: a function of `label_forms`.
+
+    Raises:
+        ValueError: something else than strings and tuples of these.
+        InputError: a label is missing, or cannot be.
+    """
+
+    name = "the given texts"
+    kind = "given"
+
+    description = ""
+
+    def __init__(self, data, *, need_labels=True, texts=("text",), form=one_label):
+        self._examples = [
+            self._example(place, item, texts, form) for place, item in enumerate(data, start=1)
+        ]
+        for example in self._examples:
+            if need_labels and example.label is None:
+                raise example.error(
+                    "no label; give a pair of a text and its label."
+                    if len(texts) == 1
+                    else "no label; give two texts and their label."
+                )
+
+    def __iter__(self):
+        return iter(self._examples)
+
+    def notes(self):
+        """Nothing is left out."""
+        return []
+
+    def error(self, line, message):
+        """The InputError that says which text is meant."""
+        return InputError(f"Text {line} of those given: {message}")
+
+    def _example(self, place, item, names, form):
+        parts = (item,) if isinstance(item, str) else tuple(item)
+        texts, label = parts[: len(names)], (*parts[len(names) :], None)[0]
+        if not (
+            len(names) <= len(parts) <= len(names) + 1
+            and all(isinstance(text, str) for text in texts)
+        ):
+            what = "strings or pairs of a text and its label"
+            if len(names) > 1:
+                what = "pairs of strings, or two strings and their label"
+            raise ValueError(f"Texts must be {what}. Received: {item!r}")
+        try:
+            value = form(label)
+        except ValueError as error:
+            raise self.error(place, f"{error}.") from None
+        if form is one_label and value is None and not isinstance(label, str | None):
+            raise self.error(place, f"{missing_label(label)}.")
+        return LabelledText(place, texts[0], value, *texts[1:], source=self)
+
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
