@@ -36,8 +36,7 @@ WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoin
 # Single modules of parts that may import it.
 LIGHT = {
     *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
-    *("text.piece_counts", "text.template", "text.vocabulary_files"),
-    *("text.wordpiece_learner", "text.bpe_learner", "records.masking"),
+    *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
@@ -47,7 +46,7 @@ LATE_IMPORTS = {
     ("tasks.task", "checkpoints.saving"),
     ("tasks.task", "export.saved_model"),
     ("tasks.task", "inputs.framing"),
-    ("tasks.task", "training.optimizers.finetuning_optimizer"),
+    ("tasks.task", "training.optimizers.optimizer"),
     ("tasks.task", "training.monitoring.fit_progress"),
     ("tasks.classification.classifier", "inputs.tokenized_examples"),
     ("tasks.classification.classifier", "tasks.classification.signatures"),

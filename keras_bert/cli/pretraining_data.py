@@ -9,7 +9,6 @@ import shlex
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
-from keras_bert.text.tokenizer import note_on_unknown
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -51,6 +50,7 @@ def _summary(card):
     from data_gen.reading import dropped_documents
     from data_gen.text_files import skipped_lines
     from keras_bert.records.masking import most_predictions
+    from keras_bert.text.tokenizer import note_on_unknown
 
     counters, train = card.counters, card.splits["train"]
     forms = [
