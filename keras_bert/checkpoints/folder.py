@@ -294,7 +294,8 @@ def _head_tensors(task, head, class_names, sizes):
     times = head_scale(task, head)
     if times != 1.0:
         tensors = {name: array * np.float32(times) for name, array in tensors.items()}
-    return {name: np.ascontiguousarray(array) for name, array in tensors.items()}, bool(own)
+    # Not `ascontiguousarray`, which gives a scalar an axis.
+    return {name: np.asarray(array, order="C") for name, array in tensors.items()}, bool(own)
 
 
 def _is_own(folder):
