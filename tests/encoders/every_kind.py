@@ -26,11 +26,13 @@ LINES = {
     "pair-classifier": lambda n, text: f"{text}\tw1 w2\t{'ab'[n % 2]}\n",
     "regression": lambda n, text: f"{text}\tw1 w2\t{n / 2}\n",
     "multiple-choice": lambda n, text: _json(context=text, choices=["w1", "w2 w3"], label=n % 2),
-    "tagger": lambda n, text: "".join(
-        f"{word} {tag}\n"
-        for word, tag in zip(text.split(), _tags(n, text.split()), strict=True)
-    )
-    + "\n",
+    "tagger": lambda n, text: (
+        "".join(
+            f"{word} {tag}\n"
+            for word, tag in zip(text.split(), _tags(n, text.split()), strict=True)
+        )
+        + "\n"
+    ),
     "question-answering": lambda n, text: _json(
         id=str(n), question="w1 w2", context=text, answers=_answers(text)
     ),

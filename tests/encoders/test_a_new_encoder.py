@@ -30,29 +30,30 @@ LINES = {
     "classifier": lambda n, text: f"{text}\t{'ab'[n % 2]}\n",
     "pair-classifier": lambda n, text: f"{text}\tw1 w2\t{'ab'[n % 2]}\n",
     "regression": lambda n, text: f"{text}\tw1 w2\t{n / 2}\n",
-    "multiple-choice": lambda n, text: json.dumps(
-        {"context": text, "choices": ["w1", "w2 w3"], "label": n % 2}
-    )
-    + "\n",
-    "tagger": lambda n, text: "".join(
-        f"{word} {'B-X' if word == 'w1' else 'O'}\n" for word in text.split()
-    )
-    + "\n",
-    "question-answering": lambda n, text: json.dumps(
-        {
-            "id": str(n),
-            "question": "w1 w2",
-            "context": text,
-            "answers": {"text": [text[:2]], "answer_start": [0]},
-        }
-    )
-    + "\n",
-    "span-classifier": lambda n, text: json.dumps({"words": text.split(), "spans": [[0, 1, "X"]]})
-    + "\n",
-    "relation-classifier": lambda n, text: json.dumps(
-        {"words": text.split(), "head": [0, 1], "tail": [2, 3], "label": "ab"[n % 2]}
-    )
-    + "\n",
+    "multiple-choice": lambda n, text: (
+        json.dumps({"context": text, "choices": ["w1", "w2 w3"], "label": n % 2}) + "\n"
+    ),
+    "tagger": lambda n, text: (
+        "".join(f"{word} {'B-X' if word == 'w1' else 'O'}\n" for word in text.split()) + "\n"
+    ),
+    "question-answering": lambda n, text: (
+        json.dumps(
+            {
+                "id": str(n),
+                "question": "w1 w2",
+                "context": text,
+                "answers": {"text": [text[:2]], "answer_start": [0]},
+            }
+        )
+        + "\n"
+    ),
+    "span-classifier": lambda n, text: (
+        json.dumps({"words": text.split(), "spans": [[0, 1, "X"]]}) + "\n"
+    ),
+    "relation-classifier": lambda n, text: (
+        json.dumps({"words": text.split(), "head": [0, 1], "tail": [2, 3], "label": "ab"[n % 2]})
+        + "\n"
+    ),
 }
 HEADERS = {
     "classifier": "text\tlabel\n",
@@ -246,7 +247,9 @@ def request_of(kind, answers):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_its_layers_are_frozen_slowed_and_unfrozen_by_their_groups(way, given, pretrained, tmp_path):
+def test_its_layers_are_frozen_slowed_and_unfrozen_by_their_groups(
+    way, given, pretrained, tmp_path
+):
     output = tmp_path / "run"
     finetune(**{**given("classifier"), **WAYS[way]}, output=output)
     before, after = (load(folder)[0] for folder in (pretrained[0], output))

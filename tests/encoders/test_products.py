@@ -65,7 +65,12 @@ OTHER_LINES = {
         LINES["question-answering"](n, text)
         if n % 3
         else json.dumps(
-            {"id": str(n), "question": "w3", "context": text, "answers": {"text": [], "answer_start": []}}
+            {
+                "id": str(n),
+                "question": "w3",
+                "context": text,
+                "answers": {"text": [], "answer_start": []},
+            }
         )
         + "\n"
     ),
@@ -95,7 +100,9 @@ def impossible(one, other):
 
 
 def pairs_of(row):
-    return set(itertools.combinations(sorted(row.items(), key=lambda o: list(OPTIONS).index(o[0])), 2))
+    return set(
+        itertools.combinations(sorted(row.items(), key=lambda o: list(OPTIONS).index(o[0])), 2)
+    )
 
 
 def completed(given, wanted):
@@ -320,9 +327,7 @@ def through_google(row, model, data, metrics, folder):
         return
     convert(model, folder / "google", to="google")
     convert(folder / "google", folder / "back")
-    found, expected = (
-        load_file(place / "model.safetensors") for place in (folder / "back", model)
-    )
+    found, expected = (load_file(place / "model.safetensors") for place in (folder / "back", model))
     assert found.keys() == expected.keys()
     for name, tensor in found.items():
         np.testing.assert_array_equal(tensor, expected[name], err_msg=name)
