@@ -149,7 +149,7 @@ def assign_heads(task, source, class_names, *, heads=None):
         read = _times(source.read, times)
         rename.assign(task, table, read)
         for name, variable in own.items():
-            variable.assign(read(name))
+            variable.assign(read(name).reshape(variable.shape))
 
 
 def holds_head(task, source, class_names, head):
@@ -202,12 +202,10 @@ def _check_head(source, table, sizes):
 
 def _check_own_head(source, tensors):
     for name, variable in tensors.items():
-        found = source.shapes.get(name)
-        if found != tuple(variable.shape):
+        found, expected = source.shapes.get(name), tuple(variable.shape) or (1,)
+        if found != expected:
             has = "lacks the tensor" if found is None else f"has the shape {list(found)} in"
-            raise InputError(
-                f"{source.folder} {has} {name}; its config asks for {list(variable.shape)}."
-            )
+            raise InputError(f"{source.folder} {has} {name}; its config asks for {list(expected)}.")
 
 
 def find_model_folder(path):
@@ -294,8 +292,8 @@ def _head_tensors(task, head, class_names, sizes):
     times = head_scale(task, head)
     if times != 1.0:
         tensors = {name: array * np.float32(times) for name, array in tensors.items()}
-    # Not `ascontiguousarray`, which gives a scalar an axis.
-    return {name: np.asarray(array, order="C") for name, array in tensors.items()}, bool(own)
+    # A scalar becomes an array of one number, which it has been in folders all along.
+    return {name: np.ascontiguousarray(array) for name, array in tensors.items()}, bool(own)
 
 
 def _is_own(folder):

@@ -3,12 +3,10 @@
 The rows are such that every pair of options occurs that can be had together.
 """
 
-import contextlib
 import functools
 import itertools
 import json
 import shutil
-import warnings
 
 import numpy as np
 import pytest
