@@ -39,7 +39,7 @@ def best(run, *, rates, seeds, **turn):
 def tuned(weights, *, task, choice, seed, data, output):
     """Fine-tunes from `weights` (settings); returns the figures of dev and test, and seconds."""
     from keras_bert.inference.evaluate import evaluate
-    from keras_bert.train.finetune import finetune
+    from keras_bert.training.finetune import finetune
 
     kind, *_, epochs, _ = TASKS[task]
     train, dev, test = files(task, data=data, output=output)

@@ -126,7 +126,7 @@ def make(minilm, model):
 def batches(model, file):
     """Prints the tokens and the lines of each batch that ours makes of a file."""
     from keras_bert.checkpoints import load_task
-    from keras_bert.input_pipeline.length_batches import sorted_batches
+    from keras_bert.inputs.length_batches import sorted_batches
 
     task = load_task(Path(model))
     lines = iter(task.read(file, made_with=task.made_with, labelled=False))

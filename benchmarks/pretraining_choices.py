@@ -140,7 +140,7 @@ def main():
 def worth(arguments, *, choice, seed):
     """Pre-trains, and returns the losses on held-out rows and the figures of the tasks."""
     from keras_bert.inference.evaluate import evaluate
-    from keras_bert.train.pretrain import pretrain
+    from keras_bert.training.pretrain import pretrain
 
     output = arguments.output
     vocab = books_vocabulary(output, arguments.data)

@@ -60,7 +60,7 @@ from pretraining_contenders import (
     real_tokens,
 )
 
-from keras_bert.train.flops import flops_a_token
+from keras_bert.training.monitoring.flops import flops_a_token
 
 GPU_LENGTHS = (128, 512)
 GPU_STEPS = 20  # of a turn
@@ -168,7 +168,7 @@ def in_a_process_of_its_own(point, arguments, *, folder):
 
 
 def measure(point, *, rounds, without=()):
-    from keras_bert.train.matrix_rate import matrix_rate
+    from keras_bert.training.monitoring.matrix_rate import matrix_rate
 
     rate = matrix_rate(point.dtype) / 1e9
     contenders = {name: make for name, make in CONTENDERS.items() if name not in without}

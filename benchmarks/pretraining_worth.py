@@ -24,9 +24,9 @@ from finetuning import spread
 from turns import Turns
 
 from data_gen.settings import OBJECTIVES
+from keras_bert.base.files import write_json
 from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.files import write_json
-from keras_bert.train.pretrain_settings import INITIALIZATIONS
+from keras_bert.training.pretrain_settings import INITIALIZATIONS
 
 PIECES = 8000
 
@@ -112,7 +112,7 @@ def write_architecture(path, *, preset="tiny", heads=4, dropout=0.0):
 def pretrain(arguments, vocab, config):
     """Makes the rows, pre-trains, and prints what came of it; returns the run's folder."""
     from data_gen.pretraining_data import make_pretraining_data
-    from keras_bert.train.pretrain import pretrain
+    from keras_bert.training.pretrain import pretrain
 
     data = arguments.output / "data"
     if not (data / "COMPLETED").exists():

@@ -32,13 +32,13 @@ import tensorflow_text  # noqa: F401
 from safetensors.numpy import load_file
 
 import keras_bert.checkpoints.convert
-import keras_bert.embeddings.embed_to_file
 import keras_bert.export.saved_model
-import keras_bert.train.finetune
-import keras_bert.train.pretrain  # noqa: F401
+import keras_bert.inference.embeddings.embed_to_file
+import keras_bert.training.finetune
+import keras_bert.training.pretrain  # noqa: F401
 from keras_bert import samples
+from keras_bert.base.files import owned
 from keras_bert.cli import console
-from keras_bert.files import owned
 from keras_bert.samples.manual import write_manual
 
 _ARCHITECTURE = {

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import keras
 
-from keras_bert.input_pipeline.input_clock import InputClock
-from keras_bert.train.loop import Feed, train
-from keras_bert.train.plan import Plan
-from keras_bert.train.run_folder import RunFolder
+from keras_bert.inputs.input_clock import InputClock
+from keras_bert.training.loop import Feed, train
+from keras_bert.training.plan import Plan
+from keras_bert.training.run_folder import RunFolder
 
 _STEPS = 50  # the most that an entry of a run's curve has
 

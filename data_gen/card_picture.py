@@ -7,7 +7,7 @@ import numpy as np
 
 from data_gen.new_file import new_file
 from data_gen.output_folder import PICTURE
-from keras_bert.wording import counted, percent
+from keras_bert.base.formatting import counted, percent
 
 _COLOUR = "#2a6f97"
 _FREQUENT = 30

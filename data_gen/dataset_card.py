@@ -10,7 +10,8 @@ import keras_bert
 from data_gen.new_file import new_file
 from data_gen.reading import dropped_documents
 from data_gen.text_files import skipped_lines
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.records.dataset_card import (
     SPLITS,
     CardSettings,
@@ -19,7 +20,6 @@ from keras_bert.records.dataset_card import (
     DatasetCard,
 )
 from keras_bert.records.folder import CARD
-from keras_bert.wording import counted
 
 
 class WriteCard(beam.DoFn):
@@ -82,6 +82,8 @@ def make_card(statistics, *, settings, input):
         seed=settings.seed,
         lowercase=settings.lowercase,
         vocabulary=CardVocabulary(sha256=vocabulary.sha256, size=len(vocabulary)),
+        special_tokens=vocabulary.special_tokens,
+        template=settings.template,
         settings=_settings(settings),
         splits={split: _split(split, counters_of[split], statistics.shards) for split in SPLITS},
         counters=counters,

@@ -8,7 +8,7 @@ import zlib
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 CHUNK_BYTES = 4 << 20
 _GZIP = b"\x1f\x8b"

@@ -5,7 +5,7 @@ import hashlib
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from data_gen.files import is_local, reading
+from data_gen.files import chunks, is_local
 
 
 def fingerprint(windows, counts=None):
@@ -13,8 +13,8 @@ def fingerprint(windows, counts=None):
 
     `counts` (V,) are counts of pieces that are read beside them, if any.
 
-    A local file is read for it, at about a gigabyte a second; of another one its file system knows
-    a checksum, or at least the size.
+    A local file is read for it, at about a gigabyte a second, and so is one of another file system
+    that has no checksum of it.
     """
     sizes = {window.path: 0 for window in windows}
     for window in windows:
@@ -26,10 +26,22 @@ def fingerprint(windows, counts=None):
 
 
 def _content(path, size):
-    if is_local(path):
-        with reading(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+    checksum = None if is_local(path) else _checksum(path)
+    if checksum is not None:
+        return f"{checksum} {size}"
+    digest = hashlib.sha256()
+    for chunk in chunks(path):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _checksum(path):
+    """What a file system has noted of the content of a file; None where it knows the size alone.
+
+    Beam lets a file system give the size in place of a checksum.
+    """
     try:
-        return f"{FileSystems.checksum(path)} {size}"
+        checksum = FileSystems.checksum(path)
     except (BeamIOError, NotImplementedError):
-        return str(size)
+        return None
+    return None if not checksum or str(checksum).isdecimal() else checksum

@@ -1,4 +1,4 @@
-"""`keras_bert.files.new_file` for paths of any file system of Beam's."""
+"""`keras_bert.base.files.new_file` for paths of any file system of Beam's."""
 
 import contextlib
 import shutil
@@ -9,7 +9,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from data_gen.files import is_local
-from keras_bert import files
+from keras_bert.base import files
 
 _COPIED_AT_ONCE = 4 << 20
 
@@ -19,8 +19,8 @@ def new_file(path):
     """Gives the `Path` of a local file to write, which is at `path` at the end, whole.
 
     What is for this machine is written where it will lie. What is for another file system is
-    written here, then copied there: aside first, under a name of `keras_bert.files`, then renamed.
-    Nothing is cleared that an earlier process left, which `OutputFolder` does.
+    written here, then copied there: aside first, under a name of `keras_bert.base.files`, then
+    renamed. Nothing is cleared that an earlier process left, which `OutputFolder` does.
 
     Raises `InputError` where it cannot be written.
     """
@@ -42,7 +42,7 @@ def new_file(path):
 
 
 def clear_leftovers(path):
-    """`keras_bert.files.clear_leftovers` for paths of any file system of Beam's."""
+    """`keras_bert.base.files.clear_leftovers` for paths of any file system of Beam's."""
     if is_local(path):
         files.clear_leftovers(path)
         return

@@ -23,9 +23,9 @@ from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.statistics import AddStatistics, Statistics
 from data_gen.unigrams import CountUnigrams, add_up
-from keras_bert.files import refuse_input_as_output
-from keras_bert.settings import takes
-from keras_bert.stopping import says
+from keras_bert.base.files import refuse_input_as_output
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
 from keras_bert.text.vocabulary import Vocabulary
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
@@ -46,7 +46,8 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
         lowercase: False says what `cased` says; True refuses a folder whose vocabulary is cased.
         beam_options: Beam's own flags, a list of strings. Without any, as many local processes
             work as there are processors and the input is worth.
-        report: a function that is told in one line where there is nothing to do.
+        report: a function that is told in one line where there is nothing to do, and where
+            finished data is made again because a file of it is missing or has lost something.
 
     `input` may be one path and `vocab` a `Vocabulary`.
 
@@ -72,6 +73,8 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
                 if report is not None:
                     report(f"The data in {folder.path} is finished already; nothing is done.")
                 return folder.card()
+            if folder.damage is not None and report is not None:
+                report(f"The data in {folder.path} is made again: {folder.damage}.")
             progress.follow(folder, files=len({window.path for window in windows}))
             with says(lambda: _how_far(folder)):
                 return _make(job, windows, folder, beam_options)

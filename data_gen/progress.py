@@ -5,7 +5,7 @@ import threading
 
 from tqdm import tqdm
 
-from keras_bert.terminal import drawn_on, shows_bars
+from keras_bert.base.terminal import drawn_on, shows_bars
 
 _SECONDS = 0.5
 

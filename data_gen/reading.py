@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from keras_bert.settings import Settings, setting
+from keras_bert.base.settings import Settings, setting
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 

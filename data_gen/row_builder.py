@@ -29,7 +29,9 @@ class RowBuilder:
     def __init__(self, settings, masker=None):
         self._settings = settings
         self.masker = masker
-        self._tokenizer = Tokenizer.from_vocab(settings.vocabulary, settings.lowercase)
+        self._tokenizer = Tokenizer(
+            settings.vocabulary, lowercase=settings.lowercase, template=settings.template
+        )
         self._spec = settings.spec
 
     def sentences(self, documents):
@@ -122,11 +124,14 @@ class RowBuilder:
         if split == "train":
             statistics.unigrams = np.bincount(sentences.tokens, minlength=len(vocabulary))
         yield [], self._named(statistics, counters, split)
-        tokens = with_special_tokens(sentences.tokens, vocabulary)
+        template = settings.template
+        tokens = with_special_tokens(sentences.tokens, vocabulary, template)
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             columns = instances.columns(
-                *frame_rows(tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen]),
+                *frame_rows(
+                    tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen], template
+                ),
                 labels=None if labels is None else labels[part],
                 masker=self.masker,
                 seed=settings.seed,
@@ -140,6 +145,7 @@ class RowBuilder:
                 columns,
                 max_length=self._settings.max_length,
                 max_predictions=self._settings.max_predictions,
+                template=self._settings.template,
             )
         return self._spec.encode(columns)
 

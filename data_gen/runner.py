@@ -12,7 +12,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from data_gen.worker_pool import WorkerPool
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 # Beam's own words around what a worker raised: in this process, and in another one.
 _WHERE = re.compile(r" \[while running '[^']*'\]")

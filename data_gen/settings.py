@@ -5,12 +5,10 @@ import functools
 import os
 
 from data_gen.reading import Reading, bad_lines, text_field
-from keras_bert.errors import InputError
-from keras_bert.settings import Settings, setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
+from keras_bert.base.settings import Settings, setting
 
-# Not those of keras_bert.records, which would load numpy for every command line.
-OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
-PAIRED = ("mlm-nsp", "mlm-sop")
 MAX_PREDICTIONS = 20
 _LONGEST = 1 << 16
 _CASED = "keep capitals and accents; a folder with a vocabulary says itself what it is"
@@ -64,7 +62,7 @@ class _RowSettings(_JobSettings):
     masking: str = setting(
         "static",
         help="mask now, or in training, anew in each epoch",
-        choices=("static", "dynamic"),
+        choices=MASKINGS,
     )
     mask_unit: str | None = setting(
         None,

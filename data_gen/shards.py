@@ -8,7 +8,7 @@ from data_gen.documents import read
 from data_gen.new_file import new_file
 from data_gen.output_folder import owner_of
 from data_gen.statistics import Statistics
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records.folder import shard_name
 
 

@@ -4,7 +4,7 @@ import codecs
 
 from data_gen import files, forms
 from data_gen.blocks import Block
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 WINDOW_BYTES = 64 << 20
 # Names of counters.

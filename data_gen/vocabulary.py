@@ -19,8 +19,8 @@ from data_gen import documents, files, runner
 from data_gen.new_file import clear_leftovers, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
-from keras_bert.errors import InputError
-from keras_bert.files import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
     aside_name,
     check_output_file,
     check_output_folder,
@@ -28,17 +28,16 @@ from keras_bert.files import (
     refuse_input_as_output,
     system_errors,
 )
-from keras_bert.settings import takes
-from keras_bert.stopping import says
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
 from keras_bert.text import piece_counts, wordpiece_vocabulary
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import NAMES, Vocabulary
 from keras_bert.text.vocabulary_files import (
-    NAMES,
+    load_vocabulary,
     output_texts,
     parse_vocabulary,
-    read_vocabulary,
     write_vocabulary,
 )
 from keras_bert.text.wordpiece_learner import learn_wordpiece
@@ -170,7 +169,7 @@ def _is_there(output, settings):
 def _is_vocabulary(path):
     """Whether a file is a vocabulary, or a folder holds one and nothing else."""
     try:
-        read_vocabulary(path)
+        load_vocabulary(path)
     except InputError:
         return False
     return path.is_file() or set(held_names(path)) <= {*NAMES, piece_counts.NAME}

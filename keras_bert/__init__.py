@@ -4,18 +4,19 @@ Importing this package loads nothing heavy: a name brings its module in when it 
 that `keras-bert --help` answers at once and the model code can be used without TensorFlow.
 """
 
-from keras_bert.lazy import lazy_names
+from keras_bert.base.lazy import lazy_names
 
 __version__ = "0.1.0"
 
 # Public name -> the module that defines it.
 _HOMES = {
-    "InputError": "keras_bert.errors",
+    "InputError": "keras_bert.base.errors",
     "BertConfig": "keras_bert.encoders.bert.config",
     "BertEncoder": "keras_bert.encoders.bert.encoder",
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
+    "load_vocabulary": "keras_bert.text.vocabulary_files",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Pretrainer": "keras_bert.tasks.pretraining.pretrainer",
     "SentenceOrderPretrainer": "keras_bert.tasks.pretraining.sentence_order_pretrainer",
@@ -34,13 +35,13 @@ _HOMES = {
     "ScalarMix": "keras_bert.heads.layer_mix",
     "load": "keras_bert.checkpoints",
     "load_task": "keras_bert.checkpoints",
-    "pretrain": "keras_bert.train.pretrain",
-    "finetune": "keras_bert.train.finetune",
-    "sweep": "keras_bert.train.sweep",
+    "pretrain": "keras_bert.training.pretrain",
+    "finetune": "keras_bert.training.finetune",
+    "sweep": "keras_bert.training.sweep",
     "evaluate": "keras_bert.inference.evaluate",
     "predict": "keras_bert.inference.predict",
-    "embed": "keras_bert.embeddings.embed",
-    "embed_to_file": "keras_bert.embeddings.embed_to_file",
+    "embed": "keras_bert.inference.embeddings.embed",
+    "embed_to_file": "keras_bert.inference.embeddings.embed_to_file",
     "fill_mask": "keras_bert.inference.fill_mask",
     "serve": "keras_bert.serving.serve",
     "ask": "keras_bert.serving.ask",
@@ -50,7 +51,7 @@ _HOMES = {
     "draw_contexts": "keras_bert.pictures.contexts",
     "draw_run": "keras_bert.pictures.run",
     "draw_similarity": "keras_bert.pictures.similarity",
-    "diagnose": "keras_bert.diagnosis",
+    "diagnose": "keras_bert.cli.diagnosis",
     "push": "keras_bert.export.push",
     "quickstart": "keras_bert.samples.quickstart",
 }

@@ -1,17 +1,17 @@
 """Types of the public names. Made by `make types`; a test compares."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from keras_bert.config import BertConfig as BertConfig
-from keras_bert.embeddings.text_embedding import TextEmbedding
-from keras_bert.encoder import BertEncoder as BertEncoder
-from keras_bert.errors import InputError as InputError
+from keras_bert.base.errors import InputError as InputError
+from keras_bert.encoders.bert.config import BertConfig as BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
+from keras_bert.inference.embeddings.text_embedding import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
-from keras_bert.layers.scalar_mix import ScalarMix as ScalarMix
-from keras_bert.mixed_encoder import MixedEncoder as MixedEncoder
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
 from keras_bert.serving.background_server import BackgroundServer as BackgroundServer
@@ -52,7 +52,6 @@ __all__ = [
     "FillMask",
     "InputError",
     "MaskedCausalLM",
-    "MixedEncoder",
     "MultipleChoice",
     "PairClassifier",
     "Pretrainer",
@@ -81,12 +80,12 @@ __all__ = [
     "inspect",
     "load",
     "load_task",
+    "load_vocabulary",
     "predict",
     "pretrain",
     "push",
     "quickstart",
     "serve",
-    "start_with_neighbours",
     "sweep",
 ]
 
@@ -94,7 +93,7 @@ def ask(
     *,
     url: str,
     model: str,
-    data: str | os.PathLike[str] | None = ...,
+    data: str | PathLike[str] | None = ...,
     version: int | None = ...,
     signature: str = ...,
     batch_size: int = ...,
@@ -149,7 +148,7 @@ def draw_attention(
     *,
     model: object,
     text: str,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     layer: int | None = ...,
     head: int | None = ...,
 ) -> Path:
@@ -177,7 +176,7 @@ def draw_contexts(
     model: object,
     word: str,
     texts: Sequence[str],
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     groups: Sequence[str] | None = ...,
     layers: str = ...,
 ) -> Path:
@@ -201,7 +200,7 @@ def draw_contexts(
             `save_picture`.
     """
 
-def draw_run(run: str | os.PathLike[str]) -> list[Path]:
+def draw_run(run: str | PathLike[str]) -> list[Path]:
     """Draws what a run's metrics.json holds.
 
     Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
@@ -225,7 +224,7 @@ def draw_similarity(
     *,
     model: object,
     pairs: Sequence[tuple[str, str]],
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     layers: str = ...,
 ) -> Path:
     """Draws the cosines between the vectors of words in their contexts, as a table.
@@ -402,7 +401,7 @@ def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidat
 
 def finetune(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -416,12 +415,12 @@ def finetune(
     histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
-    vocab: str | os.PathLike[str] | None = ...,
+    vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | os.PathLike[str],
-    dev: str | os.PathLike[str],
+    train: str | PathLike[str],
+    dev: str | PathLike[str],
     epochs: int = ...,
     learning_rate: float | None = ...,
     frozen: bool = ...,
@@ -437,6 +436,7 @@ def finetune(
     seeds: int = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
+    bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
@@ -511,6 +511,8 @@ def finetune(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
+        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
+            none).
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
             last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
             a model without a pooler, whose [CLS] was never trained; last for a causal model).
@@ -531,23 +533,24 @@ def finetune(
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.train.settings.finetune_settings(task)` has them).
+    stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
 
     Returns:
         What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
         name of the figure that makes one better), `dev` (its official figures), what the task is
         made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
-        `curve` (see `keras_bert.train.curve.Curve`); and where there is a mix, `scalar_mix`: the
-        `shares` of the layers in it, the embeddings first, and `gamma`. With several seeds it is
-        that of the best one on the dev data, and over all of them `mean` and `deviation` of its
-        official figures, and `runs` (see `keras_bert.train.series.run_series`).
+        `curve` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
+        `scalar_mix`: the `shares` of the layers in it, the embeddings first, and `gamma`. With
+        several seeds it is that of the best one on the dev data, and over all of them `mean` and
+        `deviation` of its official figures, and `runs` (see
+        `keras_bert.training.series.run_series`).
 
     Raises:
         InputError: an argument or a file is wrong, the dev examples do not go with the training
             ones, or the output folder holds something else.
     """
 
-def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
+def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
     """The first rows of a folder of pre-training rows, as a person reads them.
 
         kb.inspect("data", count=2)  # shown as text, what is masked marked
@@ -565,13 +568,10 @@ def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...)
         InputError: there is no such folder, or it is not finished.
     """
 
-def load(
-    folder: str | os.PathLike[str], *, dtype: Any = ...
-) -> tuple[BertEncoder, Tokenizer | None]:
-    """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
+def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
+    """Loads the encoder and tokenizer of a model folder.
 
-    Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
-    them).
+    Heads that the folder contains too are left out (`load_task` loads them).
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
@@ -583,8 +583,8 @@ def load(
             own setting.
 
     Returns:
-        (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
-        it is a byte-level one, which this library does not have.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
+        None, with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -592,7 +592,7 @@ def load(
             than the embedding.
     """
 
-def load_task(folder: str | os.PathLike[str]) -> Task:
+def load_task(folder: str | PathLike[str]) -> Task:
     """Loads the task that a folder holds, head and all; its `config.json` says which.
 
     Args:
@@ -604,6 +604,13 @@ def load_task(folder: str | os.PathLike[str]) -> Task:
 
     Raises:
         InputError: as `load`; also refused is a folder that holds no task of ours.
+    """
+
+def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
+    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+
+    Raises:
+        InputError: there is none that this library reads.
     """
 
 def predict(
@@ -651,7 +658,7 @@ def predict(
 
 def pretrain(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -664,13 +671,13 @@ def pretrain(
     deterministic: bool = ...,
     histograms: bool = ...,
     force: bool = ...,
-    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    vocab: str | os.PathLike[str],
+    data: str | PathLike[str] | Sequence[str | PathLike[str]],
+    vocab: str | PathLike[str],
     steps: int | Sequence[int] | None = ...,
     minutes: float | Sequence[float] | None = ...,
     batch_tokens: int | Sequence[int] | None = ...,
     architecture: str | None = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     initialization: str | None = ...,
     learning_rate: float = ...,
     optimizer: str = ...,
@@ -681,6 +688,7 @@ def pretrain(
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
+    objective: str | None = ...,
     causal_share: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
@@ -693,9 +701,9 @@ def pretrain(
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
-    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
-    `MaskedCausalLM`, a BertForMaskedLM to others).
+    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
+    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
@@ -756,9 +764,10 @@ def pretrain(
         eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
         bad_records: what becomes of a run whose rows cannot all be read: it stops with file and record,
             or leaves out and counts what is damaged (skip), after reading all rows once at its start.
-        causal_share: the share of a step's rows that are read from left to right, each position
-            predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a
-            masked and causal LM on rows of the objective mlm (GPT-BERT).
+        objective: what is trained: the objective of the data folder, or causal-lm, the next token on
+            the sequences of any folder (None: the data folder's own).
+        causal_share: fraction of a step's sequences that are read from left to right, each token
+            predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
         span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
             tokens, for rows of the objective span; 0 trains without the head (None: 1).
         max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
@@ -770,8 +779,8 @@ def pretrain(
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
         `eval_rows` (how many held-out rows `eval` is of), `curve` (see
-        `keras_bert.train.curve.Curve`) and `health` (whether the run looks healthy, `is_healthy`,
-        and a `sentence`). `eval` figures are None without eval rows.
+        `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
+        `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
         the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
         `keras_bert.draw_run` draws their curves.
@@ -782,7 +791,7 @@ def pretrain(
 
 def push(
     *,
-    model: str | os.PathLike[str],
+    model: str | PathLike[str],
     to: str,
     private: bool = ...,
     revision: str | None = ...,
@@ -812,7 +821,7 @@ def push(
     """
 
 def quickstart(
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     *,
     seed: int = ...,
     force: bool = ...,
@@ -850,7 +859,7 @@ def serve(
     allowed_hosts: str | Sequence[str] | None = ...,
     rest_port: int = ...,
     grpc_port: int = ...,
-    attention: str | os.PathLike[str] | None = ...,
+    attention: str | PathLike[str] | None = ...,
     max_body: int = ...,
     max_batch: int = ...,
     max_requests: int = ...,
@@ -883,27 +892,9 @@ def serve(
         InputError: a folder has no model that loads, two have the same name, or a port is taken.
     """
 
-def start_with_neighbours(encoder: BertEncoder) -> None:
-    """Gives a new `BertEncoder` weights whose first heads look at the tokens beside their own.
-
-    D width, H head size, P = min(H, D/4) units of the state that hold positions:
-
-    - Token embeddings have a standard deviation of 1/√D, so that the logits of the tied output have
-      one of about 1, and are 0 in the first P units. Segments start at 0.
-    - Position embeddings are sinusoids in those units and 0 elsewhere, and make half of a state's
-      variance.
-    - In the first block, head n looks OFFSETS[n] positions on (OFFSETS_BEFORE[n] in a causal
-      encoder), as far as there are heads; value and output kernels have a standard deviation of
-      1/√D, so that what is fetched is as large as what it is added to.
-
-    All else stays as it is: larger kernels above the first block wipe out what it has fetched. The
-    random numbers are Keras's. An encoder whose width or heads have no room for a pair of units
-    (P < 2) is left as it is.
-    """
-
 def sweep(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -917,12 +908,12 @@ def sweep(
     histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
-    vocab: str | os.PathLike[str] | None = ...,
+    vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | os.PathLike[str],
-    dev: str | os.PathLike[str],
+    train: str | PathLike[str],
+    dev: str | PathLike[str],
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     frozen: bool = ...,
@@ -937,6 +928,7 @@ def sweep(
     keep: str = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
+    bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
@@ -1007,6 +999,8 @@ def sweep(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
+        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
+            none).
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
             last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
             a model without a pooler, whose [CLS] was never trained; last for a causal model).
@@ -1027,7 +1021,7 @@ def sweep(
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.train.settings.sweep_settings(task)` has them).
+    stand in place of its own (`keras_bert.training.settings.sweep_settings(task)` has them).
 
     Returns:
         What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,

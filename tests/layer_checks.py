@@ -28,6 +28,9 @@ class WithLayout(keras.layers.Layer):
         y = layout.pad(self.layer(layout.unpad(hidden), layout=layout, training=training))
         return y * keras.ops.cast(layout.is_token[..., None], y.dtype)
 
+    def compute_output_shape(self, hidden_shape, input_mask_shape=None):
+        return hidden_shape
+
     def get_config(self):
         layer = keras.saving.serialize_keras_object(self.layer)
         return {**super().get_config(), "layer": layer, "causal": self.causal}

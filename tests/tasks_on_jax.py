@@ -16,7 +16,7 @@ import pytest
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks import KINDS, task_class
-from keras_bert.train.optimizer import make_optimizer
+from keras_bert.training.optimizers.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
 IS_TOKEN = np.arange(7) < LENGTHS[:, None]

@@ -9,24 +9,24 @@ import pytest
 import tensorflow as tf
 
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.embeddings.embed import embed
-from keras_bert.errors import InputError
+from keras_bert.inference.embeddings.embed import embed
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
-from keras_bert.masking import unmask
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
+from keras_bert.records.masking import unmask
 from keras_bert.records.verification import verify
 from keras_bert.samples.manual import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.text import Tokenizer, Vocabulary
+from keras_bert.text import Tokenizer, load_vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
-from keras_bert.train.starting_point import StartingPoint
+from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.undrawn import undrawn
 
@@ -105,7 +105,7 @@ def test_the_data_folder_keeps_the_vocabulary_with_its_merges(vocab, data):
     with pytest.raises(InputError, match="made with another vocabulary"):
         data.check_vocabulary(BpeVocabulary(learned.pieces, learned.merges[:-1]))
     assert not (vocab.parent / "data" / "vocab.txt").exists()
-    assert Vocabulary.from_file(data.path) == learned  # so it can be given as --vocab
+    assert load_vocabulary(data.path) == learned  # so it can be given as --vocab
     assert data.card.lowercase is False  # nobody said --cased: the folder did
 
 
@@ -234,7 +234,7 @@ def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_pat
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
     uncased = tmp_path / "uncased"
-    Tokenizer(Vocabulary.from_file(vocab), lowercase=True).save(uncased)
+    Tokenizer(load_vocabulary(vocab), lowercase=True).save(uncased)
     assert make_data(work, uncased, tmp_path / "data", "--cased") == 2
     refusal = "is uncased, as its tokenizer_config.json says, and not cased"
     assert refusal in capsys.readouterr().err
@@ -367,4 +367,4 @@ def test_byte_level_bpe_is_told_wherever_a_vocabulary_is_asked_for(
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
     with pytest.raises(InputError, match=f"{name} alone is no vocabulary; give a vocab.txt, or"):
-        Vocabulary.from_file(vocab / name)
+        load_vocabulary(vocab / name)

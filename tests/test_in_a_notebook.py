@@ -5,6 +5,7 @@ import re
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.terminal import shows_bars
 from keras_bert.records.dataset_card import (
     CardSettings,
     CardSplit,
@@ -12,7 +13,6 @@ from keras_bert.records.dataset_card import (
     DatasetCard,
 )
 from keras_bert.records.folder import DataFolder
-from keras_bert.terminal import shows_bars
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXTS = [("win cash now", "spam"), ("see you <soon>", "ham")] * 8
@@ -32,7 +32,7 @@ def cells(shown):
 def test_a_task_and_its_config_in_a_line_and_as_a_table(task):
     config = task.config
     sizes = "bert, 2 blocks, width 16, 2 heads, 91 pieces, up to 40 tokens"
-    assert repr(config) == f"BertConfig({sizes}, {config.parameters:,} parameters)"
+    assert repr(config) == f"BertConfig({sizes}, {config.parameter_count():,} parameters)"
     assert repr(task).startswith("Classifier(labels <ham>, spam; bert, 2 blocks")
     rows = dict(cells(task._repr_html_()))
     assert rows["labels"] == "&lt;ham&gt;, spam"

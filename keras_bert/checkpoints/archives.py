@@ -15,8 +15,8 @@ import zlib
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from keras_bert.errors import InputError
-from keras_bert.files import system_errors
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import system_errors
 
 ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar", ".tar.xz")
 

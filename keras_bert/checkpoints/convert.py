@@ -2,24 +2,18 @@
 
 from pathlib import Path
 
-from keras_bert.checkpoints.folder import (
-    CONFIG,
-    find_model_folder,
-    head_table,
-    load,
-    load_task,
-    own_tensors,
-    save_folder,
-)
-from keras_bert.checkpoints.google import is_google, load_google, save_google
-from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import held_names, refuse_input_as_output, same_files, scratch_folder
+from keras_bert.base.settings import takes
+from keras_bert.checkpoints.folder import find_model_folder, load, load_task
+from keras_bert.checkpoints.google import is_google, save_google
+from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.kinds import holds_task
-from keras_bert.checkpoints.opened_folder import OpenedFolder
+from keras_bert.checkpoints.named_models import read_foreign
+from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
+from keras_bert.checkpoints.saving import head_table, own_tensors, save_folder
 from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.errors import InputError
-from keras_bert.files import held_names, refuse_input_as_output, same_files, scratch_folder
-from keras_bert.settings import takes
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
@@ -88,25 +82,14 @@ def read_model(source):
 
     Raises InputError where a folder (or the prefix of a checkpoint) holds none.
     """
-    if is_google(source):
-        model, tokenizer = load_google(source)
-        return "google", model, tokenizer, []
-    if is_keras_nlp(source):
-        encoder, tokenizer = load_keras_nlp(source)
-        return "keras-nlp", encoder, tokenizer, []
-    if (source / CONFIG).exists():
-        opened = OpenedFolder(source)
-        if holds_task(opened.values, opened.names, source=str(source / CONFIG)):
-            task = load_task(source)
-            return "folder", task, task.tokenizer, _other_heads(source, task)
-        encoder, tokenizer = load(source)
-        return "folder", encoder, tokenizer, _other_heads(source, None)
-    if source.is_file():
-        raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
-    raise InputError(
-        f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
-        "a Google checkpoint (bert_config.json), nor a keras-nlp preset."
-    )
+    if is_google(source) or is_keras_nlp(source) or not (source / CONFIG).exists():
+        return *read_foreign(source), []
+    opened = OpenedFolder(source)
+    if holds_task(opened.values, opened.names, source=str(source / CONFIG)):
+        task = load_task(source)
+        return "folder", task, task.tokenizer, _other_heads(source, task)
+    encoder, tokenizer = load(source)
+    return "folder", encoder, tokenizer, _other_heads(source, None)
 
 
 def _other_heads(source, task):

@@ -13,7 +13,16 @@ from pathlib import Path
 import numpy as np
 
 import keras_bert
-from keras_bert import rename
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
+    check_output_folder,
+    check_regular,
+    held_names,
+    new_folder,
+    read_json,
+)
+from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints.kinds import MARK, stored
 from keras_bert.checkpoints.wordpiece import check_wordpiece
@@ -25,16 +34,7 @@ from keras_bert.encoders.bert.tensor_names import (
     GOOGLE_POOLER,
     sizes_of,
 )
-from keras_bert.errors import InputError
-from keras_bert.files import (
-    check_output_folder,
-    check_regular,
-    held_names,
-    new_folder,
-    read_json,
-)
 from keras_bert.tasks import task_class
-from keras_bert.wording import counted, listed
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
@@ -289,9 +289,9 @@ def _table(config, heads):
 
 def _tokenizer(folder, config):
     from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.vocabulary import Vocabulary
+    from keras_bert.text.vocabulary_files import load_vocabulary
 
-    vocabulary = Vocabulary.from_file(folder / VOCABULARY)
+    vocabulary = load_vocabulary(folder / VOCABULARY)
     if len(vocabulary) > config.vocab_size:
         raise InputError(
             f"{folder / VOCABULARY} has {len(vocabulary)} pieces, more than the "

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
+from keras_bert.base.terminal import drawn_on, shows_bars
 from keras_bert.checkpoints import torch_files
-from keras_bert.errors import InputError
-from keras_bert.terminal import drawn_on, shows_bars
-from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
-from keras_bert.wording import listed
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"

@@ -4,14 +4,9 @@ import json
 from pathlib import Path
 
 import keras_bert
-from keras_bert import rename
-from keras_bert.checkpoints.kinds import MARK
-from keras_bert.checkpoints.wordpiece import check_wordpiece
-from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
-from keras_bert.errors import InputError
-from keras_bert.files import (
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
     check_output_folder,
     check_regular,
     held_names,
@@ -19,6 +14,11 @@ from keras_bert.files import (
     parse_json,
     read_small,
 )
+from keras_bert.checkpoints.kinds import MARK
+from keras_bert.checkpoints.wordpiece import check_wordpiece
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")

@@ -1,7 +1,7 @@
 """What a `config.json` says of its folder: the class of `transformers`, and the kind of task."""
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.errors import InputError
 from keras_bert.tasks import task_class
 
 # In a config.json that this library wrote, and in no other: the version, and what a task is made

@@ -10,10 +10,10 @@ import os
 import shutil
 from pathlib import Path, PurePosixPath
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_folder, scratch_folder, system_errors
+from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import archives, hub, kaggle
-from keras_bert.errors import InputError
-from keras_bert.files import new_folder, scratch_folder, system_errors
-from keras_bert.wording import listed
 
 _CONFIG = "config.json"
 _OTHERS = ("bert_config.json", "metadata.json")
@@ -84,9 +84,8 @@ def _unpacked(archive):
 
 def _convert(source, place, *, name):
     """Puts the model in a folder of any form in its place in the cache."""
-    from keras_bert.checkpoints.convert import read_model
-    from keras_bert.checkpoints.folder import save_folder
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp
+    from keras_bert.checkpoints.saving import save_folder
 
     if (source / _CONFIG).exists() and not is_keras_nlp(source):
         with new_folder(place) as aside:
@@ -95,10 +94,31 @@ def _convert(source, place, *, name):
                     shutil.copy2(file, aside)
         return
     try:
-        _, model, tokenizer, _ = read_model(source)
+        _, model, tokenizer = read_foreign(source)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     save_folder(model, tokenizer, place)
+
+
+def read_foreign(source):
+    """A model in a format that is not Hugging Face's -> (the format's name, model, tokenizer).
+
+    Raises:
+        InputError: the folder, or the prefix of a checkpoint, holds none.
+    """
+    from keras_bert.checkpoints.google import is_google, load_google
+    from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
+
+    if is_google(source):
+        return "google", *load_google(source)
+    if is_keras_nlp(source):
+        return "keras-nlp", *load_keras_nlp(source)
+    if source.is_file():
+        raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
+    raise InputError(
+        f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
+        "a Google checkpoint (bert_config.json), nor a keras-nlp preset."
+    )
 
 
 def _place(files):

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert import rename
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_json
+from keras_bert.base.settings import checked
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints import safetensors_files
 from keras_bert.checkpoints.kinds import MARK, check_class, class_of, stored
 from keras_bert.encoders import encoder_class, new_encoder, read_config
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.errors import InputError
-from keras_bert.files import read_json
-from keras_bert.settings import checked
 from keras_bert.text.vocabulary_files import holds_own_kind
 
 CONFIG = "config.json"

@@ -7,9 +7,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import check_regular, read_json
 from keras_bert.checkpoints import torch_files
-from keras_bert.errors import InputError
-from keras_bert.files import check_regular, read_json
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

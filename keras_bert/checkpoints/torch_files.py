@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.files import check_regular
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import check_regular
 
 FILE = "pytorch_model.bin"
 INDEX = "pytorch_model.bin.index.json"

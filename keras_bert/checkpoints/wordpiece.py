@@ -1,6 +1,6 @@
 """Other programs' formats have a place for WordPiece alone."""
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 def check_wordpiece(tokenizer, *, needed_by):

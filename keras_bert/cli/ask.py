@@ -7,8 +7,8 @@ keras-bert ask http://127.0.0.1:8501 --model spam --metadata
 The server is TensorFlow Serving or keras-bert serve.
 """
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli import flags
-from keras_bert.errors import InputError
 
 SUMMARY = "ask a model that is served"
 

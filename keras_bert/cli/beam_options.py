@@ -1,6 +1,6 @@
 """What a data job's command does not know is an option of Apache Beam, or a mistake."""
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 _WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam's have underscores
 

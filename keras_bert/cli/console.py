@@ -5,11 +5,10 @@ import os
 import signal
 import sys
 
+from keras_bert.base.signals import SIGNALS, STOPPED
+from keras_bert.base.terminal import escape_output
 from keras_bert.cli.cpu import settle_cpu
-from keras_bert.stopping import SIGNALS
-from keras_bert.terminal import escape_output
 
-STOPPED = "stopped; nothing was left half written, and the same command begins anew."
 _ENDED = "stopped; the same command begins anew, or goes on from what was saved."
 _IMPORTS = "<frozen importlib._bootstrap>"
 

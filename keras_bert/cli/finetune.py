@@ -13,18 +13,18 @@ standard input, tfds:NAME/CONFIG:SPLIT a prepared split.
 
 import shlex
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent
 from keras_bert.cli import flags
 from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
-from keras_bert.errors import InputError
-from keras_bert.wording import counted, percent
 
 SUMMARY = "fine-tune an encoder on labelled examples"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.train.settings import finetune_settings
+    from keras_bert.training.settings import finetune_settings
 
     kind = kind_of_glue(argv) or kind_given(argv, flag="--task")
     flags.add(parser, finetune_settings(kind), command="finetune")
@@ -34,8 +34,8 @@ def add_arguments(parser, argv):
 def run(arguments):
     settle_glue(arguments)
     settings = flags.read(arguments)
-    from keras_bert.train.finetune import finetune
-    from keras_bert.train.strategy import is_written_here
+    from keras_bert.training.finetune import finetune
+    from keras_bert.training.strategies.strategy import is_written_here
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():

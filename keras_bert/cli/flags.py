@@ -5,8 +5,8 @@ import dataclasses
 import re
 import typing
 
-from keras_bert.errors import InputError
-from keras_bert.settings import about, value_type
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import about, value_type
 
 _YES_OR_NO = {"yes": True, "no": False}
 
@@ -47,7 +47,7 @@ def read(arguments):
     values = {}
     path = getattr(arguments, "settings_file", None)
     if path is not None:
-        from keras_bert.train.run_folder import read_settings
+        from keras_bert.training.run_folder import read_settings
 
         values = read_settings(path, command=arguments.settings_of)
         for name in values:

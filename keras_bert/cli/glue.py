@@ -2,9 +2,9 @@
 
 import argparse
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli.kinds import value_of
-from keras_bert.errors import InputError
-from keras_bert.examples.glue import glue_settings, glue_task
+from keras_bert.readers.glue import glue_settings, glue_task
 
 
 def kind_of_glue(argv):

@@ -7,10 +7,10 @@ place. A span stands between < and >, and the tokens just outside, its boundarie
 
 import dataclasses
 
+from keras_bert.base.formatting import counted, percent
+from keras_bert.base.settings import Settings, setting
 from keras_bert.cli import flags
 from keras_bert.cli.report import console
-from keras_bert.settings import Settings, setting
-from keras_bert.wording import counted, percent
 
 SUMMARY = "show rows of pre-training data as text"
 

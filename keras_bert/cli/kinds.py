@@ -3,8 +3,8 @@
 import contextlib
 from pathlib import Path
 
-from keras_bert.errors import InputError
-from keras_bert.files import parse_json, read_small
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import parse_json, read_small
 from keras_bert.tasks import finetuned_kinds
 
 _DEFAULT = "classifier"

@@ -7,14 +7,13 @@ import sys
 from importlib import import_module
 
 from keras_bert import __version__
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import parse_json, read_small
+from keras_bert.base.signals import STOPPED, Terminated
+from keras_bert.base.terminal import OutputError
 from keras_bert.cli import way
-from keras_bert.cli.console import STOPPED
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries
-from keras_bert.errors import InputError
-from keras_bert.files import parse_json, read_small
-from keras_bert.stopping import Terminated
-from keras_bert.terminal import OutputError
 
 # In the order in which a newcomer meets them; each is a module of this package.
 COMMANDS = (

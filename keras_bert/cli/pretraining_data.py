@@ -6,10 +6,10 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 
 import shlex
 
+from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.cli import beam_options, flags
 from keras_bert.cli.report import report
 from keras_bert.text.unknown import note_on_unknown
-from keras_bert.wording import counted, listed, percent
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -50,7 +50,7 @@ def _summary(card):
     """What the job read and wrote, from its card."""
     from data_gen.reading import dropped_documents
     from data_gen.text_files import skipped_lines
-    from keras_bert.masking import most_predictions
+    from keras_bert.records.masking import most_predictions
 
     counters, train = card.counters, card.splits["train"]
     forms = [

@@ -8,9 +8,9 @@ the command that does the same on your own text.
 
 import shlex
 
+from keras_bert.base.formatting import percent
 from keras_bert.cli import flags
 from keras_bert.cli.report import console
-from keras_bert.wording import percent
 
 SUMMARY = "go the whole way on the samples that come with the package"
 

@@ -8,8 +8,8 @@ import os
 import sys
 import warnings
 
-from keras_bert.errors import InputWarning
-from keras_bert.terminal import EscapingStream
+from keras_bert.base.errors import InputWarning
+from keras_bert.base.terminal import EscapingStream
 
 _STDERR = 2
 _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")

@@ -2,7 +2,7 @@
 
 import sys
 
-from keras_bert.terminal import drawn_on, escaped
+from keras_bert.base.terminal import drawn_on, escaped
 
 
 def report(line):

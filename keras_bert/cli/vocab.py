@@ -7,9 +7,9 @@ processes, or --runner.
 
 import shlex
 
+from keras_bert.base.formatting import counted, percent
 from keras_bert.cli import beam_options, flags
 from keras_bert.cli.report import console, report
-from keras_bert.wording import counted, percent
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True

@@ -7,7 +7,7 @@ Looking at it imports no encoder, and its config imports no Keras.
 from importlib import import_module
 from typing import NamedTuple
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 class Home(NamedTuple):

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self
 
-from keras_bert.errors import InputError, InputWarning
-from keras_bert.files import check_object, read_json
-from keras_bert.html_table import html_table
-from keras_bert.wording import listed
+from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.files import check_object, read_json
+from keras_bert.base.formatting import listed
+from keras_bert.base.html_table import html_table
 
 # Keys of other people's config.json that say nothing about the encoder's computation: bookkeeping,
 # generation settings, and what belongs to a task's head or to the tokenizer. They are not kept: a
@@ -42,21 +42,21 @@ _DEEPEST = 50
 class EncoderConfig:
     """What the configs of all encoders share: how a `config.json` becomes one, and back.
 
-       A subclass is a frozen dataclass whose fields have Hugging Face's names where `transformers` has
-       the model, `model_type`, `vocab_size` and `hidden_size` among them. It says in class attributes
-       what else a file may hold, and in the properties below what tasks, training and exports need to
-       know of the encoder. Config modules import no Keras.
-    Keys that it does not know are kept in `extra_keys`, so that they
-       are in `to_dict` and in the folders that are saved, also after `dataclasses.replace`.
+    A subclass is a frozen dataclass whose fields have Hugging Face's names where `transformers` has
+    the model, `model_type`, `vocab_size` and `hidden_size` among them. It says in class attributes
+    what else a file may hold, and in the properties below what tasks, training and exports need to
+    know of the encoder. Config modules import no Keras. Keys that it does not know are kept in
+    `extra_keys`, so that they are in `to_dict` and in the folders that are saved, also after
+    `dataclasses.replace`.
 
-       Attributes:
-           MODEL_TYPES: the values of `model_type` that the class reads; the first is the one meant by
-               a file without any.
-           PRESETS: fields of the published models, by name, for `--architecture`.
-           UNUSED_KEYS: known keys that change nothing in the encoder, and are left out.
-           SUPPORTED_VALUES: keys that change the computation and are no fields, with the values that
-               the encoder computes.
-           extra_keys: keys of a `config.json` that are not known, with their values.
+    Attributes:
+        MODEL_TYPES: the values of `model_type` that the class reads; the first is the one meant by
+            a file without any.
+        PRESETS: fields of the published models, by name, for `--architecture`.
+        UNUSED_KEYS: known keys that change nothing in the encoder, and are left out.
+        SUPPORTED_VALUES: keys that change the computation and are no fields, with the values that
+            the encoder computes.
+        extra_keys: keys of a `config.json` that are not known, with their values.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]]

@@ -5,9 +5,9 @@ import dataclasses
 import keras
 import numpy as np
 
+from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
-from keras_bert.errors import InputError
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.quantization import with_quantized_parts
 
@@ -121,7 +121,7 @@ class Encoder(keras.Model):
         return "last" if self.config.is_causal else "mean"
 
     def default_max_length(self, usual):
-        """The tokens of a sequence if nobody says: `usual`, or all positions where there are fewer."""
+        """The tokens of a sequence if nobody says: `usual`, or the positions if they are fewer."""
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 
@@ -284,7 +284,8 @@ def copy_weights(source, target):
         found = weights.get(weight.path)
         if found is None:
             continue
-        value = keras.ops.cast(found, weight.dtype)
+        # A copy, since a training step on JAX gives the memory of its weights away.
+        value = keras.ops.cast(keras.ops.copy(found), weight.dtype)
         if weight.shape != found.shape:
             value = keras.ops.concatenate([value, weight[found.shape[0] :]], axis=0)
         weight.assign(value)

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from keras_bert import rename
-from keras_bert.rename import Rename
+from keras_bert.base import rename
+from keras_bert.base.rename import Rename
 
 # Before the names of tensors that `transformers` has no name for.
 KEPT = "keras_bert."

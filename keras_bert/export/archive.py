@@ -6,7 +6,7 @@ import tempfile
 
 import tensorflow as tf
 
-from keras_bert.files import scratch_folder
+from keras_bert.base.files import scratch_folder
 
 
 def write_saved_model(folder, signatures):

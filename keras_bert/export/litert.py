@@ -8,12 +8,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_file, scratch_folder
 from keras_bert.export.archive import write_saved_model
 from keras_bert.export.precision import difference, inputs_of, some_rows
-from keras_bert.files import new_file, scratch_folder
 from keras_bert.layers.kernels.program import for_litert
-from keras_bert.tasks.signature import Signature
+from keras_bert.tasks.signatures import Signature
 
 _SIGNATURE = "serving_default"
 # How far what was written may be off in float32: another order of the same sums.

@@ -1,14 +1,11 @@
 """The copy of a model that is exported in another precision."""
 
-import contextlib
-import gc
-import warnings
-
 import keras
 import numpy as np
 
+from keras_bert.base.errors import InputError
 from keras_bert.encoders.encoder import Encoder, copy_weights
-from keras_bert.errors import InputError
+from keras_bert.layers.quantization import quantize_weights
 
 # The most that outputs may be off, as a share of their own size. Rounding of a sound model is far
 # below it (the table in docs/serving.md); above it something has overflowed.
@@ -43,10 +40,7 @@ def as_exported(model, precision):
     if hasattr(model, "tokenizer"):
         copy.tokenizer = model.tokenizer
     if precision == "int8":
-        with warnings.catch_warnings(), _only_new_garbage():
-            # Of each layer without a matrix: there is nothing in it to quantize.
-            warnings.filterwarnings("ignore", message=".*does not have a `quantize`")
-            copy.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
+        quantize_weights(copy)
     rows = some_rows(inputs_of(model), model.config)
     expected, found = (one(rows, training=False) for one in (model, copy))
     for name in expected:
@@ -61,22 +55,6 @@ def as_exported(model, precision):
 def inputs_of(model):
     """The symbolic inputs of a task or an encoder, by name."""
     return model.symbolic_inputs() if isinstance(model, Encoder) else model.input
-
-
-@contextlib.contextmanager
-def _only_new_garbage():
-    """Keras collects garbage for each layer that it quantizes: half a second to look through all.
-
-    What was there before is out of the collector's sight meanwhile. What somebody else has put
-    there stays there.
-    """
-    was_frozen = gc.get_freeze_count() > 0
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if not was_frozen:
-            gc.unfreeze()
 
 
 def difference(expected, found, *, precision, least=0.0):

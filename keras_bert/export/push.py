@@ -1,13 +1,13 @@
 """Publishes a model folder on the Hugging Face hub."""
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import held_names, read_small
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, hub, safetensors_files
 from keras_bert.checkpoints.opened_folder import OpenedFolder
 from keras_bert.checkpoints.settings import PushSettings
-from keras_bert.errors import InputError
-from keras_bert.files import held_names, read_small
-from keras_bert.settings import takes
-from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
-from keras_bert.train import model_card
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.training.monitoring import model_card
 
 _FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}
 

@@ -5,18 +5,18 @@ Any process with TensorFlow and TensorFlow Text can run it.
 
 from pathlib import Path
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import clear_leftovers_in, held_names, new_folder, owned
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, holds_task, load, load_task
-from keras_bert.embeddings.serving import encoder_signatures
-from keras_bert.errors import InputError
 from keras_bert.export.archive import write_saved_model
 from keras_bert.export.precision import as_exported
 from keras_bert.export.server_files import is_version, write_batching, write_server_files
 from keras_bert.export.settings import ExportSettings
 from keras_bert.export.warmup import write_warmup_requests
-from keras_bert.files import clear_leftovers_in, held_names, new_folder, owned
-from keras_bert.input_pipeline.framing import check_max_length
+from keras_bert.inference.embeddings.signatures import encoder_signatures
+from keras_bert.inputs.framing import check_max_length
 from keras_bert.layers.kernels.program import for_servers
-from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 _DEFAULT = "serving_default"
@@ -143,7 +143,7 @@ def _check(tokenizer, config, max_length):
     if tokenizer is None:
         raise InputError("The model has no tokenizer of ours, so no text can be given to it.")
     if max_length is not None:
-        check_max_length(max_length, config)
+        check_max_length(max_length, config, tokenizer)
 
 
 def _is_litert(output):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
-from keras_bert.files import held_names, write_text
+from keras_bert.base.files import held_names, write_text
 
 BATCHING_FILE = "batching_params.pbtxt"
 MODELS_FILE = "models.config"

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from keras_bert.embeddings.choices import LAYERS, TOKENS
+from keras_bert.base.settings import Settings, setting
 from keras_bert.export.precisions import PRECISIONS
-from keras_bert.settings import Settings, setting
+from keras_bert.inference.embeddings.choices import LAYERS, TOKENS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

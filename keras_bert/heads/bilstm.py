@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.program import is_for_servers
+from keras_bert.layers.kernels.program import use_cudnn
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -43,8 +43,7 @@ class BiLstm(keras.layers.Layer):
         mask = ops.cast(input_mask, "bool")
         for layer in self.layers:
             for lstm in (layer.forward_layer, layer.backward_layer):
-                # cuDNN's operation runs on a GPU alone.
-                lstm.use_cudnn = False if is_for_servers() else "auto"
+                lstm.use_cudnn = use_cudnn()
             hidden = layer(hidden, mask=mask)
         # A copy leaves behind the mask that Keras ties to a tensor, which losses would apply again.
         return ops.copy(hidden)

@@ -6,7 +6,7 @@ from keras_bert.layers.embedding_table import embedding_table
 
 
 def tied_logits(x, *, token_embedding, bias, dtype):
-    """Logits over the vocabulary: (N, D), the encoder's embedding (V, D), bias (V,) or None -> (N, V).
+    """Logits over the vocabulary: (N, D), an embedding (V, D) and bias (V,) or None -> (N, V).
 
     They are computed in `dtype`, from the table as it is stored.
     """

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from keras_bert.errors import InputError
-from keras_bert.examples.glue import glue_figures
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import reading, takes
 from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.evaluate_rows import evaluate_rows, is_data_folder
 from keras_bert.inference.settings import EvaluateSettings, evaluate_settings
-from keras_bert.settings import reading, takes
+from keras_bert.readers.glue import glue_figures
 from keras_bert.tasks import settings_class
 from keras_bert.text.unknown import note_on_unknown
 

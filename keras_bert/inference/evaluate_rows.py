@@ -6,18 +6,18 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import EvaluateRowsSettings
 from keras_bert.records import DataFolder
 from keras_bert.records.damage import damage_is_named, refuse_lost_rows
-from keras_bert.settings import takes
 from keras_bert.tasks.pretraining.features import check_rows_fit, evaluation_dataset, labels_of
+from keras_bert.tasks.pretraining.figures import exact_losses
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 from keras_bert.tasks.task import Task
-from keras_bert.train.curve import exact_losses
 
 
 @takes(EvaluateRowsSettings)
@@ -109,6 +109,11 @@ def _check(task, folder, *, source):
             f"The rows of {folder.path} are {'un' if folder.card.lowercase else ''}cased, and the "
             f"model in {source} is not; make rows with the model's own vocabulary."
         )
+    if task.tokenizer.template != folder.card.template:
+        raise InputError(
+            f"The rows of {folder.path} are framed as {folder.card.template}, and the model in "
+            f"{source} reads {task.tokenizer.template}; make rows with the model's own vocabulary."
+        )
     check_rows_fit(folder, task.config, source=source)
     refuse_lost_rows(folder)
     if not folder.card.splits["eval"].instances:
@@ -129,9 +134,10 @@ def _for_rows(task, folder):
 
 def _counted(dataset, task):
     """-> for each output of tokens, how many predictions count and their characters."""
-    vocabulary = task.tokenizer.vocabulary
+    vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
     characters = np.array([len(vocabulary.piece_text(id)) for id in range(len(vocabulary))])
-    characters[[vocabulary.cls_id, vocabulary.sep_id]] = 0  # which stand for none
+    for token in template.special_tokens:  # which stand for none
+        characters[vocabulary.id(token)] = 0
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
     for _, labels, weights in dataset.as_numpy_iterator():
         for name, count in counts.items():

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from keras_bert.base.settings import reading, takes
 from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.settings import PredictSettings, predict_settings
-from keras_bert.settings import reading, takes
 from keras_bert.tasks import settings_class
 from keras_bert.text.unknown import note_on_unknown
 

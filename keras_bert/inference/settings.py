@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 
-from keras_bert.errors import InputError
-from keras_bert.settings import Settings, reading, setting, together
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import Settings, reading, setting, together
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ class Layout:
     def attention_mask(self):
         """Bool (B, 1, S or 1, S): True where the query (third axis) may see the key (last axis)."""
         if self._mask is None:
-            mask = self.is_token[:, None, None, :]  # (B, 1, 1, S)
+            mask = ops.expand_dims(self.is_token, axis=(1, 2))  # (B, 1, 1, S)
             if self._same_sequence is not None:
                 mask = ops.logical_and(mask, self._same_sequence[:, None])
             if self.causal:

@@ -4,16 +4,37 @@ import functools
 
 import keras
 
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.kernels.attention import attend
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SideBySide(keras.initializers.Initializer):
+    """Kernels (D, D) side by side, each drawn by an initializer of its own: (D, n D)."""
+
+    def __init__(self, initializers):
+        self.initializers = initializers
+
+    def __call__(self, shape, dtype=None):
+        size = shape[-1] // len(self.initializers)
+        parts = [draw((*shape[:-1], size), dtype=dtype) for draw in self.initializers]
+        return keras.ops.concatenate(parts, axis=-1)
+
+    def get_config(self):
+        return {"initializers": [keras.saving.serialize_keras_object(i) for i in self.initializers]}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls([keras.saving.deserialize_keras_object(i) for i in config["initializers"]])
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SelfAttention(keras.layers.Layer):
     """Every token looks at those that the layout lets it see: softmax(Q Kᵀ / √H) V in every head.
 
-    Query, key and value are one dense layer, `query_key_value` (D, 3 D), in that order.
+    Query, key and value are one dense layer, `query_key_value` (D, 3 D), in that order; each of the
+    three parts is drawn as a kernel (D, D) of its own.
 
     Shapes: x (R, D), the positions of the batch that `layout` works on -> (R, D), and with
     `return_probabilities` also (B, N, S, S), as they are before dropout. With `cls_only` the first
@@ -24,6 +45,7 @@ class SelfAttention(keras.layers.Layer):
         hidden_size: D.
         num_heads: N; divides D.
         dropout: fraction of the attention probabilities set to zero in training.
+        output_dropout: fraction of the output set to zero in training.
         initializer_range: standard deviation of new weights.
         position_encoding: None, or a function from (query, key, layout), both (B, N, S, H), to a
             pair of the same shapes, for encoders whose positions are part of attention.
@@ -38,6 +60,7 @@ class SelfAttention(keras.layers.Layer):
         hidden_size,
         num_heads,
         dropout,
+        output_dropout,
         initializer_range,
         position_encoding=None,
         **kwargs,
@@ -54,9 +77,17 @@ class SelfAttention(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.position_encoding = position_encoding
         weights = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
-        self.query_key_value = dense(3 * hidden_size, name="query_key_value", **weights)
+        self.query_key_value = keras.layers.Dense(
+            3 * hidden_size,
+            kernel_initializer=SideBySide([initializer(initializer_range) for _ in range(3)]),
+            name="query_key_value",
+            dtype=self.dtype_policy,
+        )
         self.projection = dense(hidden_size, name="projection", **weights)
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
+        self.output_dropout = Dropout(
+            rate=output_dropout, name="output_dropout", dtype=self.dtype_policy
+        )
 
     def build(self, x_shape=None):
         self.query_key_value.build((None, self.hidden_size))
@@ -78,6 +109,7 @@ class SelfAttention(keras.layers.Layer):
             return_probabilities=return_probabilities,
         )  # (B, S, D)
         output = self.projection(context[:, 0] if cls_only else layout.unpad(context))
+        output = self.output_dropout(output, training=training)
         return (output, probabilities) if return_probabilities else output
 
     def get_config(self):
@@ -86,6 +118,7 @@ class SelfAttention(keras.layers.Layer):
             "hidden_size": self.hidden_size,
             "num_heads": self.num_heads,
             "dropout": self.dropout.rate,
+            "output_dropout": self.output_dropout.rate,
             "initializer_range": self.initializer_range,
             "position_encoding": keras.saving.serialize_keras_object(self.position_encoding),
         }

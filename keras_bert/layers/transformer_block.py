@@ -2,17 +2,15 @@
 
 import keras
 
-from keras_bert.layers.dropout import Dropout
-
 _PARTS = ("attention", "feed_forward", "attention_norm", "feed_forward_norm")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TransformerBlock(keras.layers.Layer):
-    """Attention and then feed-forward, each with dropout, a residual connection and a norm.
+    """Attention and then feed-forward, each with a residual connection and a norm.
 
-    With the norm after each sub-layer, as in BERT and GPT: x = Norm(x + Dropout(SubLayer(x))).
-    With `norm_first`, as in GPT-2: x = x + Dropout(SubLayer(Norm(x))).
+    With the norm after each sub-layer, as in BERT and GPT: x = Norm(x + SubLayer(x)). With
+    `norm_first`, as in GPT-2: x = x + SubLayer(Norm(x)). Dropout is the last step of a sub-layer.
 
     Shapes: x (R, D), the positions of the batch that `layout` works on -> (R, D), and with
     `return_probabilities` also the attention probabilities (B, N, S, S). With `cls_only` the output
@@ -22,7 +20,6 @@ class TransformerBlock(keras.layers.Layer):
         attention: a layer called as `SelfAttention` is.
         feed_forward: a layer from (R, D) to (R, D).
         attention_norm, feed_forward_norm: the norms beside them.
-        dropout: fraction of each sub-layer's output set to zero in training.
         norm_first: the norms come before the sub-layers.
     """
 
@@ -33,20 +30,13 @@ class TransformerBlock(keras.layers.Layer):
         feed_forward,
         attention_norm,
         feed_forward_norm,
-        dropout,
         norm_first=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.attention = attention
-        self.attention_dropout = Dropout(
-            rate=dropout, name="attention_dropout", dtype=self.dtype_policy
-        )
         self.attention_norm = attention_norm
         self.feed_forward = feed_forward
-        self.feed_forward_dropout = Dropout(
-            rate=dropout, name="feed_forward_dropout", dtype=self.dtype_policy
-        )
         self.feed_forward_norm = feed_forward_norm
         self.norm_first = norm_first
 
@@ -70,25 +60,19 @@ class TransformerBlock(keras.layers.Layer):
             attended, probabilities = attended
         if cls_only:
             x = layout.first(x)  # (B, D)
-        x = x + self.attention_dropout(attended, training=training)
+        x = x + attended
         if not self.norm_first:
             x = self.attention_norm(x)
-        changed = self.feed_forward(
+        x = x + self.feed_forward(
             self.feed_forward_norm(x) if self.norm_first else x, training=training
         )
-        x = x + self.feed_forward_dropout(changed, training=training)
         if not self.norm_first:
             x = self.feed_forward_norm(x)
         return (x, probabilities) if return_probabilities else x
 
     def get_config(self):
         parts = {name: keras.saving.serialize_keras_object(getattr(self, name)) for name in _PARTS}
-        return {
-            **super().get_config(),
-            **parts,
-            "dropout": self.attention_dropout.rate,
-            "norm_first": self.norm_first,
-        }
+        return {**super().get_config(), **parts, "norm_first": self.norm_first}
 
     @classmethod
     def from_config(cls, config):

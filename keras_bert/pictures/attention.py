@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.embeddings.embed import open_model
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.framing import frame
+from keras_bert.base.errors import InputError
+from keras_bert.inference.embeddings.embed import open_model
+from keras_bert.inputs.framing import frame
 from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 
 # More tokens than this cannot be read on their axes.
@@ -44,16 +44,12 @@ def draw_attention(
     if (layer is None) != (head is None):
         raise InputError("One head is drawn by its layer and its number; give both, or neither.")
     encoder, tokenizer = open_model(model)
-    config = encoder.config
-    for name, number, count in (
-        ("layer", layer, config.num_hidden_layers),
-        ("head", head, config.num_attention_heads),
-    ):
+    pieces, probabilities = attention_of(encoder, tokenizer, text)
+    layers, heads = probabilities.shape[:2]
+    for name, number, count in (("layer", layer, layers), ("head", head, heads)):
         if number is not None and not 1 <= number <= count:
             raise InputError(f"There is no {name} {number}; the model has {name}s 1 to {count}.")
-    pieces, probabilities = attention_of(encoder, tokenizer, text)
     if layer is None:
-        layers, heads = probabilities.shape[:2]
         size = (0.9 * heads, 0.9 * layers)
         return save_picture(lambda figure: _grid(figure, probabilities), output, size=size)
     edge = 1 + 0.32 * len(pieces)
@@ -77,17 +73,18 @@ def attention_reader(encoder, tokenizer):
 
     def read(text):
         ids = tokenizer.tokenize([text])
-        length = int(ids.row_lengths()[0]) + 2
-        if length == 2:
+        special = tokenizer.template.num_special(1)
+        length = int(ids.row_lengths()[0]) + special
+        if length == special:
             raise InputError("The text has no tokens. Give a text with at least one word.")
         if length > most:
             raise InputError(
-                f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
+                f"The text has {length} tokens with the special ones; a picture of attention shows "
                 f"{most} at most. Give a shorter text."
             )
         inputs = frame(
             [tf.cast(ids, tf.int32)],
-            vocabulary=vocabulary,
+            tokenizer=tokenizer,
             names=encoder.input_names,
             max_length=length,
         )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import percent
 from keras_bert.pictures.canvas import COLOURS, GREY, save_picture
 from keras_bert.pictures.words import words_in_context
-from keras_bert.wording import percent
 
 
 def draw_contexts(

@@ -2,8 +2,8 @@
 
 import statistics
 
+from keras_bert.base.formatting import percent
 from keras_bert.pictures.canvas import COLOURS, GREY, save_picture
-from keras_bert.wording import percent
 
 _TRAINED, _HELD_OUT = COLOURS[0], COLOURS[1]
 _STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of a task's outputs, in their order
@@ -18,7 +18,7 @@ _FORMATS = {
     "tokens_per_second": "{x:,.0f}",
     "input_wait": lambda share, _: percent(share),
 }
-_LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.train.health`)
+_LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.training.monitoring.health`)
 _OF_TOKENS = ("masked_lm", "causal_lm", "span_boundary")  # whose loss the unigram entropy bounds
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.pictures.canvas import COLOURS, GREY, INK, save_picture
 from keras_bert.pictures.confusion import draw_confusion, draw_tables
 from keras_bert.pictures.pretraining_run import draw_curves

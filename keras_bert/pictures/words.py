@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.embeddings.embed import open_embedder
-from keras_bert.errors import InputError
-from keras_bert.examples.given_texts import GivenTexts
+from keras_bert.base.errors import InputError
+from keras_bert.inference.embeddings.embed import open_embedder
+from keras_bert.readers.given_texts import GivenTexts
 
 _CHARACTERS_AROUND = 16
 

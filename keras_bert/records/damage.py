@@ -1,20 +1,21 @@
 """Which record of a shard cannot be read, and why, in one sentence."""
 
 import contextlib
-import re
 
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS
+from keras_bert.records.rows import read_rows
 
-# What TensorFlow says of a record, and what that means.
-_MEANINGS = {
-    "truncated record": "the file ends inside it",
-    "corrupted record": "its bytes are not those that were written",
-    "inflate": "the compressed file is damaged there",
-}
-_NODES = re.compile(r"\{\{.*?\}\}|\[.*?\]")
+# What training raises over a bad record: in reading it, in parsing it (TensorFlow's error has its
+# bytes, which may not be text), and in numpy.
+_OF_ROWS = (
+    tf.errors.DataLossError,
+    tf.errors.InvalidArgumentError,
+    UnicodeDecodeError,
+    tf.errors.UnknownError,
+)
 
 
 def refuse_lost_rows(folder):
@@ -36,7 +37,7 @@ def damage_is_named(folder):
     """Raises the error of `find_damage` where TensorFlow fails in the body over damaged rows."""
     try:
         yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as failed:
+    except _OF_ROWS as failed:
         found = (find_damage(folder, split) for split in SPLITS)
         error = next((error for error in found if error is not None), failed)
         raise error from None
@@ -57,32 +58,21 @@ def find_damage(folder, split):
     return next((error for error in found if error is not None), None)
 
 
-def damage_of(folder, shard, *, first=0, rows=None):
-    """As `find_damage` for one shard (a path), from its record `first` on.
+def damage_of(folder, shard, *, rows=None):
+    """As `find_damage` for one shard (a path).
 
-    `rows` is how many it should hold, where that is known: a file that was cut between two records,
-    or is compressed, ends for TensorFlow without an error.
+    `rows` is how many it should hold, where that is known: a file may have been cut between two
+    records.
     """
-    records = tf.data.TFRecordDataset(shard, folder.compression)
-    number = first
-    for at_once in (1024, 1):  # the batch that holds it, and then the record
-        what = None
-        try:
-            for serialized in records.skip(number).batch(at_once):
-                folder.spec.parse(serialized)
-                number += len(serialized)
-            break
-        except tf.errors.OpError as error:
-            what = f"{shard}, record {number} cannot be read: {_meaning(error)}"
-    if what is None and rows not in (None, number):
-        what = f"{shard} has {number} rows, and the dataset card says {rows}"
-    return what and InputError(f"{what}; make the data again with keras-bert pretraining-data")
-
-
-def _meaning(error):
-    if isinstance(error, tf.errors.InvalidArgumentError):
-        return "it is no row of the kind that the dataset card describes"
-    for said, meaning in _MEANINGS.items():
-        if said in error.message:
-            return meaning
-    return _NODES.sub("", error.message.splitlines()[0]).strip()
+    number = 0
+    try:
+        for part in read_rows(folder, shard):
+            number += len(part.lengths)
+    except InputError as error:
+        return error
+    if rows in (None, number):
+        return None
+    return InputError(
+        f"{shard} has {number} rows, and the dataset card says {rows}; make the data again with "
+        "keras-bert pretraining-data --force"
+    )

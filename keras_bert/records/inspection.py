@@ -39,17 +39,19 @@ class Instance(NamedTuple):
 def read_instances(folder, shards, *, count):
     """Yields the first `count` instances of some shards (paths) of a `DataFolder`."""
     vocabulary = folder.vocabulary()
+    folder.check_vocabulary(vocabulary)
+    special = {vocabulary.id(token) for token in folder.card.template.special_tokens}
     number = 0
     for shard in shards:
         for rows in read_rows(folder, shard):
             for row in range(len(rows.lengths)):
                 if number == count:
                     return
-                yield _instance(rows, row, number, vocabulary)
+                yield _instance(rows, row, number, vocabulary, special)
                 number += 1
 
 
-def _instance(rows, row, number, vocabulary):
+def _instance(rows, row, number, vocabulary, special):
     ids = rows.input_ids[row, : rows.lengths[row]].tolist()
     chosen = rows.prediction_counts[row]
     predictions = {name: values[row, :chosen].tolist() for name, values in rows.predictions.items()}
@@ -62,7 +64,6 @@ def _instance(rows, row, number, vocabulary):
             boundaries.add(left)
         spans[position] = sum(1 for start in set(lefts) if start <= left)
     boundaries |= set(predictions.get("span_right", []))
-    frame = {vocabulary.cls_id, vocabulary.sep_id}
     first = int(rows.segment_lengths[row, 0])
     word_starts = vocabulary.word_starts([originals.get(at, token) for at, token in enumerate(ids)])
     pieces = []
@@ -78,7 +79,7 @@ def _instance(rows, row, number, vocabulary):
                 text=text,
                 original=original,
                 word_start=bool(word_starts[position]),
-                segment=None if token in frame else int(position >= first),
+                segment=None if token in special else int(position >= first),
                 span=spans.get(position, 0),
                 boundary=position in boundaries,
             )

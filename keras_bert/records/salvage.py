@@ -6,26 +6,22 @@ into a folder of the run. The rows, and with them the place in the data at every
 then: a run that goes on takes the same ones.
 """
 
-import contextlib
 import dataclasses
-import gzip
 import json
-import struct
-import zlib
 from collections import Counter
 from pathlib import Path
 
-import google_crc32c
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.files import new_folder, read_small, write_json
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_folder, read_small, write_json
 from keras_bert.records.damage import damage_of
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.folder import DataFolder
+from keras_bert.records.rows import read_records, rows_of
 
 _LEFT_OUT = "left_out.json"
-_HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")  # length and its check; the data's
+_AT_ONCE = 1024
 
 
 class ReadableRows(DataFolder):
@@ -80,52 +76,30 @@ def _salvaged(folder, place):
                 continue
             if count is None:
                 raise damage
-            good = _of_spec(list(_records(shard, folder.compression)), folder.spec)
+            records = read_records(shard, folder.compression)
+            whole = [record.content for record in records if record.damage is None]
+            good = [
+                record
+                for begin in range(0, len(whole), _AT_ONCE)
+                for record in _rows_among(whole[begin : begin + _AT_ONCE], folder)
+            ]
             with tf.io.TFRecordWriter(str(place / _name(shard)), folder.compression) as writer:
                 for record in good:
                     writer.write(record)
             yield _name(shard), {"rows": len(good), "left_out": count - len(good)}
 
 
-def _records(shard, compression):
-    """Yields each record of a file whose bytes are those that were written.
-
-    Ends where the next one cannot be found: after a length that is wrong, or in a compressed file
-    where it is damaged.
-    """
-    with contextlib.ExitStack() as opened:
-        file = opened.enter_context(tf.io.gfile.GFile(shard, "rb"))
-        if compression:
-            file = opened.enter_context(gzip.GzipFile(fileobj=file))
-            opened.enter_context(contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error))
-        while len(header := file.read(_HEADER.size)) == _HEADER.size:
-            length, check = _HEADER.unpack(header)
-            if check != _masked_crc(header[:8]):
-                return
-            record, footer = file.read(length), file.read(_FOOTER.size)
-            if len(footer) < _FOOTER.size:
-                return
-            if _FOOTER.unpack(footer)[0] == _masked_crc(record):
-                yield record
-
-
-def _masked_crc(data):
-    """The check that TFRecord files have: a CRC-32C, rotated and moved."""
-    crc = google_crc32c.value(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _of_spec(records, spec):
-    """The records that are rows of a `FeatureSpec`."""
+def _rows_among(records, folder):
+    """The records that are rows of a `DataFolder`."""
     if not records:
         return []
     try:
-        spec.parse(tf.constant(records))
-    except tf.errors.OpError:
+        rows_of(folder, records, shard="", first=0)
+    except InputError:
         if len(records) == 1:
             return []
         half = len(records) // 2
-        return [*_of_spec(records[:half], spec), *_of_spec(records[half:], spec)]
+        return [*_rows_among(records[:half], folder), *_rows_among(records[half:], folder)]
     return records
 
 

@@ -4,11 +4,11 @@ import html
 from os import PathLike
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.folder import DataFolder
 from keras_bert.records.inspection import Instance, read_instances
-from keras_bert.wording import counted
 
 # What a word for the second segment is, by objective: where it follows, and where it does not.
 SEGMENT_LABELS = {"mlm-nsp": ("is next", "random"), "mlm-sop": ("in order", "swapped")}

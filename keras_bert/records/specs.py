@@ -9,12 +9,9 @@ way from the first to the second. Legend of shapes: B rows, S length of a row, P
 import dataclasses
 from collections.abc import Mapping
 
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
 from keras_bert.records.encoding import encode_floats, encode_integers, frame
 
-OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
-# Those whose rows have two segments and a label of what the second is to the first.
-PAIRED = ("mlm-nsp", "mlm-sop")
-MASKINGS = ("static", "dynamic")
 SPAN_FEATURES = ("span_left", "span_right", "span_offset")
 
 PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")

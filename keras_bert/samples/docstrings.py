@@ -9,7 +9,7 @@ import importlib.util
 import sysconfig
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.samples.manual import prose
 
 PACKAGES = ("python", "keras", "numpy")

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 _WIDTH = 72
 _MIN_WORDS = 5

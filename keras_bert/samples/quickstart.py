@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from keras_bert.errors import InputError
-from keras_bert.files import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
     NotJson,
     clear_leftovers_in,
     delete,
@@ -19,12 +19,12 @@ from keras_bert.files import (
     system_errors,
     write_json,
 )
+from keras_bert.base.formatting import listed
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
 from keras_bert.samples.docstrings import PACKAGES
 from keras_bert.samples.quickstart_steps import ARCHITECTURE, QuickstartSteps
 from keras_bert.samples.settings import QuickstartSettings
-from keras_bert.settings import takes
-from keras_bert.stopping import says
-from keras_bert.wording import listed
 
 # The names in the output folder, the last ones first: `settings.json` is written at the beginning
 # and marks the folder as ours, `results.json` at the end. With `force` these are deleted, in this

@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from keras_bert import samples
-from keras_bert.files import clear_leftovers_in, write_json
+from keras_bert.base.files import clear_leftovers_in, write_json
+from keras_bert.base.formatting import counted, percent
 from keras_bert.samples.docstrings import write_docstrings
 from keras_bert.samples.manual import write_manual
-from keras_bert.wording import counted, percent
 
 # "tiny" with twice as many heads, half as large, so that the neighbours on both sides have two
 # each; without dropout, which the few steps here have no use for.
@@ -189,7 +189,7 @@ class QuickstartSteps:
             )
 
     def pretrain(self):
-        from keras_bert.train.pretrain import pretrain
+        from keras_bert.training.pretrain import pretrain
 
         sizes = self.sizes
         data, vocab, architecture, run = (
@@ -272,7 +272,7 @@ class QuickstartSteps:
         return max(1, round(sizes.tagger_steps * sizes.finetune_batch_size / examples))
 
     def _finetune(self, name, title, task, train, **given):
-        from keras_bert.train.finetune import finetune
+        from keras_bert.training.finetune import finetune
 
         given |= {
             "batch_size": self.sizes.finetune_batch_size,

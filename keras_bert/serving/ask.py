@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
 from keras_bert.serving.asked_examples import AskedExamples
 from keras_bert.serving.extra import needs_extra
 from keras_bert.serving.settings import ask_settings, given_names
-from keras_bert.settings import takes
 
 # Seconds; many more have no place in the numbers of sockets and of gRPC.
 _LONGEST = 1_000_000

@@ -1,6 +1,6 @@
 """Examples for a model that is served: JSON Lines of its inputs by name."""
 
-from keras_bert.examples.text_file import TextFile
+from keras_bert.readers.text_file import TextFile
 
 
 class AskedExamples(TextFile):

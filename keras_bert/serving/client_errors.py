@@ -1,7 +1,7 @@
 """What goes wrong between a client and a server, as the user is told."""
 
-from keras_bert.errors import InputError
-from keras_bert.wording import counted
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 
 
 class ServerError(InputError):

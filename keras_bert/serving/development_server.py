@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import uvicorn
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.serving.bounds import Bounds, Hosts, Places, PromptProtocol
 from keras_bert.serving.grpc_services import grpc_server
 from keras_bert.serving.model_folders import model_folders
@@ -18,7 +19,6 @@ from keras_bert.serving.page import page_routes
 from keras_bert.serving.rest import rest_application
 from keras_bert.serving.served_model import ServedModel
 from keras_bert.serving.settings import ServeSettings
-from keras_bert.wording import counted
 
 # Seconds that requests under way have when the server ends, and that refusing the others takes;
 # together less than the ten that `docker stop` waits.

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 _BROUGHT = ("grpc", "requests", "starlette", "tensorflow_serving", "uvicorn")
 

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.serving.model_folders import check_files, model_folders, version_folders
 
 

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 def model_folders(folders):

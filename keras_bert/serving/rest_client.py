@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import requests
 
-from keras_bert.files import NotJson, parse_json
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.serving.client_errors import ServerError, wrong_count
 from keras_bert.serving.refusal import HTTP_STATUS
 

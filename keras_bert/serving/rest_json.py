@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from keras_bert.files import NotJson, parse_json
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.serving.inputs import check_names, numpy_type, rank_of
 from keras_bert.serving.refusal import Refusal
 

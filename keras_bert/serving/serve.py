@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
 from keras_bert.serving.extra import needs_extra
 from keras_bert.serving.settings import ServeSettings
-from keras_bert.settings import takes
-from keras_bert.stopping import says
 
 
 @takes(ServeSettings)

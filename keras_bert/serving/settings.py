@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 
-from keras_bert.errors import InputError
-from keras_bert.settings import Settings, setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import Settings, setting
 from keras_bert.tasks import finetuned_kinds, settings_class
 
 

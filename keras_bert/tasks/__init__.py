@@ -7,7 +7,7 @@ table. Looking at it imports no task, so that the command line answers without K
 from importlib import import_module
 from typing import NamedTuple
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 class Kind(NamedTuple):

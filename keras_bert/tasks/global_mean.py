@@ -5,7 +5,7 @@ import contextlib
 import keras
 from keras import ops
 
-from keras_bert.replicas import replica_count, sum_over_replicas
+from keras_bert.base.replicas import replica_count, sum_over_replicas
 
 _BY_WEIGHT = "mean_with_sample_weight"
 

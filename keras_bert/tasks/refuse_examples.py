@@ -2,7 +2,7 @@
 
 from os import PathLike
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 def refuse_examples(method, x, instead):

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert.settings import Settings, setting
+from keras_bert.base.settings import Settings, setting
 
 MAX_LENGTH = 128
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import keras
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
+from keras_bert.base.html_table import html_table
+from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
-from keras_bert.errors import InputError
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
-from keras_bert.html_table import html_table
-from keras_bert.settings import about
 from keras_bert.tasks.global_mean import global_means, means_over
 from keras_bert.tasks.refuse_examples import refuse_examples
-from keras_bert.wording import listed
 
 
 class Task(keras.Model):
@@ -76,12 +76,13 @@ class Task(keras.Model):
 
         tuned: the stored settings that nobody gave, so that `tune` sets them.
 
-    ENCODER_OUTPUTS, HEAD_READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls ours,
-    where they depend on its arguments.
+    ENCODER_OUTPUTS, HEAD_READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls
+    ours, where they depend on its arguments.
 
     Raises:
         ValueError: `encoder` is not an `Encoder`.
-        InputError: the encoder cannot do what the task requires.
+        InputError: the encoder cannot do what the task requires, or the head reads the first token
+            of a causal one.
     """
 
     KIND = None
@@ -110,6 +111,11 @@ class Task(keras.Model):
     def __init__(self, tokenizer=None, *, layer_mix=None, bilstm=None, name):
         encoder = self.encoder
         encoder.require(*self.REQUIRES, *(["layer-mix"] if layer_mix is not None else []))
+        if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
+            raise InputError(
+                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
+                "token, so that it is the same for every text. Use an encoder that is not causal."
+            )
         self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
@@ -193,8 +199,9 @@ class Task(keras.Model):
         return self.connect(self._between(encoded, mask), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
-        """What `connect` reads of the encoder, such as `sequence_output`, for its inputs by name."""
-        found = self.encoder(inputs, outputs=self.encoder_outputs, causal=causal, training=training)
+        """What `connect` reads of the encoder, for the encoder's inputs by name."""
+        outputs = self.encoder_outputs
+        found = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
         return self._between(found, inputs["input_mask"])
 
     def _between(self, encoded, mask):
@@ -342,7 +349,7 @@ class Task(keras.Model):
             learning_rate: its highest rate; None is 5e-5, or 1e-3 where the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.train.finetuning_optimizer import finetuning_optimizer
+            from keras_bert.training.optimizers.finetuning_optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
@@ -372,7 +379,7 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.train.fit_progress import made_of, with_progress
+        from keras_bert.training.monitoring.fit_progress import with_progress
 
         found = made_of(x)
         totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
@@ -382,8 +389,6 @@ class Task(keras.Model):
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
         self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        from keras_bert.train.fit_progress import made_of
-
         found = made_of(x)
         totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
         with means_over(self, totals, rows=rows):
@@ -532,8 +537,7 @@ class Task(keras.Model):
 
         Raises InputError: the data cannot be read, or the task reads no files.
         """
-        from keras_bert.input_pipeline.framing import check_max_length
-        from keras_bert.train.fit_progress import MadeOf
+        from keras_bert.inputs.framing import check_max_length
 
         if self.SETTINGS is None:
             raise InputError(
@@ -541,7 +545,7 @@ class Task(keras.Model):
                 f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
             )
         if max_length is not None:
-            check_max_length(max_length, self.config)
+            check_max_length(max_length, self.config, self.tokenizer)
         examples = list(self.read(data, made_with=self.made_with, **columns))
         rows = self.features(examples, max_length=max_length, labelled=True)
         batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
@@ -597,3 +601,20 @@ class Task(keras.Model):
             config["encoder"], custom_objects=custom_objects
         )
         return cls(**config)
+
+
+class MadeOf:
+    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
+
+    `steps` are those of an epoch.
+    """
+
+    def __init__(self, rows, *, steps_an_epoch):
+        self.rows = rows
+        self.steps = steps_an_epoch
+        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
+
+
+def made_of(dataset):
+    """What `Task.dataset` noted at its dataset; None of any other."""
+    return getattr(dataset, "keras_bert_made_of", None)

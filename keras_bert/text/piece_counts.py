@@ -7,7 +7,7 @@ whose replacements follow the frequencies of the pieces are drawn from it.
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 NAME = "counts.tsv"
 

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from keras_bert.html_table import html_table
+from keras_bert.base.formatting import counted
+from keras_bert.base.html_table import html_table
 from keras_bert.text.offsets import Tokens
-from keras_bert.wording import counted
 
 _TEXTS, _TOKENS = 3, 60  # that are shown
 

@@ -10,8 +10,9 @@ import tensorflow as tf
 from keras_bert.text.bpe import BytePairEncoding
 from keras_bert.text.normalization import normalize
 from keras_bert.text.offsets import Tokens, to_source
+from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.tokenized_texts import TokenizedTexts
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
 from keras_bert.text.wordpiece import WordPiece
 
@@ -30,12 +31,16 @@ class Tokenizer(tf.Module):
     Args:
         vocabulary: `Vocabulary`.
         lowercase: True for uncased models: lower case, accents dropped.
+        template: the `Template` by which texts become rows; BERT's by default.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool):
+    def __init__(
+        self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
+    ):
         super().__init__()
         self.vocabulary = vocabulary
         self.lowercase = lowercase
+        self.template = template
         self._pieces = _ALGORITHMS[vocabulary.algorithm](vocabulary)
 
     @classmethod
@@ -44,18 +49,24 @@ class Tokenizer(tf.Module):
     ) -> Self:
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
-        Where `lowercase` is None, it is as the folder says, and True where nothing does.
+        Where `lowercase` is None, it is as the folder says, and True where nothing does. The
+        template is the folder's, and BERT's where there is none.
 
         Raises `InputError` where it cannot be opened so (see `open_vocabulary`).
         """
-        vocabulary, lowercase = open_vocabulary(vocabulary, lowercase=lowercase)
-        return cls(vocabulary, lowercase=lowercase)
+        vocabulary, lowercase, template = open_vocabulary(vocabulary, lowercase=lowercase)
+        return cls(vocabulary, lowercase=lowercase, template=template)
 
     @classmethod
     def from_folder(cls, folder: str | PathLike[str]) -> Self:
         """From a Hugging Face tokenizer folder, BERT's or one that `save` wrote."""
-        vocabulary, lowercase = open_folder(folder)
-        return cls(vocabulary, lowercase=lowercase)
+        vocabulary, lowercase, template = open_folder(folder)
+        return cls(vocabulary, lowercase=lowercase, template=template)
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The special tokens by what they are for, such as `special_tokens.mask`."""
+        return self.vocabulary.special_tokens
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -65,12 +76,12 @@ class Tokenizer(tf.Module):
         return f"Tokenizer({len(self):,} pieces, {self.vocabulary.algorithm}, {case})"
 
     def __reduce__(self):  # a graph does not travel; its arguments do
-        return _rebuild, (type(self), self.vocabulary, self.lowercase)
+        return _rebuild, (type(self), self.vocabulary, self.lowercase, self.template)
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
 
-        No special pieces are added. An empty text gives an empty row.
+        No special tokens are added. An empty text gives an empty row.
         """
         ids, _, _ = self._pieces(normalize(_as_tensor(texts), lowercase=self.lowercase))
         return ids
@@ -102,11 +113,11 @@ class Tokenizer(tf.Module):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids."""
-        write_folder(folder, self.vocabulary, lowercase=self.lowercase)
+        write_folder(folder, self.vocabulary, lowercase=self.lowercase, template=self.template)
 
 
-def _rebuild(cls, vocabulary, lowercase):
-    return cls(vocabulary, lowercase=lowercase)
+def _rebuild(cls, vocabulary, lowercase, template):
+    return cls(vocabulary, lowercase=lowercase, template=template)
 
 
 def _as_tensor(texts):

@@ -1,6 +1,6 @@
 """Telling that a vocabulary does not fit a text."""
 
-from keras_bert.wording import percent
+from keras_bert.base.formatting import percent
 
 # From this share on; a model cannot tell one [UNK] from another.
 _MUCH = 0.05

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH
-from keras_bert.wording import counted
 
 
 def checked_counts(counts):

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from keras_bert import Pretrainer
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from keras_bert import Classifier, FillMask, Pretrainer, QuestionAnswerer, Tagger
+from keras_bert.base.files import read_json
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.files import read_json
 from tests.checkpoints.conftest import SIZES
 from tests.small_model import encode
 

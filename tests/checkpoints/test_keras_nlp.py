@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert import rename
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints.keras_nlp import (
     from_keras_nlp,
     is_keras_nlp,
@@ -13,7 +14,6 @@ from keras_bert.checkpoints.keras_nlp import (
     save_keras_nlp,
     to_keras_nlp,
 )
-from keras_bert.errors import InputError
 from tests.small_model import encode
 
 keras_nlp = pytest.importorskip("keras_nlp", reason="NOT TESTED against keras-nlp")

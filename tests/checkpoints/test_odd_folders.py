@@ -10,11 +10,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from keras_bert import Classifier, Pretrainer
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.errors import InputError, InputWarning
 from tests.checkpoints.conftest import change_config
 
 

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert import rename
-from keras_bert.errors import InputError
-from keras_bert.rename import Rename, transposed
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.base.rename import Rename, transposed
 
 SIZES = {"D": 3, "I": 4, "N": 2, "H": 2, "C": 6}  # I = N H
 RNG = np.random.default_rng(4)

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from keras_bert.base.terminal import EscapingStream, drawn_on
 from keras_bert.cli import main as cli
 from keras_bert.cli.report import console
-from keras_bert.terminal import EscapingStream, drawn_on
 
 
 def run(*arguments, **options):
@@ -124,7 +124,7 @@ def test_what_a_terminal_would_obey_is_escaped_on_both_outputs(tmp_path):
 # A command whose result holds a hostile label, and whose traceback does.
 _PRINTS_LABELS = f"""
 import json
-from keras_bert.terminal import escape_output
+from keras_bert.base.terminal import escape_output
 escape_output()
 print(json.dumps({{"label": {_HOSTILE!r}}}, ensure_ascii=False))
 try:

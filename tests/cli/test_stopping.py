@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.base.signals import Terminated, says, stop_later
 from keras_bert.cli.main import main
-from keras_bert.stopping import Terminated, says, stop_later
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VOCAB = ["vocab", "--input", "x", "--output", "y", "--size", "9"]

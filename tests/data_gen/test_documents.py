@@ -14,7 +14,7 @@ from data_gen import documents, files, forms, text_files, work_items
 from data_gen.blocks import Block
 from data_gen.documents import blocks, find, read, texts
 from data_gen.reading import Reading
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 BOOK = """\ufeffA Title
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from data_gen.dataset_card import unigram_entropy
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
@@ -283,13 +283,13 @@ def test_a_tokenizer_is_loaded_for_a_step_and_not_for_each_item(
 ):
     from data_gen import row_builder
 
-    loaded, original = [], row_builder.Tokenizer.from_vocab
+    loaded, original = [], row_builder.Tokenizer
 
-    def from_vocab(*arguments, **options):
+    def load(*arguments, **options):
         loaded.append(arguments)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(row_builder.Tokenizer, "from_vocab", from_vocab)
+    monkeypatch.setattr(row_builder, "Tokenizer", load)
     card = make(corpus, corpus_files, tmp_path / "data", replacement="unigram")
     assert card.splits["train"].shards > 5
     assert len(loaded) == 2  # for counting pieces, and for writing shards

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from data_gen.pretraining_data import make_pretraining_data
 from data_gen.segments import consecutive, join
-from keras_bert.masking import unmask
 from keras_bert.records import DataFolder
+from keras_bert.records.masking import unmask
 from keras_bert.records.padding import pad
 from tests.data_gen.conftest import NumberedCorpus
 from tests.undrawn import undrawn
@@ -82,7 +82,11 @@ def folders(tmp_path_factory):
 def train_rows(folder):
     """The train rows as dense arrays by name, unmasked."""
     parsed = folder.spec.parse(list(tf.data.TFRecordDataset(folder.shards("train"))))
-    rows = pad(parsed, LENGTH, PREDICTIONS) if folder.spec.kind == "compact" else parsed
+    rows = (
+        pad(parsed, LENGTH, PREDICTIONS, template=folder.card.template)
+        if folder.spec.kind == "compact"
+        else parsed
+    )
     rows = {name: value.numpy() for name, value in rows.items()}
     if "masked_lm_ids" in rows:
         held = rows["masked_lm_weights"] > 0

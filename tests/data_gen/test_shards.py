@@ -13,7 +13,7 @@ from data_gen.output_folder import IN_PROGRESS, OutputFolder
 from data_gen.settings import DataSettings
 from data_gen.shards import WriteShard
 from data_gen.unigrams import CountUnigrams
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 @pytest.fixture

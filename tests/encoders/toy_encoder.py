@@ -51,7 +51,13 @@ class ToyEncoder(Encoder):
         self.embedding = keras.layers.Embedding(
             config.vocab_size, size, name="embedding", dtype=dtype
         )
-        self.gru = keras.layers.GRU(size, return_sequences=True, name="gru", dtype=dtype)
+        self.gru = keras.layers.GRU(
+            size,
+            return_sequences=True,
+            recurrent_initializer="glorot_uniform",  # Keras's own knows no bfloat16
+            name="gru",
+            dtype=dtype,
+        )
         self.embedding.build()
         self.gru.build((None, None, size))
         self.built = True

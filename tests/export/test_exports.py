@@ -33,21 +33,21 @@ from benchmarks.fuzz_exports import (
     fuzz,
     request_of,
 )
-from keras_bert.embeddings.embed import embed
-from keras_bert.embeddings.serving import encoder_signatures
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.export.precision import as_exported, difference
 from keras_bert.export.saved_model import export_encoder, export_task
 from keras_bert.export.warmup import WARMUP_FILE
+from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embeddings.signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, likeliest
 from keras_bert.inference.predict import predict
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.windows import windows
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
 from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.export.answers import CHECKS, near, texts_of
 from tests.export.models import MAKERS, TOKENIZER, tagger
-from tests.export.answers import CHECKS, TOLERANCE, near, texts_of
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
@@ -65,6 +65,7 @@ WHOLE = [text.replace("\0", "") for text in TEXTS]
 PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 # Requests: of one example, of none, and of many.
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
+NAMES = ("input_ids", "input_mask", "segment_ids")
 # Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
 # any that was trained, and the least share of examples whose labels, tags and places are the same.
 BOUNDS = {"bfloat16": (0.1, 0.8), "float16": (0.02, 0.95), "int8": (0.15, 0.8)}
@@ -159,7 +160,7 @@ def masked_ids(texts):
 def as_ids(name):
     """The inputs of the examples that fit into a row, as a client that tokenizes makes them."""
     inputs = [[values[number] for number in FITTING] for values in INPUTS[name].values()]
-    settings = {"vocabulary": TOKENIZER.vocabulary, "max_length": 40}
+    settings = {"tokenizer": TOKENIZER, "names": NAMES, "max_length": 40}
     if name == "multiple-choice":
         several = tf.ragged.constant([[text for text in row if text] for row in inputs[1]])
         tokens = several.with_values(TOKENIZER.tokenize(several.values))
@@ -387,7 +388,7 @@ def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, nam
 def test_a_head_that_overflows_is_refused(models, tmp_path):
     """Where the encoder is sound: of logits alone it is seen."""
     task = MAKERS["fill-mask"]()
-    kernel = task.lm_head.dense.kernel
+    kernel = task.lm_head.transform.dense.kernel
     kernel.assign(1e6 * kernel)
     with pytest.raises(InputError, match="In float16 the model's outputs are .* off, too much"):
         export_task(task, tmp_path / "x", precision="float16")
@@ -399,7 +400,7 @@ def test_a_head_that_overflows_is_refused(models, tmp_path):
     [("question-answering", "float32", 1e-5), ("encoder", "float16", 0.01)],
 )
 def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most):
-    """The classifier's is in tests/classifier."""
+    """The classifier's is in tests/tasks/classification."""
     write = export_task if name != "encoder" else partial(export_encoder, tokenizer=TOKENIZER)
     path = write(models[name], output=tmp_path / "x.tflite", precision=precision)
     given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
@@ -452,11 +453,11 @@ def operations(path):
     return Counter(node.op for node in nodes)
 
 
-def test_a_model_of_one_segment_has_the_inputs_of_others(tmp_path):
-    """It does not look at `segment_ids`, and questions have two texts all the same."""
+def test_a_model_of_one_segment_takes_no_segment_ids(tmp_path):
+    """Questions have two texts all the same."""
     task = QuestionAnswerer(make_encoder(TOKENIZER, type_vocab_size=1), TOKENIZER, max_length=24)
     given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
-    assert given["segment_ids"].any()
+    assert given.pop("segment_ids").any()
     path = export_task(task, tmp_path / "x.tflite")
     found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
     for key, values in task(given).items():
@@ -506,7 +507,7 @@ def chances_of_masks(task, texts):
     """
     ids = masked_ids(texts)
     room = task.config.max_length - 2
-    parts = np.array(windows(tf.constant([*map(len, ids)]), room)).T.tolist()
+    parts = np.array(windows(tf.constant([*map(len, ids)]), room, stride=room // 2)).T.tolist()
     rows, places = [], []
     for text, start, size, first, last in parts:
         masks = np.flatnonzero(ids[text] == TOKENIZER.vocabulary.mask_id)
@@ -516,7 +517,8 @@ def chances_of_masks(task, texts):
         task.encoder(
             frame(
                 [tf.ragged.stack(rows[begin : begin + 128])],
-                vocabulary=TOKENIZER.vocabulary,
+                tokenizer=TOKENIZER,
+                names=task.encoder.input_names,
                 max_length=room + 2,
                 multiple_of=room + 2,
             )

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.errors import InputError
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -122,7 +122,7 @@ def test_a_pretrained_model_answers_as_its_masked_lm_head_does(tokenizer, task, 
     pretrainer = make(Pretrainer, tokenizer)
     for variable, source in zip(pretrainer.encoder.variables, task.encoder.variables, strict=True):
         variable.assign(source)
-    pretrainer.lm_head.dense.kernel.assign(task.lm_head.dense.kernel)
+    pretrainer.lm_head.transform.dense.kernel.assign(task.lm_head.transform.dense.kernel)
     run = tmp_path / "run"
     run.mkdir()
     save_folder(pretrainer, tokenizer, run / "model")

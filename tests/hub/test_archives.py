@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import archives, named_models
 from keras_bert.checkpoints.google import load_google, save_google
-from keras_bert.errors import InputError
 from tests.small_model import make_encoder, make_tokenizer
 
 

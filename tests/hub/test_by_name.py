@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
-from keras_bert.errors import InputError
 
 NAME = "hf://somebody/small"
 

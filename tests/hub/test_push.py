@@ -12,11 +12,11 @@ import yaml
 from safetensors.numpy import load_file
 
 import keras_bert as kb
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.tasks import task_class
-from keras_bert.train.model_card import model_card, write_card
+from keras_bert.training.monitoring.model_card import model_card, write_card
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {

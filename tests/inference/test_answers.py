@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from keras_bert import Tagger
-from keras_bert.errors import InputError
-from keras_bert.examples.settings import TextFileSettings
+from keras_bert.base.errors import InputError
 from keras_bert.inference import answers
 from keras_bert.inference.answers import Inference
 from keras_bert.inference.predict import predict
 from keras_bert.inference.settings import predict_settings
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.readers.settings import TextFileSettings
 from keras_bert.tasks.settings import TaskSettings
 from tests.small_model import make_encoder, make_tokenizer
 

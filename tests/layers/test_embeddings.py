@@ -55,9 +55,8 @@ def test_a_row_longer_than_the_positions_is_refused():
 
 
 def test_where_there_is_one_segment_every_token_is_of_it():
-    """Pairs have segment ids of 1, which there is no row for: a GPU would add zeros for them."""
     layer = make(type_vocab_size=1)
-    y = np.asarray(layer(IDS, SEGMENTS))
+    y = np.asarray(layer(IDS))
     np.testing.assert_array_equal(y, layer(IDS, 0 * SEGMENTS))
     token, position, segment = (np.asarray(w.value) for w in layer.trainable_weights[:3])
     np.testing.assert_allclose(y, normalised(token[IDS] + position[:4] + segment[0]), atol=1e-5)

@@ -9,9 +9,8 @@ X = np.random.default_rng(6).normal(size=(5, 8)).astype("float32")
 
 
 def make(hidden_act="gelu", **options):
-    return FeedForward(
-        hidden_size=8, intermediate_size=12, hidden_act=hidden_act, initializer_range=0.5, **options
-    )
+    settings = {"hidden_act": hidden_act, "dropout": 0.0, **options}
+    return FeedForward(hidden_size=8, intermediate_size=12, initializer_range=0.5, **settings)
 
 
 def test_passes_the_layer_check(tmp_path):

@@ -19,9 +19,14 @@ def scaled_by_position(query, key, layout):
     return query * (1 + positions), key * (2 - positions / 3)
 
 
-def make(dropout=0.0, **options):
+def make(dropout=0.0, output_dropout=0.0, **options):
     return SelfAttention(
-        hidden_size=8, num_heads=2, dropout=dropout, initializer_range=0.5, **options
+        hidden_size=8,
+        num_heads=2,
+        dropout=dropout,
+        output_dropout=output_dropout,
+        initializer_range=0.5,
+        **options,
     )
 
 
@@ -124,7 +129,9 @@ def test_positions_are_in_queries_and_keys(causal, tmp_path):
 
 def test_dropout_is_applied_to_the_probabilities():
     """With one token in a row a head passes all of its value on, or none, or, scaled, twice."""
-    layer = SelfAttention(hidden_size=64, num_heads=64, dropout=0.5, initializer_range=0.5)
+    layer = SelfAttention(
+        hidden_size=64, num_heads=64, dropout=0.5, output_dropout=0.0, initializer_range=0.5
+    )
     hidden = RNG.normal(size=(300, 64)).astype("float32")
     layout = Layout(input_mask=np.ones((300, 1), "int32"), causal=False)
     layer.build()
@@ -152,7 +159,9 @@ def test_a_query_that_sees_nothing_gets_the_mean_of_all_values(return_probabilit
 
 def test_heads_must_divide_the_hidden_size():
     with pytest.raises(ValueError, match="hidden_size=8, num_heads=3"):
-        SelfAttention(hidden_size=8, num_heads=3, dropout=0.0, initializer_range=0.02)
+        SelfAttention(
+            hidden_size=8, num_heads=3, dropout=0.0, output_dropout=0.0, initializer_range=0.02
+        )
 
 
 @pytest.mark.only_tensorflow

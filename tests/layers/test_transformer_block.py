@@ -21,13 +21,18 @@ X = LAYOUT.unpad(keras.ops.convert_to_tensor(HIDDEN))  # (R, D)
 def make(hidden_act="gelu", dropout=0.0, norm_first=False, dtype=None, **options):
     common = {"hidden_size": 8, "initializer_range": 0.5, "dtype": dtype}
     return TransformerBlock(
-        attention=SelfAttention(num_heads=2, dropout=0.0, name="attention", **common),
+        attention=SelfAttention(
+            num_heads=2, dropout=0.0, output_dropout=dropout, name="attention", **common
+        ),
         feed_forward=FeedForward(
-            intermediate_size=12, hidden_act=hidden_act, name="feed_forward", **common
+            intermediate_size=12,
+            hidden_act=hidden_act,
+            dropout=dropout,
+            name="feed_forward",
+            **common,
         ),
         attention_norm=LayerNorm(epsilon=1e-12, name="attention_norm", dtype=dtype),
         feed_forward_norm=LayerNorm(epsilon=1e-12, name="feed_forward_norm", dtype=dtype),
-        dropout=dropout,
         norm_first=norm_first,
         dtype=dtype,
         **options,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.pictures import attention
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli import finetune, pretrain
-from keras_bert.errors import InputError
 from keras_bert.pictures import confusion, pretraining_run, run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run

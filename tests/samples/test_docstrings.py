@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.samples.docstrings import write_docstrings
 
 ONE = '''"""The module that walks through the park and never comes back to it.

@@ -18,7 +18,7 @@ import requests
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.serving import bounds, development_server, grpc_services, rest_json
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol

@@ -10,16 +10,16 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import tasks
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.train.finetune import finetune
-from tests.classifier.killed_runs import assert_same_weights, copied
+from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.small_model import make_tokenizer
+from tests.tasks.classification.killed_runs import assert_same_weights, copied
 from tests.tasks.toy_task import HoldsWord
 
 KIND = tasks.Kind("tests.tasks.toy_task:HoldsWord", "tests.tasks.toy_task:HoldsWordSettings")
@@ -124,7 +124,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
         ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
         ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
         ("task", "poetry", "There is no kind of task 'poetry'"),
-        ("task", "classifier", "holds a BertModel, which is no task here"),
+        ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
     ):
         folder = tmp_path / f"{setting}-{value}"
         task.save(folder)

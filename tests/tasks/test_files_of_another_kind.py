@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_bert import FillMask, Pretrainer, evaluate, finetune, predict
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.tasks import finetuned_kinds, task_class
 from tests.pretraining_folder import make_data_folder
 from tests.small_model import make_encoder, make_tokenizer

@@ -7,9 +7,9 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.checkpoints.convert import convert
-from keras_bert.errors import InputError
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from tests.small_model import make_encoder, make_tokenizer

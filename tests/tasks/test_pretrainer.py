@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.errors import InputError
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from tests.small_model import make_encoder, make_tokenizer

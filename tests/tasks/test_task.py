@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer

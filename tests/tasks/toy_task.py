@@ -5,11 +5,11 @@ import dataclasses
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.examples.labelled_texts import open_labelled_texts
-from keras_bert.settings import setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import setting
+from keras_bert.readers.labelled_texts import open_labelled_texts
 from keras_bert.tasks.settings import TaskSettings
-from keras_bert.tasks.signature import Signature
+from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
 
 
@@ -82,7 +82,7 @@ class HoldsWord(Task):
         )
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         truth = [[float(self._truth(example))] for example in examples] if labelled else []
         return TokenizedExamples.of_texts(
@@ -128,12 +128,12 @@ class HoldsWord(Task):
     def signatures(self, *, max_length=None):
         import tensorflow as tf
 
-        from keras_bert.input_pipeline.framing import frame
+        from keras_bert.inputs.framing import frame
 
         def from_text(text):
             batch = frame(
                 [self.tokenizer.tokenize(text)],
-                vocabulary=self.tokenizer.vocabulary,
+                tokenizer=self.tokenizer,
                 names=self.encoder.input_names,
                 max_length=max_length or self.max_length,
             )

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.vocabulary_files import (
     open_vocabulary,
@@ -38,7 +38,7 @@ def names(folder):
 def opened(path):
     """What a reader gets: the vocabulary, its counts and its case; None for a refusal."""
     try:
-        vocabulary, lowercase = open_vocabulary(path)
+        vocabulary, lowercase, _ = open_vocabulary(path)
     except InputError:
         return None
     counts = read_counts(path, vocabulary)

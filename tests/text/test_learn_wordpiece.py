@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.merges import learn_merges
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_learner import learn_wordpiece, longest_pieces

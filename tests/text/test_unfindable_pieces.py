@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
 from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.vocabulary import SPECIAL_PIECES

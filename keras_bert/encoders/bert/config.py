@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from keras_bert.base.formatting import counted
 from keras_bert.encoders.config import EncoderConfig
-from keras_bert.wording import counted
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
-# Hidden size, layers and heads of the published models (Turc et al. 2019 for the small ones, Devlin et
-# al. 2018 for base and large). The feed-forward layer is four times as large.
+# Hidden size, layers and heads of the published models (Turc et al. 2019 for the small ones, Devlin
+# et al. 2018 for base and large). The feed-forward layer is four times as large.
 
 
 def _sizes(hidden_size, *, layers, heads):

@@ -2,8 +2,8 @@
 
 import re
 
+from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
-from keras_bert.rename import Rename, transposed
 
 _PARTS = ("query", "key", "value")  # of `query_key_value`, in this order
 
@@ -248,7 +248,7 @@ GOOGLE_HEADS = {
     "qa_outputs": _google_output("qa_outputs", "cls/squad/", "D 2"),
 }
 
-# keras-nlp: attributes of its `BertBackbone`, whose variables have no other names that stay the same.
+# keras-nlp: attributes of its `BertBackbone`, whose variables have no other lasting names.
 
 _NLP_LAYER = "transformer_layers.{i}"
 _NLP_ATTENTION = f"{_NLP_LAYER}._self_attention_layer"

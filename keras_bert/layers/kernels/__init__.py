@@ -8,8 +8,9 @@ has that form, who wants another one and why. docs/performance.md says what it i
 - `gelu`: forms that TensorFlow joins to the product before them, gradients written out
 - `attention`: one product for query, key and value; scale and mask where they are joined
 - `normalise`: LayerNorm's gradient written out, its column sums as products
-- `random_bits`: two draws of dropout from one random number
-
+- `dropout`: two draws from one random number
+- `adam`: AdamW's step, weight decay and clipping in few passes over the weights
+- `viterbi`: a CRF's most probable labels in numpy, outside of graphs
 - `unpadding`: padding left out of the dense layers
 - `rows`: slices and plain lookups, whose gradients are tables and not lists of rows
 """

@@ -94,6 +94,14 @@ def is_unfused():
     return not any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
 
 
+def use_cudnn():
+    """What a `keras.layers.LSTM` is to have as `use_cudnn`: False in a graph for servers.
+
+    cuDNN's operation runs on a GPU alone.
+    """
+    return False if is_for_servers() else "auto"
+
+
 def has_fused_attention():
     """Whether `ops.dot_product_attention` reaches a fused kernel; none of them has dropout."""
     return keras.backend.backend() in ("jax", "torch")

@@ -89,16 +89,7 @@ class Unpadding:
 
     def first(self, x):
         """(R, D) -> (B, D); 0 for a row without a token."""
-        zeros = ops.zeros((1, x.shape[-1]), x.dtype)
-
-        def gathered():
-            first = ops.reshape(self.rows, self.shape)[:, 0]
-            return _rows_at(ops.concatenate([x, zeros], axis=0), first)
-
-        def whole():
-            return ops.reshape(x, (*self.shape, x.shape[-1]))[:, 0]
-
-        return ops.cond(self.skipping, gathered, whole)
+        return self.pad(x)[:, 0]
 
     def _exchanged(self, x, forward, backward):
         """Each is the other's gradient; a derived one would add up row by row."""

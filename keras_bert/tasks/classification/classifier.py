@@ -5,11 +5,12 @@ from collections import Counter
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.examples.label_forms import one_label, several_labels
-from keras_bert.examples.labelled_texts import TEXT, open_labelled_texts
-from keras_bert.examples.oddities import oddities
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.readers.label_forms import one_label, several_labels
+from keras_bert.readers.labelled_texts import TEXT, open_labelled_texts
+from keras_bert.readers.oddities import oddities
 from keras_bert.tasks.classification.decision_loss import DecisionCrossentropy
 from keras_bert.tasks.classification.decode import classifier_answers, multi_label_answers
 from keras_bert.tasks.classification.labels import (
@@ -24,7 +25,6 @@ from keras_bert.tasks.classification.mistakes import label_mistakes, multi_label
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import NO_WEIGHTS, ClassifierSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.wording import counted, listed, percent
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -197,7 +197,7 @@ class Classifier(PooledTask):
         return oddities(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         labels, weights = {}, {}
         if labelled:
@@ -267,7 +267,7 @@ class Classifier(PooledTask):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.serving import classifier_signatures
+        from keras_bert.tasks.classification.signatures import classifier_signatures
 
         return classifier_signatures(self, max_length=max_length or self.max_length)
 

@@ -1,6 +1,6 @@
 """The wrong answers over whole texts, as a person reads them."""
 
-from keras_bert.wording import percent
+from keras_bert.base.formatting import percent
 
 _SHOWN = 200  # characters of a text
 

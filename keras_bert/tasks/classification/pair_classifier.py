@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.examples.labelled_texts import PAIR
+from keras_bert.readers.labelled_texts import PAIR
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.classification.settings import PairClassifierSettings
 

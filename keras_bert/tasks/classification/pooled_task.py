@@ -1,6 +1,6 @@
 """The choice of the vector that heads over a whole text read: what their tasks have in common."""
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.tasks.task import Task
 

@@ -5,18 +5,18 @@ import math
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.examples.label_forms import score
-from keras_bert.examples.labelled_texts import PAIR, TEXT, open_labelled_texts
-from keras_bert.examples.oddities import oddities
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.heads.labelled import labelled_head
+from keras_bert.readers.label_forms import score
+from keras_bert.readers.labelled_texts import PAIR, TEXT, open_labelled_texts
+from keras_bert.readers.oddities import oddities
 from keras_bert.tasks.classification.classifier import columns_of_texts
 from keras_bert.tasks.classification.decode import score_answers
 from keras_bert.tasks.classification.mistakes import score_mistakes
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import RegressionSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.wording import counted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -152,7 +152,7 @@ class Regressor(PooledTask):
         return oddities(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         labels = {}
         if labelled:
@@ -191,7 +191,7 @@ class Regressor(PooledTask):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.serving import regressor_signatures
+        from keras_bert.tasks.classification.signatures import regressor_signatures
 
         return regressor_signatures(self, max_length=max_length or self.max_length)
 

@@ -3,15 +3,15 @@
 import dataclasses
 import typing
 
-from keras_bert.errors import InputError
-from keras_bert.examples.settings import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import (
     TextFileSettings,
     column_setting,
     fields_setting,
     glue_setting,
     header_setting,
 )
-from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
 # As `keras_bert.heads.pooling.POOLINGS`, which is Keras's to load.

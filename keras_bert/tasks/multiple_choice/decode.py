@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from keras_bert.base.formatting import percent
 from keras_bert.tasks.classification.mistakes import in_one_line
 from keras_bert.tasks.probabilities import softmax
-from keras_bert.wording import percent
 
 
 def choice_answers(logits, examples):

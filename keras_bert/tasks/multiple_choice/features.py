@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 
 
 class ChoiceRows(TokenizedExamples):
@@ -38,7 +38,7 @@ class ChoiceRows(TokenizedExamples):
             examples,
             segments,
             labels=labels,
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             input_names=input_names,
             max_length=max_length,
         )
@@ -48,18 +48,18 @@ class ChoiceRows(TokenizedExamples):
         return frame_choices(
             context,
             choices,
-            vocabulary=self._vocabulary,
+            tokenizer=self._tokenizer,
             names=self._input_names,
             max_length=self._max_length,
         )
 
 
-def frame_choices(context, choices, *, vocabulary, names, max_length):
+def frame_choices(context, choices, *, tokenizer, names, max_length):
     """Ragged ids (B, None) and (B, None, None) -> the inputs by name, each int32 (B, n, S)."""
     each = tf.gather(context, choices.value_rowids())  # the context of each choice
     rows = frame(
         [each, choices.values],
-        vocabulary=vocabulary,
+        tokenizer=tokenizer,
         names=names,
         max_length=max_length,
         multiple_of=PAD_TO,

@@ -4,14 +4,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.examples.labelled_choices import open_labelled_choices
+from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.labelled import labelled_head
 from keras_bert.layers.grouping import FlattenRows, GroupRows
+from keras_bert.readers.labelled_choices import open_labelled_choices
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_mistakes
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.wording import counted, percent
 
 # What stands in the place of the logit of a choice that there is not; a softmax makes zero of it.
 _NO_CHOICE = -10000.0
@@ -153,7 +153,7 @@ class MultipleChoice(PooledTask):
         return f"accuracy {percent(measures['accuracy'])}"
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.multiple_choice.serving import choice_signatures
+        from keras_bert.tasks.multiple_choice.signatures import choice_signatures
 
         return choice_signatures(self, max_length=max_length or self.max_length)
 

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.settings import fields_setting, header_setting
+from keras_bert.readers.settings import fields_setting, header_setting
 from keras_bert.tasks.classification.settings import PoolingSettings
 
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.heads.lm_head import NextTokenPositions
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import keras
 
+from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.lm_head import NextTokenPositions
-from keras_bert.settings import Settings, setting
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 
 

@@ -70,6 +70,6 @@ class PretrainingTask(Task):
 
     def signatures(self, *, max_length=None, top=5):
         """What the masked-LM head alone answers; `top` is the candidates for each [MASK]."""
-        from keras_bert.tasks.pretraining.serving import fill_mask_signatures
+        from keras_bert.tasks.pretraining.signatures import fill_mask_signatures
 
         return fill_mask_signatures(self, max_length=max_length or self.config.max_length, top=top)

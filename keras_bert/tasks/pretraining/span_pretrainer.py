@@ -4,9 +4,9 @@ import dataclasses
 
 import keras
 
+from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.lm_head import masked_lm_inputs
 from keras_bert.heads.span_boundary import span_boundary_head, span_boundary_inputs
-from keras_bert.settings import Settings, setting
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 
 

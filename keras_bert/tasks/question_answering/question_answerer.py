@@ -3,10 +3,11 @@
 import keras
 from keras import ops
 
-from keras_bert.errors import InputError
-from keras_bert.examples.question_oddities import question_oddities
-from keras_bert.examples.squad import open_questions
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
+from keras_bert.readers.question_oddities import question_oddities
+from keras_bert.readers.squad import open_questions
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
     best_thresholds,
@@ -17,7 +18,6 @@ from keras_bert.tasks.question_answering.metrics import (
 )
 from keras_bert.tasks.question_answering.settings import QuestionSettings
 from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, percent, quoted
 
 # What google-research/bert adds where nothing is to be seen; a softmax makes zero of it.
 _NOWHERE = -10000.0
@@ -243,7 +243,7 @@ class QuestionAnswerer(Task):
         return found
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.question_answering.serving import question_signatures
+        from keras_bert.tasks.question_answering.signatures import question_signatures
 
         return question_signatures(self, max_length=max_length or self.max_length)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples
-from keras_bert.input_pipeline.words import (
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
+from keras_bert.inputs.words import (
     TokenizedWords,
     rows_around,
     word_rows,
@@ -43,7 +43,7 @@ class SpanRows(RowsOfWords):
     Args:
         examples: `SpannedWords`.
         tokenizer: a `Tokenizer`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in.
+        max_length: tokens in a row, special tokens counted in.
         max_span_length: L.
         label_number: a function from an example and a label to its number; None makes no labels.
 
@@ -70,7 +70,7 @@ class SpanRows(RowsOfWords):
             spans_in_words(example, *words)
             for example, words in zip(examples, self.words, strict=True)
         ]
-        rows = word_rows(tokenized, max_length=max_length)
+        rows = word_rows(tokenized, template=tokenizer.template, max_length=max_length)
         names = ("text", "first", "end", "owned", "owned_end")
         self.places = {name: getattr(rows, name).numpy() for name in names}
         self._max_span_length = max_span_length
@@ -80,7 +80,7 @@ class SpanRows(RowsOfWords):
             labels={} if label_number is None else {"logits": self._cells(examples, label_number)},
             columns={"word_starts": rows.starts, "word_ends": rows.ends},
             example_of_row=self.places["text"],
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             input_names=input_names,
             max_length=max_length,
         )
@@ -146,7 +146,7 @@ class PairRows(RowsOfWords):
     Args:
         examples: `SpanPair`s.
         tokenizer: a `Tokenizer`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in.
+        max_length: tokens in a row, special tokens counted in.
         labels: int32 (N,), the numbers of their labels, or None.
 
     Attributes: `words` (for each example (starts, ends) of its words in the text), `pairs` (its
@@ -168,7 +168,9 @@ class PairRows(RowsOfWords):
         spans = np.array([[span[:2] for span in pair] for pair in self.pairs], np.int32)
         spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
         low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
-        rows, missing = rows_around(tokenized, low, high, max_length=max_length)
+        rows, missing = rows_around(
+            tokenized, low, high, template=tokenizer.template, max_length=max_length
+        )
         missing = missing.numpy()
         self.fits = missing == 0
         if not self.fits.all():
@@ -191,7 +193,7 @@ class PairRows(RowsOfWords):
                 "span_firsts": tf.constant(ends[..., 0], tf.int32),
                 "span_lasts": tf.constant(ends[..., 1], tf.int32),
             },
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             input_names=input_names,
             max_length=max_length,
         )

@@ -5,7 +5,8 @@ from collections import Counter
 import keras
 from keras import ops
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
@@ -19,7 +20,6 @@ from keras_bert.tasks.span_classification.span_classifier import (
     WordsTask,
     span_representation_of,
 )
-from keras_bert.wording import counted, listed, percent, quoted
 
 # What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
 _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
@@ -122,7 +122,7 @@ class RelationClassifier(WordsTask):
     @classmethod
     def read(cls, data, *, made_with=None, like=None, labelled=True, fields=None):
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
-        from keras_bert.examples.spans_pairs import open_span_pairs
+        from keras_bert.readers.spans_pairs import open_span_pairs
 
         return open_span_pairs(data, need_labels=labelled, fields=fields)
 
@@ -189,7 +189,7 @@ class RelationClassifier(WordsTask):
         return decode.pair_mistakes(answers, examples)
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.span_classification.serving import relation_signatures
+        from keras_bert.tasks.span_classification.signatures import relation_signatures
 
         return relation_signatures(self, max_length=max_length or self.max_length)
 

@@ -3,8 +3,8 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.settings import broken_tags_setting, column_setting, fields_setting
-from keras_bert.settings import setting
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import broken_tags_setting, column_setting, fields_setting
 from keras_bert.tasks.settings import TaskSettings
 
 MAX_SPAN_LENGTH = 10

@@ -6,7 +6,8 @@ from collections import Counter
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation
 from keras_bert.heads.word_means import WordMeans
@@ -22,7 +23,6 @@ from keras_bert.tasks.span_classification.settings import (
     SpanClassifierSettings,
 )
 from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, listed, percent, quoted
 
 # Width of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
 UNITS = 150
@@ -163,7 +163,7 @@ class SpanClassifier(WordsTask):
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
         Tags that break their scheme are counted, or refused with `broken_tags="refuse"`.
         """
-        from keras_bert.examples.spans_files import open_spanned_words
+        from keras_bert.readers.spans_files import open_spanned_words
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["like"] = like
@@ -276,7 +276,7 @@ class SpanClassifier(WordsTask):
         return decode.span_mistakes(answers, examples)
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.span_classification.serving import span_signatures
+        from keras_bert.tasks.span_classification.signatures import span_signatures
 
         return span_signatures(self, max_length=max_length or self.max_length)
 

@@ -3,9 +3,9 @@
 import numpy as np
 from keras import ops
 
-from keras_bert.examples.schemes import spans_of
+from keras_bert.layers.kernels.viterbi import likeliest
+from keras_bert.readers.schemes import spans_of
 from keras_bert.tasks.probabilities import softmax
-from keras_bert.tasks.tagging.crf_decoding import likeliest
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 
 # Words, with padding, whose transitions are looked at together; so many arrays a label wide.

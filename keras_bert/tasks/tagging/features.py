@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
-from keras_bert.input_pipeline.windows import Windows, windows
-from keras_bert.input_pipeline.words import words_given, words_of_texts
+from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.inputs.windows import windows
+from keras_bert.inputs.words import words_given, words_of_texts
 from keras_bert.tasks.tagging.crf_layer import KNOWN
 from keras_bert.tasks.tagging.settings import ALL, FIRST
-
-_SPECIAL = 2  # [CLS] and [SEP] of a row
 
 
 class Sentence(NamedTuple):
@@ -68,10 +66,12 @@ def tagged_rows(
         label_pieces: "first", "last" or "all", see `TaggerSettings`.
         labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
             piece counts in one row alone; a tag that is none of `labels` does not count.
-        crf: [CLS] and [SEP] of a part of a split sentence have the labels of the words beside those
-            that count in it, as `LinearChainCrf.log_likelihoods` takes them.
+        crf: the first and the last token of a part of a split sentence, [CLS] and [SEP], have the
+            labels of the words beside those that count in it, as `LinearChainCrf.log_likelihoods`
+            takes them.
     """
-    room = max_length - _SPECIAL
+    template = tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
     sentences = split_sentences(examples, tokenizer)
     ids = np.concatenate([np.zeros(0, np.int32), *(sentence.ids for sentence in sentences)])
     lengths = np.array([len(sentence.ids) for sentence in sentences], np.int32)
@@ -81,8 +81,8 @@ def tagged_rows(
     if document_context:
         documents = [example.document for example in examples]
         first, last = with_context(starts, ends, documents, room=room)
-    found = windows(tf.constant(last - first, tf.int32), room)
-    found = Windows(*(part.numpy() for part in found))
+    lengths_in_context = tf.constant(last - first, tf.int32)
+    found = windows(lengths_in_context, room, stride=max(1, room // 2)).numpy()
     base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
     row_starts = base + found.starts
     core_starts = np.maximum(base + found.core_starts, own[0]) - row_starts
@@ -98,23 +98,22 @@ def tagged_rows(
         number = np.arange(len(counts)) - np.repeat(splits[:-1], found.sizes)
         counts &= number >= np.repeat(core_starts, found.sizes)
         counts &= number < np.repeat(core_ends, found.sizes)
-        nothing = np.zeros_like(beside)
+        around = before, template.num_special(1) - before
         tags, counts = (
-            _with_special(places.with_values(tf.constant(values)), special)
-            for values, special in (
-                (tags, beside if crf else nothing),
-                (counts.astype(np.float32), nothing.astype(np.float32)),
-            )
+            _with_special(places.with_values(values), around)
+            for values in (tags, counts.astype(np.float32))
         )
+        if crf:
+            tags = _with_beside(tags, counts, beside)
         targets = {"labels": {"logits": tags}, "weights": {"logits": counts}}
     return TaggedRows(
         sentences,
-        1 + np.stack([core_starts, core_ends], axis=1),  # after [CLS]
+        before + np.stack([core_starts, core_ends], axis=1),
         examples,
         [segment],
         **targets,
         example_of_row=found.sequence,
-        vocabulary=tokenizer.vocabulary,
+        tokenizer=tokenizer,
         input_names=input_names,
         max_length=max_length,
     )
@@ -230,7 +229,21 @@ def _beside(tags, counts, starts, ends, own):
     return found
 
 
-def _with_special(values, special):
-    """Ragged (N, None) of a row's pieces -> with its [CLS] and [SEP], which have (N, 2)."""
-    first, last = tf.split(tf.constant(special), 2, axis=1)
-    return tf.concat([first, values, last], axis=1)
+def _with_special(values, around):
+    """Ragged (N, None) of a row's pieces -> with 0 for so many special tokens before and behind."""
+    before, behind = (tf.zeros([values.nrows(), count], values.dtype) for count in around)
+    return tf.concat([before, values, behind], axis=1)
+
+
+def _with_beside(tags, counts, beside):
+    """Tags, ragged (N, None), with `beside` (N, 2) at the first and last position of each row.
+
+    A position that counts keeps its tag, as where a template has no special tokens.
+    """
+    values, splits = tags.values.numpy(), tags.row_splits.numpy()
+    is_free = counts.values.numpy() == 0
+    for places, labels in ((splits[:-1], beside[:, 0]), (splits[1:] - 1, beside[:, 1])):
+        ours = np.flatnonzero(splits[1:] > splits[:-1])
+        ours = ours[is_free[places[ours]]]
+        values[places[ours]] = labels[ours]
+    return tags.with_values(tf.constant(values))

@@ -1,6 +1,6 @@
 """Wrongly tagged sentences as a person reads them."""
 
-from keras_bert.examples.schemes import spans_of
+from keras_bert.readers.schemes import spans_of
 
 
 def tagging_mistakes(answers, examples, *, scheme):

@@ -2,9 +2,10 @@
 
 import dataclasses
 
-from keras_bert.errors import InputError
-from keras_bert.examples.broken_tags import BrokenTags
-from keras_bert.examples.schemes import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.broken_tags import BrokenTags
+from keras_bert.readers.schemes import (
     BIO,
     IOB1,
     converted,
@@ -12,9 +13,8 @@ from keras_bert.examples.schemes import (
     scheme_of,
     scheme_of_labels,
 )
-from keras_bert.examples.settings import REFUSE
+from keras_bert.readers.settings import REFUSE
 from keras_bert.tasks.tagging.settings import COUNT
-from keras_bert.wording import counted, quoted
 
 
 class CheckedSentences:

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from keras_bert.errors import InputError
-from keras_bert.examples.settings import REFUSE, broken_tags_setting, column_setting
-from keras_bert.settings import setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import REFUSE, broken_tags_setting, column_setting
 from keras_bert.tasks.settings import TaskSettings
 
 COUNT = "count"

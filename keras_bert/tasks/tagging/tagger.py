@@ -4,16 +4,17 @@ from collections import Counter
 
 import keras
 
-from keras_bert.errors import InputError
-from keras_bert.examples.schemes import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.readers.schemes import (
     labels_of,
     scheme_of,
     scheme_of_labels,
     spans_of,
     transitions,
 )
-from keras_bert.examples.settings import REFUSE, REPAIR
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.readers.settings import REFUSE, REPAIR
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
 from keras_bert.tasks.tagging.crf_loss import CrfLoss
@@ -22,7 +23,6 @@ from keras_bert.tasks.tagging.mistakes import tagging_mistakes
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, listed, percent
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -165,10 +165,10 @@ class Tagger(Task):
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
-        See `keras_bert.examples.tagged_files.open_tagged_words`, and `CheckedSentences` for what
+        See `keras_bert.readers.tagged_files.open_tagged_words`, and `CheckedSentences` for what
         is done with tags.
         """
-        from keras_bert.examples.tagged_files import open_tagged_words
+        from keras_bert.readers.tagged_files import open_tagged_words
 
         labels = (made_with or {}).get("labels")
         source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
@@ -272,7 +272,7 @@ class Tagger(Task):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.tagging.serving import tagger_signatures
+        from keras_bert.tasks.tagging.signatures import tagger_signatures
 
         return tagger_signatures(self, max_length=max_length or self.max_length)
 

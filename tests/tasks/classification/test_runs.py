@@ -8,11 +8,11 @@ import tensorflow as tf
 from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.glue import settle_glue
 from keras_bert.cli.main import main, parse
-from keras_bert.errors import InputError
-from keras_bert.train.series import kept_figure
+from keras_bert.training.series import kept_figure
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import MultipleChoice
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.train.frozen import FrozenRows, freeze
+from keras_bert.inputs.framing import frame
+from keras_bert.training.frozen import FrozenRows, freeze
 from tests.eagerly import eagerly
 from tests.small_model import encode, make_encoder, make_tokenizer
 
@@ -42,7 +42,7 @@ def logits_alone(task, context, choices):
         tokens = [tokenizer.tokenize([text]) for text in (context, choice)]
         row = frame(
             tokens,
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
             names=task.encoder.input_names,
             max_length=task.max_length,
         )

@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import QuestionAnswerer
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
-from keras_bert.train.finetune import finetune
+from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 
 KINDS = {

@@ -12,7 +12,7 @@ from keras_bert.tasks.span_classification.candidates import (
     tie_break,
     without_overlaps,
 )
-from keras_bert.tasks.span_classification.serving import _without_overlaps
+from keras_bert.tasks.span_classification.signatures import _without_overlaps
 
 RNG = np.random.default_rng(4)
 

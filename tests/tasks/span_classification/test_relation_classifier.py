@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import RelationClassifier
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
-from keras_bert.train.finetune import finetune
+from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import write
 
@@ -149,7 +149,9 @@ def test_a_word_over_a_causal_encoder_is_its_last_piece(tmp_path):
     given = {"words": ["abc", "d", "ef"], "head": [0, 1], "tail": [2, 3]}
     rows = task.features(list(task.read([given], labelled=False)))
     inputs, _ = rows.batch(np.array([0], np.int32))
-    hidden = task.encoder({name: inputs[name] for name in task.encoder.input})["sequence_output"]
+    hidden = task.encoder({name: inputs[name] for name in task.encoder.input_names})[
+        "sequence_output"
+    ]
     words = task.word_means(hidden, inputs["word_starts"], inputs["word_ends"])
     # [CLS] a ##b ##c d e ##f [SEP]; behind the three words there are none.
     np.testing.assert_array_equal(words[0][:3], np.asarray(hidden)[0, [3, 4, 6]])
@@ -222,7 +224,9 @@ def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(represent
     inputs, _ = rows.batch(np.array([0], np.int32))
     assert inputs["span_firsts"].numpy().tolist() == [[1, 10]]
     assert inputs["span_lasts"].numpy().tolist() == [[3, 11]]
-    hidden = task.encoder({name: inputs[name] for name in task.encoder.input})["sequence_output"]
+    hidden = task.encoder({name: inputs[name] for name in task.encoder.input_names})[
+        "sequence_output"
+    ]
     words = task.word_means(hidden, inputs["word_starts"], inputs["word_ends"])
     grid = np.asarray(task.spans(words))[0]  # every span from every word
     head, tail = grid[1, 2], grid[10, 1]

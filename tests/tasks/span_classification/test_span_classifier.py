@@ -9,9 +9,9 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import SpanClassifier
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.span_classification import settings

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.examples.schemes import SCHEMES, converted, labels_of, transitions
-from keras_bert.examples.tagged_words import TaggedWords
-from keras_bert.input_pipeline.windows import windows
-from keras_bert.settings import about
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import about
+from keras_bert.inputs.windows import windows
+from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
+from keras_bert.readers.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
 from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
@@ -41,13 +41,16 @@ def sentences(*texts, documents=None):
 def rows_of(examples, tokenizer, **options):
     defaults = {"max_length": 12, "label_pieces": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
-    return tagged_rows(examples, tokenizer=tokenizer, **given)
+    names = ("input_ids", "input_mask", "segment_ids")
+    return tagged_rows(examples, tokenizer=tokenizer, input_names=names, **given)
 
 
 def test_every_place_is_answered_once_and_where_it_has_most_context():
     lengths = np.arange(60, dtype=np.int32)
     for size in (1, 2, 3, 7, 8, 20):
-        found = [part.numpy() for part in windows(tf.constant(lengths), size)]
+        found = [
+            part.numpy() for part in windows(tf.constant(lengths), size, stride=max(1, size // 2))
+        ]
         for length in lengths:
             sequence, starts, sizes, firsts, lasts = (x[found[0] == length] for x in found)
             cores = np.concatenate([np.arange(a, b) for a, b in zip(firsts, lasts, strict=True)])

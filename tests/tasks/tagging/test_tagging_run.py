@@ -11,10 +11,10 @@ from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
-from keras_bert.tasks.tagging.serving import distributions
+from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.train.finetune import finetune
-from keras_bert.train.series import kept_figure
+from keras_bert.training.finetune import finetune
+from keras_bert.training.series import kept_figure
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
