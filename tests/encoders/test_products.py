@@ -14,15 +14,15 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import finetuned_kinds
 from keras_bert.tasks.classification.settings import POOLINGS
-from keras_bert.train.finetune import finetune
+from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.export.answers import CHECKS
