@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # The dearest: one that started last would leave the other process idle.
 LONG_FILES = (
+    "test_products.py",
     "test_exports.py",
     "test_strategies.py",
     "test_jax.py",

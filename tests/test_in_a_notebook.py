@@ -31,9 +31,12 @@ def cells(shown):
 
 def test_a_task_and_its_config_in_a_line_and_as_a_table(task):
     config = task.config
-    sizes = "bert, 2 blocks, width 16, 2 heads, 91 pieces, up to 40 tokens"
+    sizes = (
+        "bert, 2 layers, hidden size 16, 2 heads, 91 tokens in the vocabulary, "
+        "sequences of up to 40 tokens"
+    )
     assert repr(config) == f"BertConfig({sizes}, {config.parameter_count():,} parameters)"
-    assert repr(task).startswith("Classifier(labels <ham>, spam; bert, 2 blocks")
+    assert repr(task).startswith("Classifier(labels <ham>, spam; bert, 2 layers")
     rows = dict(cells(task._repr_html_()))
     assert rows["labels"] == "&lt;ham&gt;, spam"
     assert rows["parameters"] == f"{task.count_params():,}"

@@ -192,7 +192,8 @@ def gather(model, table, *, sizes):
         shape = line.foreign_shape(sizes)
         if line.their_part is None:
             array = array.T if line.transposed else array
-            tensors[line.theirs] = np.ascontiguousarray(array.reshape(shape))
+            # Not `ascontiguousarray`, which gives a scalar an axis.
+            tensors[line.theirs] = np.asarray(array.reshape(shape), order="C")
             continue
         if line.theirs not in wholes:
             untransposed = shape[::-1] if line.transposed else shape

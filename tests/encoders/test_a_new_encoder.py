@@ -19,47 +19,13 @@ from keras_bert.tasks import finetuned_kinds
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
+from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.encoders.toy_encoder import HOME, ToyConfig, ToyEncoder
 from tests.export.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 WORDS = [f"w{i}" for i in range(8)]
-# What each kind of task is trained on: twelve examples each, made of the words of the vocabulary.
-LINES = {
-    "classifier": lambda n, text: f"{text}\t{'ab'[n % 2]}\n",
-    "pair-classifier": lambda n, text: f"{text}\tw1 w2\t{'ab'[n % 2]}\n",
-    "regression": lambda n, text: f"{text}\tw1 w2\t{n / 2}\n",
-    "multiple-choice": lambda n, text: (
-        json.dumps({"context": text, "choices": ["w1", "w2 w3"], "label": n % 2}) + "\n"
-    ),
-    "tagger": lambda n, text: (
-        "".join(f"{word} {'B-X' if word == 'w1' else 'O'}\n" for word in text.split()) + "\n"
-    ),
-    "question-answering": lambda n, text: (
-        json.dumps(
-            {
-                "id": str(n),
-                "question": "w1 w2",
-                "context": text,
-                "answers": {"text": [text[:2]], "answer_start": [0]},
-            }
-        )
-        + "\n"
-    ),
-    "span-classifier": lambda n, text: (
-        json.dumps({"words": text.split(), "spans": [[0, 1, "X"]]}) + "\n"
-    ),
-    "relation-classifier": lambda n, text: (
-        json.dumps({"words": text.split(), "head": [0, 1], "tail": [2, 3], "label": "ab"[n % 2]})
-        + "\n"
-    ),
-}
-HEADERS = {
-    "classifier": "text\tlabel\n",
-    "pair-classifier": "text_a\ttext_b\tlabel\n",
-    "regression": "text_a\ttext_b\tscore\n",
-}
 # Settings that train what a plain run does not.
 WAYS = {
     "frozen": {"frozen": True},
@@ -110,9 +76,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy_files")
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
-    for kind, line in LINES.items():
-        lines = [line(n, text) for n, text in enumerate(texts)]
-        (folder / kind).write_text(HEADERS.get(kind, "") + "".join(lines))
+    for kind in LINES:
+        write_examples(folder / kind, kind, texts)
     return folder
 
 
@@ -221,33 +186,11 @@ def test_what_is_exported_answers_as_predict_does(kind, runs, files, tmp_path):
         answers = list(predict(model=output, data=files / kind))
     version = export(model=output, output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    if kind == "question-answering":
-        lines = (files / kind).read_text().splitlines()
-        for answer, line in zip(answers, lines, strict=True):
-            answer["context"] = json.loads(line)["context"]
-    found = signature(**request_of(kind, answers))
+    found = signature(**request_of(kind, files / kind, answers))
     assert len(answers) == 12
     for number, answer in enumerate(answers):
         row = {name: values[number].numpy() for name, values in found.items()}
         CHECKS[kind](row, answer)
-
-
-def request_of(kind, answers):
-    """The inputs of the SavedModel for the examples that were answered."""
-    if kind == "tagger":
-        columns = {"text": [" ".join(answer["words"]) for answer in answers]}
-    elif kind in ("span-classifier", "relation-classifier"):
-        columns = {"text": [answer["text"] for answer in answers]}
-    else:
-        names = ("text", "text_a", "text_b", "context", "choices", "question")
-        columns = {name: [a[name] for a in answers] for name in names if name in answers[0]}
-    found = {name: tf.constant(values) for name, values in columns.items()}
-    if kind == "relation-classifier":
-        for which in ("head", "tail"):
-            for part in ("start", "end"):
-                places = [answer[which][part] for answer in answers]
-                found[f"{which}_{part}"] = tf.constant(places, tf.int32)
-    return found
 
 
 @pytest.mark.parametrize("way", WAYS)

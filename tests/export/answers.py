@@ -18,7 +18,7 @@ def check_label(found, answer):
     probabilities = list(answer["probabilities"].values())
     near(found["probabilities"], probabilities)
     near(found["score"], max(probabilities))
-    assert found["label"].decode() == answer["label"]
+    assert found["label"].decode() == (answer["label"] or "")  # None: two spans too far apart
 
 
 def check_several(found, answer):

@@ -172,10 +172,17 @@ class BertEncoder(Encoder):
 
     @classmethod
     def completed_config(cls, config, *, given, tensors):
-        """Hugging Face's config does not say whether there is a pooler; the tensors do."""
-        if "add_pooling_layer" in given:
-            return config
+        """Hugging Face's config does not say whether there is a pooler; the tensors do.
+
+        They do as well for a class without one: `transformers` keeps our key in its config, and
+        leaves out the tensors that it does not have.
+        """
         there = any(re.search(r"(^|\.)pooler\.|^classifier\.dense\.", name) for name in tensors)
+        classes = given.get("architectures")
+        of_class = str(classes[0]) if isinstance(classes, list) and classes else None
+        names = cls.tensor_names(config).classes.get(of_class)
+        if "add_pooling_layer" in given and (there or names is None or names.transform):
+            return config
         return dataclasses.replace(config, add_pooling_layer=there)
 
     def initialize_local_attention(self):
