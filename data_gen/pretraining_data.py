@@ -12,9 +12,8 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from data_gen import documents, duplicates, runner, tfds_metadata, work_items
-from data_gen.card_picture import draw_card, load_matplotlib
-from data_gen.dataset_card import WriteCard, make_card
+from data_gen import documents, duplicates, output_folder, runner, shards
+from data_gen.dataset_card import WriteCard, draw_card, load_matplotlib, make_card
 from data_gen.files import fingerprint
 from data_gen.job import Job
 from data_gen.output_folder import OutputFolder
@@ -98,8 +97,8 @@ def _make(job, windows, folder, beam_options):
     )
     card = folder.card()
     if job.compression is None:  # tfds has no compressed records
-        folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
-        folder.write(tfds_metadata.FEATURES, tfds_metadata.features(job.spec))
+        folder.write(output_folder.INFO, output_folder.info(card))
+        folder.write(output_folder.FEATURES, output_folder.features(job.spec))
     draw_card(card, job.vocabulary, folder)
     folder.finish()
     return card
@@ -150,7 +149,7 @@ def _scan(pipeline, windows, job):
     options = {
         "reading": job.reading,
         "block_bytes": max(1, job.item_bytes // 8),
-        "eval_below": work_items.eval_limit(job.eval_fraction),
+        "eval_below": shards.eval_limit(job.eval_fraction),
     }
     spread = pipeline | "Windows" >> beam.Create(windows) | "SpreadWindows" >> beam.Reshuffle()
     if not job.reading.drop_duplicates:
@@ -171,11 +170,11 @@ class Plan(beam.DoFn):
     def __init__(self, job):
         super().__init__()
         self._item_bytes = job.item_bytes
-        self._eval_below = work_items.eval_limit(job.eval_fraction)
+        self._eval_below = shards.eval_limit(job.eval_fraction)
 
     def process(self, keyed):
         blocks = list(keyed[1])
-        items = work_items.plan(blocks, item_bytes=self._item_bytes, eval_below=self._eval_below)
+        items = shards.plan(blocks, item_bytes=self._item_bytes, eval_below=self._eval_below)
         yield from items
         counters = Statistics().counters
         for item in items:

@@ -14,7 +14,7 @@ from keras_bert.inference.embeddings.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
-from keras_bert.serving.background_server import BackgroundServer as BackgroundServer
+from keras_bert.serving.serve import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
@@ -26,7 +26,7 @@ from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
 from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
 )
-from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer as SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer as SpanPretrainer
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
 )

@@ -167,13 +167,13 @@ def test_the_picture_of_the_card_names_pieces_readably(data, tmp_path, monkeypat
     pytest.importorskip("matplotlib")
     from matplotlib.axes import Axes
 
-    from data_gen import card_picture
+    from data_gen import dataset_card
 
     names = []
     monkeypatch.setattr(
         Axes, "set_xticks", lambda self, places, labels=None, **_: names.extend(labels or [])
     )
-    assert card_picture.draw_card(data.card, data.vocabulary(), _At(tmp_path))
+    assert dataset_card.draw_card(data.card, data.vocabulary(), _At(tmp_path))
     assert "the" in names and len(names) == 30
     assert not any(END_OF_WORD in name for name in names)
 

@@ -22,7 +22,7 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.export import archive
+from keras_bert.export import saved_model
 from keras_bert.export.saved_model import export_task
 from keras_bert.inference.embeddings.embed import open_embedder
 from keras_bert.inference.embeddings.embed_to_file import embed_to_file
@@ -182,7 +182,7 @@ def test_export(task, tmp_path, monkeypatch):
     is_real = False
 
     def write(path, signatures):
-        with archive._temporary_files_beside(path):
+        with saved_model._temporary_files_beside(path):
             if is_real:
                 tf.saved_model.save(tf.Module(), str(path))
             else:

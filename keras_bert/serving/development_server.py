@@ -14,10 +14,9 @@ from keras_bert.base.formatting import counted
 from keras_bert.serving.bounds import Bounds, Hosts, Places, PromptProtocol
 from keras_bert.serving.grpc_services import grpc_server
 from keras_bert.serving.model_server import ModelServer
-from keras_bert.serving.model_version import model_folders
+from keras_bert.serving.model_version import ServedModel, model_folders
 from keras_bert.serving.page import page_routes
 from keras_bert.serving.rest import rest_application
-from keras_bert.serving.served_model import ServedModel
 from keras_bert.serving.settings import ServeSettings
 
 # Seconds that requests under way have when the server ends, and that refusing the others takes;

@@ -15,7 +15,7 @@ _HOMES = {
     "learn_wordpiece": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",
     "Tokenizer": "keras_bert.text.tokenizer",
-    "Tokens": "keras_bert.text.offsets",
+    "Tokens": "keras_bert.text.tokenizer",
 }
 
 __all__ = sorted(_HOMES)

@@ -21,8 +21,14 @@ from keras_bert.training.frozen import computed_once, freeze
 from keras_bert.training.labelled_rows import LabelledRows
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
-from keras_bert.training.optimizers.depth import depths, layers_to_train, train_from_the_top
-from keras_bert.training.optimizers.optimizer import RATE, RATE_OF_A_HEAD, make_optimizer
+from keras_bert.training.optimizers.optimizer import (
+    RATE,
+    RATE_OF_A_HEAD,
+    depths,
+    layers_to_train,
+    make_optimizer,
+    train_from_the_top,
+)
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.strategies.devices import Devices, out_of_scope

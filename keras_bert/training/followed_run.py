@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.signals import says
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.strategies.workers import LOST, Workers, ended_with_another
+from keras_bert.training.strategies.strategy import LOST, Workers, ended_with_another
 
 
 class FollowedRun:

@@ -7,8 +7,7 @@ import keras
 
 from keras_bert.base.signals import stop_later
 from keras_bert.training.checkpoint import BestModel, Checkpoint, evaluations_since_best
-from keras_bert.training.monitoring.curve import Curve
-from keras_bert.training.monitoring.not_finite import NotFinite, save_batch
+from keras_bert.training.monitoring.curve import Curve, NotFinite, save_batch
 from keras_bert.training.monitoring.progress import Progress
 from keras_bert.training.monitoring.tensorboard import TensorBoardCurve
 from keras_bert.training.settings import KEEP_CHECKPOINTS

@@ -20,8 +20,7 @@ from keras_bert.training.followed_run import run_of
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.health import health
 from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, WeightHistograms
-from keras_bert.training.optimizers.depth import depths
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizers.optimizer import depths, make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.pretraining_rows import (

@@ -14,8 +14,12 @@ from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer, SentenceOrderPretrainer
-from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer, SpanSettings
+from keras_bert.tasks.pretraining.pretrainer import (
+    Pretrainer,
+    SentenceOrderPretrainer,
+    SpanPretrainer,
+    SpanSettings,
+)
 from keras_bert.training.starting_point import read_architecture
 
 # The task that each objective of a data job trains.

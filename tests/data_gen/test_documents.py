@@ -10,7 +10,7 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that
 
-from data_gen import documents, files, forms, text_files, work_items
+from data_gen import documents, files, forms, shards, text_files
 from data_gen.documents import blocks, find, read, texts
 from data_gen.reading import Block, Reading
 from keras_bert.base.errors import InputError
@@ -372,7 +372,7 @@ def test_many_small_files_cost_little_each(tmp_path, monkeypatch):
     assert len(windows) == number and len(listed) == 1 and not opened
     found = [block for window in windows for block in blocks(window, eval_below=2**63)]
     assert len(found) == number and len(opened) == 2 * number
-    items = work_items.plan(found, item_bytes=1 << 20, eval_below=2**63)
+    items = shards.plan(found, item_bytes=1 << 20, eval_below=2**63)
     assert [item.split for item in items] == ["train", "eval"]
     texts = [document.text for item in items for block in item.blocks for document in read(block)]
     assert sorted(texts) == sorted(f"Line {n}." for n in range(number))

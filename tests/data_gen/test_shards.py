@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from apache_beam.transforms.window import WindowedValue
 
-from data_gen import work_items
+from data_gen import shards
 from data_gen.documents import blocks, find
 from data_gen.job import Job
 from data_gen.output_folder import IN_PROGRESS, OutputFolder
@@ -25,13 +25,13 @@ def job(corpus, corpus_files, tmp_path):
 
 
 def items_of(corpus_files, job):
-    eval_below = work_items.eval_limit(job.eval_fraction)
+    eval_below = shards.eval_limit(job.eval_fraction)
     found = [
         block
         for window in find(corpus_files, "lines")
         for block in blocks(window, block_bytes=1_000, eval_below=eval_below)
     ]
-    return work_items.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
+    return shards.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
 
 
 def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(corpus_files, job):

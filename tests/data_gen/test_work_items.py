@@ -6,7 +6,7 @@ import pytest
 
 from data_gen.documents import Document
 from data_gen.reading import Block
-from data_gen.work_items import Item, eval_limit, plan
+from data_gen.shards import Item, eval_limit, plan
 
 MEBI = 1 << 20
 

@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from keras_bert.serving.ask import connect
+from keras_bert.serving.model_version import ServedModel
 from keras_bert.serving.serve import lay_kernels_out_once
-from keras_bert.serving.served_model import ServedModel
 from tests.serving.running import running
 from tests.serving.toy_models import copy_echo, write_echo
 

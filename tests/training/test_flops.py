@@ -10,8 +10,11 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer, SentenceOrderPretrainer
-from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import (
+    Pretrainer,
+    SentenceOrderPretrainer,
+    SpanPretrainer,
+)
 from keras_bert.training.monitoring import flops as module
 from keras_bert.training.monitoring.flops import flops_a_token, matrix_rate
 

@@ -18,7 +18,7 @@ from keras_bert.training.checkpoint import (
 )
 from keras_bert.training.finetune import finetune
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
-from keras_bert.training.optimizers.depth import depths, layers_to_train, train_from_the_top
+from keras_bert.training.optimizers.optimizer import depths, layers_to_train, train_from_the_top
 from keras_bert.training.settings import finetune_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied

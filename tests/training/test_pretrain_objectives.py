@@ -23,8 +23,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer
-from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer, SpanPretrainer
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint
 from keras_bert.training.pretrain import pretrain

@@ -14,7 +14,7 @@ from keras_bert.tasks.signatures import (
     outputs_in_turn,
     warmup_texts,
 )
-from keras_bert.tasks.span_classification.candidates import tie_break
+from keras_bert.tasks.span_classification.decode import tie_break
 from keras_bert.text.ragged import of_values
 
 

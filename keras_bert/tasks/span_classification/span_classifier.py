@@ -13,7 +13,7 @@ from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
-from keras_bert.tasks.span_classification.candidates import best_threshold
+from keras_bert.tasks.span_classification.decode import best_threshold
 from keras_bert.tasks.span_classification.metrics import span_metrics
 from keras_bert.tasks.span_classification.settings import (
     LAST,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.tasks.span_classification.candidates import (
+from keras_bert.tasks.span_classification.decode import (
     LEAST_THRESHOLD,
     Found,
     best_threshold,
