@@ -1,4 +1,4 @@
-"""Makes the dataset card of a job from what was counted, and writes it."""
+"""The dataset card of a job, from what was counted: a file, and a picture of one page."""
 
 import dataclasses
 import functools

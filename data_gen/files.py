@@ -1,4 +1,4 @@
-"""Lists files and streams their bytes, through Beam's file systems."""
+"""Lists, reads and writes files, through Beam's file systems, and knows whether they changed."""
 
 import contextlib
 import gzip

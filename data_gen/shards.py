@@ -1,4 +1,15 @@
-"""Writes a work item's shard: aside first, then under its name, so that none is ever half there."""
+"""Plans the work, and writes each work item's shard: aside first, so that none is half there.
+
+An item is a bounded amount of whole documents and makes one shard. Items follow from the documents
+alone: blocks are put into the order of their hashes, and cut into runs of nearly equal size. So it
+does not matter what the files are called, in which order they come, or how many workers there are;
+and since the hashes are as good as random, documents that meet in an item come from all over the
+corpus, which random next sentences want.
+
+The eval split takes the documents whose hash is below a limit, so that the same document is always
+on the same side. Eval items read blocks that train items read, too, and each leaves out the other's
+documents: that costs a second reading, which is cheap, and no descriptor for each document.
+"""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How messages count and list: one form everywhere."""
+"""How messages count and list, and how objects are shown as tables: one form everywhere."""
 
 import html
 

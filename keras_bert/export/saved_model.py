@@ -1,6 +1,10 @@
 """Writes a task or an encoder as a SavedModel that stands alone.
 
 Any process with TensorFlow and TensorFlow Text can run it.
+
+A file for LiteRT (formerly TensorFlow Lite) takes token ids and gives logits. LiteRT has no
+tokenizer of BERT's, so a program on a phone makes ids by itself; the operations that it lacks are
+written with others while the model is traced (`for_litert`).
 """
 
 import contextlib

@@ -4,6 +4,10 @@ A model's own folder has its batching parameters, which the server reads with
 `--enable_batching --enable_per_model_batching_parameters`. The folder of all models has
 `models.config` and `monitoring.config`; docs/serving.md has the command. The formats are those of
 tensorflow.org/tfx/serving/serving_config.
+
+Warm-up requests are those that TensorFlow Serving runs through a model before it answers anybody.
+Their format is `assets.extra/tf_serving_warmup_requests` of a SavedModel, a TFRecord file of at
+most 1,000 serialized `PredictionLog` (tensorflow.org/tfx/serving/saved_model_warmup).
 """
 
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""How good a fine-tuned model is on labelled examples."""
+"""How good a model is: on labelled examples, or on the held-out rows of a data folder."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Batches of rows whose plan is settled before training begins."""
+"""Batches of rows: of about the same length, of about as many tokens, in parts for devices."""
 
 import numpy as np
 import tensorflow as tf

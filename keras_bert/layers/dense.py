@@ -1,4 +1,4 @@
-"""How every dense layer of a BERT is made."""
+"""How every dense layer is made, and the activations, by Hugging Face's names."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""The vectors of words in their contexts, and how such a context is written on a picture."""
+"""Pictures of words where they stand: one in many contexts, and how alike some are."""
 
 from collections.abc import Sequence
 from os import PathLike

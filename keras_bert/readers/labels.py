@@ -1,7 +1,7 @@
-"""What stands in the place of a label: a word, several words, or a score.
+"""Labels as files give them, and what is odd among labelled texts but no error.
 
-Each form takes a cell of a table or a value of a JSON object and gives the label, or None where
-there is none; ValueError says what it cannot be.
+A label is a word, several words, or a score. Each form takes a cell of a table or a value of a JSON
+object and gives the label, or None where there is none; ValueError says what it cannot be.
 """
 
 import contextlib

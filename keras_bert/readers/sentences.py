@@ -1,4 +1,4 @@
-"""One sentence whose words have a tag each."""
+"""Sentences whose words have a tag each: from CoNLL, CoNLL-U, JSON Lines, tfds or Python."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,9 @@
-"""One text with labelled spans, which may lie in one another."""
+"""Texts with labelled spans, which may lie in one another: from JSON Lines, CoNLL or tfds.
+
+In JSON they are `{"words": […], "spans": [[0, 2, "label"], …]}`.
+With "words", spans count words; with "text" alone, characters. A span may also be an object with
+"start", "end" and "label". An end is the first word, or character, after the span.
+"""
 
 import json
 import re

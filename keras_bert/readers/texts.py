@@ -1,4 +1,4 @@
-"""One labelled text, or pair of texts."""
+"""Texts, or pairs of texts, with labels: from TSV, JSON Lines, plain lines, tfds or Python."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

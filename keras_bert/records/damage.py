@@ -1,4 +1,10 @@
-"""Which record of a shard cannot be read, and why, in one sentence."""
+"""Records that cannot be read: why, in one sentence, and a data folder without them.
+
+After the first bad record of a file TensorFlow's reader leaves out all the rest, the good rows too.
+So the shards are read once before training, and what is whole in the damaged ones is written again
+into a folder of the run. The rows, and with them the place in the data at every step, are settled
+then: a run that goes on takes the same ones.
+"""
 
 import contextlib
 import dataclasses

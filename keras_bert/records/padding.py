@@ -2,6 +2,11 @@
 
 The one body of it: for the job's `--pad`, for training, evaluation and prediction, and inside an
 exported model. Core TensorFlow operations only. Legend of shapes: B rows, S length, P predictions.
+
+Segments of tokens become rows by a template such as BERT's, `[CLS] a [SEP] b [SEP]`. This is the
+one body of it: for the data jobs, for training, evaluation and prediction, and inside an
+exported model. Core TensorFlow operations only, a few of them a batch. Legend of shapes: T tokens,
+K different special tokens of the template, B rows.
 """
 
 import tensorflow as tf

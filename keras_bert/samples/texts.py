@@ -1,8 +1,12 @@
-"""Python's own manual, which every installation carries, as plain text.
+"""Texts that every installation carries: Python's manual, and docstrings.
 
-`pydoc_data.topics` is a dict of name -> text that Sphinx rendered for the terminal: prose with hard
-line breaks, and between it headings, signatures, grammar, tables and examples. Only the prose is
-of use to somebody who wants English.
+`pydoc_data.topics`, Python's manual, is a dict of name -> text that Sphinx rendered for the
+terminal: prose with hard line breaks, and between it headings, signatures, grammar, tables and
+examples. Only the prose is of use to somebody who wants English.
+
+The manual alone is too little to learn a language from. The docstrings of Python, Keras and NumPy
+are ten times as much, of English that is written for people, in files that are there wherever this
+package is.
 """
 
 import ast

@@ -1,4 +1,10 @@
-"""What the server's two doors, REST and gRPC, have behind them: models, and who waits for them."""
+"""What the server's two doors, REST and gRPC, have behind them: models, and who waits for them.
+
+The figures of the server have the names and the form that TensorFlow Serving gives them. Names,
+labels and buckets are those of tensorflow_serving/servables/tensorflow/util.cc, the form is
+Prometheus's text format. Python's prometheus_client cannot write them: it adds `_total` to the name
+of every counter.
+"""
 
 import asyncio
 import bisect

@@ -1,4 +1,4 @@
-"""One version of an exported model, loaded: what it takes, and what it answers."""
+"""The folders that exports write, and their versions, loaded: what each takes and answers."""
 
 import contextlib
 import gc

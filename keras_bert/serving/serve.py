@@ -1,4 +1,4 @@
-"""`keras-bert serve`: exported models behind TensorFlow Serving's interfaces, for development."""
+"""`keras-bert serve`, and the same server beside other work of a process."""
 
 import asyncio
 import contextlib

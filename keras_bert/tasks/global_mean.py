@@ -1,4 +1,9 @@
-"""What a loss is a mean over: the batch of all devices, or the tokens of a whole epoch."""
+"""What a loss is a mean over: the batch of all devices, or the tokens of a whole epoch.
+
+Replicas are devices that each compute a part of a step's batch. They are those of `tf.distribute`,
+as a step sees them while it is traced. On JAX a step is one program over all devices, in which a
+sum over the batch is one already: there is one replica.
+"""
 
 import contextlib
 

@@ -1,4 +1,10 @@
-"""What learning a vocabulary asks of its word counts, whatever the algorithm."""
+"""Learning vocabularies, WordPiece and byte-pair encoding, from word counts.
+
+Both learn merges. Again and again the most frequent pair of neighbouring symbols becomes one symbol
+(Sennrich et al. 2016, algorithm 1). Counting all pairs anew for each merge would take hours; here a
+merge touches only the places where its pair stands: an index keeps the places of each pair, a heap
+the order of the pairs, and both are put right lazily, when a stale entry comes up.
+"""
 
 from array import array
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""The tokenizer: strings to ids, in the graph, for the jobs, training and serving alike."""
+"""The tokenizer: strings to ids and offsets, in the graph, for jobs, training and serving alike."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -3,6 +3,11 @@
 A vocabulary lies in a file `vocab.txt` (WordPiece), or in a folder in Hugging Face's form: with a
 `vocab.txt`, a `vocab.json` and a `merges.txt` (byte-pair encoding), or a `tokenizer.json` alone (as
 transformers 5 saves WordPiece). A folder may say whether its vocabulary is cased; a file does not.
+
+How often each piece stands in the text that a vocabulary was learned from is a file, too. It lies
+beside the vocabulary: `vocab.counts.tsv` beside `vocab.txt`, `counts.tsv` in the folder of a
+byte-pair encoding. Each line is a piece, a tab and its count, in the order of the ids. Masks whose
+replacements follow the frequencies of the pieces are drawn from it.
 """
 
 import json

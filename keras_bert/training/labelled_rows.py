@@ -1,4 +1,4 @@
-"""What fine-tuning feeds a model with: rows of labelled examples in memory."""
+"""What fine-tuning trains and evaluates a model with: rows of labelled examples in memory."""
 
 import math
 from functools import cached_property

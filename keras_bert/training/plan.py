@@ -1,4 +1,4 @@
-"""At which steps a run evaluates, writes a checkpoint, and adds an entry to its curve."""
+"""At which steps a run evaluates and writes a checkpoint, and how many it has time for."""
 
 import bisect
 import dataclasses

@@ -1,4 +1,4 @@
-"""One owner an output folder at a time."""
+"""Whether an output may be begun: only what is ours is replaced, and a folder has one owner."""
 
 import contextlib
 import dataclasses

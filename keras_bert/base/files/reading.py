@@ -1,4 +1,4 @@
-"""Opening files that somebody else wrote: small ones whole, and no pipe that nothing writes to."""
+"""Opening files that somebody else wrote: small ones whole, no pipe without a writer, JSON."""
 
 import json
 import os

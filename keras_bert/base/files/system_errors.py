@@ -1,4 +1,4 @@
-"""What the system says when something cannot be written, as one sentence of ours."""
+"""What the system says when something cannot be written, as one sentence; our hidden names."""
 
 import contextlib
 import errno

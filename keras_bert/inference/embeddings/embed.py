@@ -1,4 +1,4 @@
-"""The embeddings of texts, one after another."""
+"""The embeddings of texts, one after another: batches of about one length, from an encoder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

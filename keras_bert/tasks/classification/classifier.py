@@ -1,4 +1,4 @@
-"""Labels for a text (Devlin et al. 2018, section 4.1)."""
+"""Labels for a text, or for two (Devlin et al. 2018, section 4.1)."""
 
 from collections import Counter
 

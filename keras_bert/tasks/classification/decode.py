@@ -1,4 +1,4 @@
-"""From logits to answers."""
+"""From logits to answers, and the wrong answers as a person reads them."""
 
 from keras_bert.base.formatting import percent
 from keras_bert.tasks.probabilities import sigmoid, softmax

@@ -1,4 +1,4 @@
-"""An encoder that reads from left to right, with a head for the next token."""
+"""Language models that read from left to right, and those that do both (GPT-BERT)."""
 
 import dataclasses
 

@@ -1,4 +1,6 @@
-"""Pre-training with masked tokens and next sentences (Devlin et al. 2019, section 3.1)."""
+"""Pre-training with masked tokens and a second objective: next sentences (Devlin et al. 2018,
+section 3.1), the order of sentences (ALBERT), or spans and their boundaries (SpanBERT).
+"""
 
 import dataclasses
 

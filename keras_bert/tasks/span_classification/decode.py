@@ -1,4 +1,7 @@
-"""From the logits of rows to the spans of texts, as `keras-bert predict` prints them."""
+"""From the logits of rows to the spans of texts, as `keras-bert predict` prints them.
+
+A span goes from its first to its last word, both counted in. Column 0 of the logits is "no span".
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""From a tagger's logits to answers."""
+"""From a tagger's logits to answers, and wrongly tagged sentences as a person reads them."""
 
 import numpy as np
 from keras import ops

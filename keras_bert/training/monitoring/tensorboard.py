@@ -1,4 +1,4 @@
-"""The curve of a run as TensorBoard shows it."""
+"""A run as TensorBoard shows it: curves, histograms of weights, the projector, a sweep's table."""
 
 import contextlib
 import shutil

@@ -1,4 +1,4 @@
-"""AdamW."""
+"""AdamW, and with a rate and a first step for each variable."""
 
 import keras
 from keras import ops

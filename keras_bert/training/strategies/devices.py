@@ -1,4 +1,10 @@
-"""The devices that a run trains on, as its loop sees them: who writes, who gets which rows."""
+"""The devices that a run trains on, as its loop sees them: who writes, who gets which rows.
+
+What `fit` and `evaluate` call for a step is ours under a strategy of `tf.distribute`: Keras 3.15's
+own fails there with several steps an execution, and with several workers: it asks for
+the mean over all of them of each figure of a step, along an axis that numbers do not have. Nobody
+reads these. An entry's figures are added up over the replicas by the metrics themselves.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
