@@ -1,6 +1,7 @@
 """How well labels and scores were predicted."""
 
 import numpy as np
+from scipy import stats
 from sklearn import metrics
 
 
@@ -12,27 +13,12 @@ def pearson(x, y):
     x, y = (np.asarray(values, np.float64) for values in (x, y))
     if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
         return 0.0
-    x, y = (_unit(values - values.mean()) for values in (x, y))
-    return float(np.clip(x @ y, -1.0, 1.0))
+    return float(stats.pearsonr(x, y).statistic)
 
 
 def spearman(x, y):
     """The correlation of ranks; equal numbers have the mean of their ranks. 0 as in `pearson`."""
-    return pearson(_ranks(x), _ranks(y))
-
-
-def _unit(x):
-    """A vector divided by its length, however small or large its numbers are."""
-    largest = np.abs(x).max()
-    x = x / largest if largest else x
-    length = np.sqrt(x @ x)
-    return x / length if length else x
-
-
-def _ranks(x):
-    _, place, counts = np.unique(np.asarray(x), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    return pearson(stats.rankdata(x), stats.rankdata(y))
 
 
 _BINS = 10
