@@ -69,7 +69,9 @@ class Progress:
 
 # Beam's own words around what a worker raised: in this process, and in another one.
 _WHERE = re.compile(r" \[while running '[^']*'\]")
-_FROM_WORKER = re.compile(r"^keras_bert\.errors\.InputError: (.+?)(?: \[while running|$)", re.M)
+_FROM_WORKER = re.compile(
+    rf"^{re.escape(InputError.__module__)}\.InputError: (.+?)(?: \[while running|$)", re.M
+)
 _NOTE_LINES = 40
 _LOST = (
     "a worker process was killed, perhaps by the system for want of memory: begin again, with "
