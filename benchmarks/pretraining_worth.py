@@ -59,7 +59,11 @@ def main():
         "random": {"architecture": config, "vocab": vocab},
         "pre-trained": {"model": model},
     }
-    made_with = {"model": model, "architecture": arguments.architecture, "heads": arguments.heads}
+    made_with = {
+        "model": model,
+        "architecture": arguments.architecture,
+        "heads": arguments.heads,
+    }
     results = arguments.output / "results.jsonl"
     turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
     work = functools.partial(tuning, arguments, starts)

@@ -192,7 +192,7 @@ def left(command, place):
 
 
 def _untimed(entry):
-    timed = ("seconds", "tokens_per_second", "input_wait", "flops_utilisation")
+    timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
     return {name: value for name, value in entry.items() if name not in timed}
 
 

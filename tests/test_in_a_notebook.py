@@ -94,7 +94,7 @@ def test_fit_shows_tokens_a_second_and_the_tasks_own_figure(task, capsys):
     tagger.compile_defaults(learning_rate=1e-9)
     history = tagger.fit(train, validation_data=tagger.dataset(tags), epochs=2, verbose=2)
     said = capsys.readouterr().out
-    assert tagger.FIGURE == "f1" and "f1" not in "".join(history.history).replace("val_f1", "")
+    assert tagger.METRIC == "f1" and "f1" not in "".join(history.history).replace("val_f1", "")
     assert all(0 <= figure <= 1 for figure in history.history["val_f1"])
     assert min(history.history["tokens/s"]) > 0
     assert "tokens/s: " in said and "val_f1: " in said

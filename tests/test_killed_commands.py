@@ -29,7 +29,7 @@ from keras_bert.inference.embeddings.embed_to_file import embed_to_file
 from keras_bert.samples.quickstart import quickstart
 from keras_bert.samples.quickstart_steps import QuickstartSteps
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.training.loop import Feed, train
+from keras_bert.training.loop import BatchSource, train
 from keras_bert.training.plan import Plan
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.settings import RunSettings
@@ -210,7 +210,7 @@ def test_export(task, tmp_path, monkeypatch):
     is_refused_on_a_full_disk(tmp_path / "place", lambda: export_task(task, models))
 
 
-class _Nothing(Feed):
+class _Nothing(BatchSource):
     def training(self, first_step):
         return None
 

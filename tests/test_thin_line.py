@@ -69,7 +69,7 @@ def tensorboard_shows_speed_and_examples(run):
     """Rows of the data job are what tells the FLOPs of a token."""
     entries = json.loads((run / "metrics.json").read_text())["curve"]
     train, held_out = (events_of(run / "logs" / name) for name in ("train", "eval"))
-    for name in ("tokens_per_second", "input_wait", "flops_utilisation"):
+    for name in ("tokens_per_second", "input_wait", "mfu"):
         figures = [(e["step"], e[name]) for e in entries if e.get(name) is not None]
         assert [step for step, _ in figures] == [2, 3, 4, 5, 6]  # the first step compiles
         np.testing.assert_allclose(np.array(train[f"run/{name}"], float), figures, rtol=1e-6)

@@ -19,8 +19,8 @@ STOPPED = "stopped; nothing was left half written, and the same command begins a
 SIGNALS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
 
 
-class Wish:
-    """A wish that the work should end, of which `stop_later` tells."""
+class StopRequest:
+    """Whether somebody asked that the work should end; `stop_later` gives one."""
 
     def __init__(self):
         self._number = None
@@ -28,13 +28,13 @@ class Wish:
     def __bool__(self):
         return self._number is not None
 
-    def grant(self):
+    def raise_if_requested(self):
         """Raises what the signal stands for, if there was one: the moment has come."""
         if self:
             raise SIGNALS[self._number]
 
     def share(self):
-        """Takes over the wish of another process, where there was none here."""
+        """Takes over the request of another process, where there was none here."""
         if not self:
             self.note(signal.SIGTERM)
 
@@ -44,13 +44,13 @@ class Wish:
 
 @contextlib.contextmanager
 def stop_later():
-    """Within it a signal is only noted, in the `Wish` that it gives; a second one acts at once.
+    """Within it a signal is only noted, in the `StopRequest` given; a second one acts at once.
 
-    Signals come to the main thread: in another one there is never a wish.
+    Signals come to the main thread: in another one there is never a request.
     """
-    wish = Wish()
+    stop_request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield stop_request
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
@@ -60,12 +60,12 @@ def stop_later():
 
     def note(number, frame):
         restore()
-        wish.note(number)
+        stop_request.note(number)
 
     for number in SIGNALS:
         signal.signal(number, note)
     try:
-        yield wish
+        yield stop_request
     finally:
         restore()
 

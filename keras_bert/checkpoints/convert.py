@@ -10,7 +10,7 @@ from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.kinds import holds_task
 from keras_bert.checkpoints.named_models import read_foreign
-from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_table, own_tensors, save_folder
 from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.encoders.encoder import Encoder
@@ -84,7 +84,7 @@ def read_model(source):
     """
     if is_google(source) or is_keras_nlp(source) or not (source / CONFIG).exists():
         return *read_foreign(source), []
-    opened = OpenedFolder(source)
+    opened = PretrainedCheckpoint(source)
     if holds_task(opened.values, opened.names, source=str(source / CONFIG)):
         task = load_task(source)
         return "folder", task, task.tokenizer, _other_heads(source, task)
@@ -94,7 +94,7 @@ def read_model(source):
 
 def _other_heads(source, task):
     """The heads in a folder that its task has no use for, by the start of their names."""
-    opened = OpenedFolder(source)
+    opened = PretrainedCheckpoint(source)
     used = set()
     if task is not None:
         used = {line.theirs for line in head_table(task.heads, opened.class_names)}

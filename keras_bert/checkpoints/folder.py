@@ -11,7 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import kinds
 from keras_bert.checkpoints.kinds import MARK, stored, task_of
 from keras_bert.checkpoints.named_models import local_folder
-from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale, head_table, own_tensors
 from keras_bert.encoders.encoder import Encoder
 
@@ -43,7 +43,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
             compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
             than the embedding.
     """
-    source = OpenedFolder(find_model_folder(folder))
+    source = PretrainedCheckpoint(find_model_folder(folder))
     return source.encoder(dtype=dtype), source.tokenizer
 
 
@@ -52,7 +52,7 @@ def holds_task(folder):
 
     Raises: as `load`.
     """
-    source = OpenedFolder(local_folder(folder))
+    source = PretrainedCheckpoint(local_folder(folder))
     return kinds.holds_task(source.values, source.names, source=str(source.folder / CONFIG))
 
 
@@ -69,7 +69,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     Raises:
         InputError: as `load`; also refused is a folder that holds no task of ours.
     """
-    source = OpenedFolder(find_model_folder(folder))
+    source = PretrainedCheckpoint(find_model_folder(folder))
     task_class = task_of(source.values, source.names, source=str(source.folder / CONFIG))
     options = source.settings(task_class)
     if task_class.LEAST_LABELS:
@@ -96,7 +96,7 @@ def assign_heads(task, source, class_names, *, heads=None):
 
     Args:
         task: the task.
-        source: an `OpenedFolder`.
+        source: an `PretrainedCheckpoint`.
         class_names: the `ClassNames` by which the folder holds them.
         heads: those to be read, of the task's; None is all of them.
 

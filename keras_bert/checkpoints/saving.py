@@ -13,7 +13,7 @@ from keras_bert.base.files import check_output_folder, held_names, new_folder, r
 from keras_bert.checkpoints import labels as labels_format
 from keras_bert.checkpoints import safetensors_files
 from keras_bert.checkpoints.kinds import MARK
-from keras_bert.checkpoints.opened_folder import CONFIG
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES

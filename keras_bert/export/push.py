@@ -4,7 +4,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import held_names, read_small
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, hub, safetensors_files
-from keras_bert.checkpoints.opened_folder import OpenedFolder
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.settings import PushSettings
 from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 from keras_bert.training.monitoring import model_card
@@ -37,7 +37,7 @@ def push(**settings) -> str:
     if revision is not None:
         raise InputError("Give the branch as `revision`, not in the name.")
     folder = find_model_folder(settings.model)
-    opened = OpenedFolder(folder)
+    opened = PretrainedCheckpoint(folder)
     if not (folder / safetensors_files.FILE).is_file():
         raise InputError(
             f"{folder} has its weights in several files or in another form than "

@@ -73,7 +73,7 @@ class ScalarMix(keras.layers.Layer):
         return mix
 
     @property
-    def shares(self):
+    def layer_weights(self):
         """s, a float32 array (K,) that sums to one: how much of each layer goes into the mix."""
         return np.asarray(ops.convert_to_numpy(ops.softmax(self.scores)))
 

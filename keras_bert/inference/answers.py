@@ -59,7 +59,7 @@ class Inference:
         together, beside = self.batch_size, 0
         if not (examples.kind == "lines" and examples.name == "standard input"):
             together = max(_EXAMPLES_TOGETHER, together)
-            beside = self.task.examples_beside(max_length=self.max_length)
+            beside = self.task.context_size(max_length=self.max_length)
         for chunk, own in _chunks(examples, together, beside=beside):
             rows = self.task.features(chunk, max_length=self.max_length)
             unknown, tokens = rows.unknown

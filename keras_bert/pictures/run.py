@@ -140,7 +140,7 @@ def draw_curves(metrics, path):
         accuracies.legend(frameon=False, fontsize=8)
         _draw_pair(regime, curve, "learning_rate", "gradient_norm")
         _draw_pair(speed, curve, "tokens_per_second", "input_wait")
-        shares = [e["flops_utilisation"] for e in curve if "flops_utilisation" in e]
+        shares = [e["mfu"] for e in curve if "mfu" in e]
         if shares:
             share = percent(statistics.median(shares), decimals=0)
             speed.set_xlabel(f"steps; {share} of the matrix rate")

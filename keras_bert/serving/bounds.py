@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 _FORM = "application/x-www-form-urlencoded"
 
@@ -29,7 +29,7 @@ class Places:
 
     @contextlib.asynccontextmanager
     async def arriving(self):
-        """Around the arrival of a request. Raises `Refusal` where it takes too long."""
+        """Around the arrival of a request. Raises `RequestError` where it takes too long."""
         seconds = f"{self._server.timeout:g} s"
         late = f"The request took longer than {seconds} to arrive, or others needed its place."
         async with self._server.time_limit(late) as limit:
@@ -46,9 +46,9 @@ class Places:
 
     @contextlib.contextmanager
     def answering(self):
-        """Around the answer to a request. Raises `Refusal` where all places are taken."""
+        """Around the answer to a request. Raises `RequestError` where all places are taken."""
         if self._answering >= self.most:
-            raise Refusal(
+            raise RequestError(
                 "RESOURCE_EXHAUSTED", f"This server takes {self.most} requests at a time."
             )
         self._answering += 1
@@ -117,8 +117,10 @@ class Bounds:
         try:
             async with self._places.arriving():
                 body = await self._body(receive)
-        except Refusal as refusal:
-            await _refuse(send, 408 if refusal.code == "DEADLINE_EXCEEDED" else 503, str(refusal))
+        except RequestError as request_error:
+            await _refuse(
+                send, 408 if request_error.code == "DEADLINE_EXCEEDED" else 503, str(request_error)
+            )
             return
         except _TooLarge:
             await _refuse(send, 413, f"A request has at most {self._max_body:,} bytes.")
@@ -132,8 +134,8 @@ class Bounds:
         with contextlib.ExitStack() as place:
             try:
                 place.enter_context(self._places.answering())
-            except Refusal as refusal:
-                await _refuse(send, 503, str(refusal))
+            except RequestError as request_error:
+                await _refuse(send, 503, str(request_error))
                 return
             await self._answer(scope, body, receive, send, place)
 

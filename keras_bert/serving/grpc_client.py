@@ -13,7 +13,7 @@ from tensorflow_serving.apis import (
 )
 
 from keras_bert.serving.inputs import array_of_proto
-from keras_bert.serving.refusal import Refusal, ServerError, wrong_count
+from keras_bert.serving.request_error import RequestError, ServerError, wrong_count
 from keras_bert.serving.rest_json import bytes_of, json_values
 
 # Answers of many long texts are larger than gRPC's 4 MiB.
@@ -86,7 +86,7 @@ class GrpcClient:
         for name, proto in sorted(answer.outputs.items()):
             try:
                 array = array_of_proto(name, proto, max_values=_LARGEST_ANSWER)
-            except Refusal as error:
+            except RequestError as error:
                 raise self._odd(str(error)) from None
             rows = len(array) if array.ndim else 0
             if rows != len(examples):

@@ -15,7 +15,7 @@ from tensorflow_serving.apis import (
 from keras_bert.serving import model_protos
 from keras_bert.serving.inputs import array_of_proto, check_names
 from keras_bert.serving.model_version import DEFAULT_SIGNATURE
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 
 class ArrivalBound(grpc.aio.ServerInterceptor):
@@ -39,13 +39,13 @@ class ArrivalBound(grpc.aio.ServerInterceptor):
                 async with self._places.arriving():
                     request = await anext(aiter(requests), None)
                 if request is None:
-                    raise Refusal("INVALID_ARGUMENT", "The call has no request.")
+                    raise RequestError("INVALID_ARGUMENT", "The call has no request.")
                 with self._places.answering():
                     return await handler.unary_unary(request, context)
             except DecodeError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{error}.")
-            except Refusal as refusal:
-                await context.abort(grpc.StatusCode[refusal.code], refusal.message)
+            except RequestError as request_error:
+                await context.abort(grpc.StatusCode[request_error.code], request_error.message)
 
         return grpc.stream_unary_rpc_method_handler(
             answer, handler.request_deserializer, handler.response_serializer
@@ -84,14 +84,14 @@ def grpc_server(server, *, max_body, places):
 
 
 def _refusing(answer):
-    """A method whose `Refusal` is the status of the call."""
+    """A method whose `RequestError` is the status of the call."""
 
     @functools.wraps(answer)
     async def method(self, request, context):
         try:
             return await answer(self, request)
-        except Refusal as refusal:
-            await context.abort(grpc.StatusCode[refusal.code], refusal.message)
+        except RequestError as request_error:
+            await context.abort(grpc.StatusCode[request_error.code], request_error.message)
 
     return method
 
@@ -124,7 +124,7 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     async def GetModelMetadata(self, request):
         unknown = [field for field in request.metadata_field if field != model_protos.SIGNATURES]
         if unknown or not request.metadata_field:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 f"metadata_field must be {model_protos.SIGNATURES}, the one that there is.",
             )
@@ -143,7 +143,7 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     async def MultiInference(self, request):
         for task in request.tasks:
             self._check_method(task.model_spec, task.method_name.rpartition("/")[2] or "classify")
-        raise Refusal("INVALID_ARGUMENT", "Inference request contains no tasks.")
+        raise RequestError("INVALID_ARGUMENT", "Inference request contains no tasks.")
 
     def _check_method(self, spec, method):
         version = self._server.model(spec.name).version(_number(spec))
@@ -161,7 +161,7 @@ class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
 
     @_refusing
     async def HandleReloadConfigRequest(self, request):
-        raise Refusal(
+        raise RequestError(
             "UNIMPLEMENTED",
             "The development server serves the folders that it was started with; start it anew.",
         )
@@ -171,7 +171,7 @@ def _number(spec):
     """The version that a `ModelSpec` asks for, or None."""
     choice = spec.WhichOneof("version_choice")
     if choice == "version_label":
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"Unrecognized servable version label: {spec.version_label}"
         )
     return spec.version.value if choice == "version" else None
@@ -191,18 +191,18 @@ def _response(request, version, outputs):
 def _chosen(output_filter, outputs):
     """The names of the outputs that a request wants, each once; all of them without a filter.
 
-    Raises `Refusal` at the first name that is unknown or repeated, in TensorFlow Serving's words:
-    a request has room for half a million names, each of which would be a copy of an output.
+    Raises `RequestError` at the first name that is unknown or repeated, in TensorFlow Serving's
+    words: a request has room for half a million names, each of which would be a copy of an output.
     """
     chosen = {}
     for name in output_filter:
         if name not in outputs:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 f"output tensor alias not found in signature: {name} Outputs expected to be in "
                 f"the set {{{','.join(sorted(outputs))}}}.",
             )
         if name in chosen:
-            raise Refusal("INVALID_ARGUMENT", f"duplicate output tensor alias: {name}")
+            raise RequestError("INVALID_ARGUMENT", f"duplicate output tensor alias: {name}")
         chosen[name] = True
     return chosen or outputs

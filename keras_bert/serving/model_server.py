@@ -16,7 +16,7 @@ import time
 
 from keras_bert.serving.batcher import Batcher
 from keras_bert.serving.inputs import check_inputs
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 # In microseconds, up to about half an hour.
 _LIMITS = [10 * 1.8**power for power in range(33)]
@@ -108,9 +108,9 @@ class ModelServer:
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     def model(self, name):
-        """The `ServedModel` of a name; `Refusal` where there is none."""
+        """The `ServedModel` of a name; `RequestError` where there is none."""
         if name not in self.models:
-            raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
+            raise RequestError("NOT_FOUND", f"Servable not found for request: Latest({name})")
         return self.models[name]
 
     async def predict(self, name, number, signature, read_inputs):
@@ -121,7 +121,7 @@ class ModelServer:
             signature: the name of the signature; "" is the default one.
             read_inputs: the function of `TensorInfo` by name to input arrays by name.
 
-        Raises `Refusal`.
+        Raises `RequestError`.
         """
         version = self.model(name).version(number)
         infos = version.signature_def(signature).inputs
@@ -145,7 +145,7 @@ class ModelServer:
     async def time_limit(self, late):
         """Around what a request waits for: bounds its time, and ends when the server does.
 
-        Gives the `asyncio.Timeout`. Raises `Refusal`, with the sentence `late` for the time-out.
+        Gives the `asyncio.Timeout`. Raises `RequestError`, with the sentence `late` at a time-out.
         """
         try:
             async with asyncio.timeout(self.timeout) as limit:
@@ -157,8 +157,8 @@ class ModelServer:
         except TimeoutError:
             if self._has_given_up:
                 message = "The server was stopped before it could answer the request."
-                raise Refusal("UNAVAILABLE", message) from None
-            raise Refusal("DEADLINE_EXCEEDED", late) from None
+                raise RequestError("UNAVAILABLE", message) from None
+            raise RequestError("DEADLINE_EXCEEDED", late) from None
 
     @contextlib.asynccontextmanager
     async def request(self, name, *, entrypoint):
@@ -168,8 +168,8 @@ class ModelServer:
             async with self.time_limit(f"There was no answer within {self.timeout:g} s."):
                 yield
             status = "OK"
-        except Refusal as refusal:
-            status = refusal.code
+        except RequestError as request_error:
+            status = request_error.code
             raise
         except Exception:  # a failure of ours, which is nobody's leaving
             status = "INTERNAL"

@@ -12,7 +12,7 @@ import tensorflow_text  # noqa: F401
 from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
 
 from keras_bert.base.errors import InputError
-from keras_bert.serving.refusal import HTTP_STATUS, Refusal
+from keras_bert.serving.request_error import HTTP_STATUS, RequestError
 
 
 def model_folders(folders):
@@ -112,12 +112,12 @@ class ModelVersion:
     def signature_def(self, name):
         """The `SignatureDef` of a signature that can be asked; "" is the default one.
 
-        Raises `Refusal` where there is none of that name.
+        Raises `RequestError` where there is none of that name.
         """
         name = name or DEFAULT_SIGNATURE
         if name not in self._model.signatures:
             known = ", ".join(sorted(self._model.signatures))
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 f'Serving signature name: "{name}" not found in signature def; there are {known}.',
             )
@@ -132,7 +132,7 @@ class ModelVersion:
     def compute(self, signature, inputs):
         """The outputs of some inputs, both NumPy arrays by name; strings are bytes in objects.
 
-        Raises `Refusal` where the graph cannot, with what it says.
+        Raises `RequestError` where the graph cannot, with what it says.
         """
         function = self._model.signatures[signature or DEFAULT_SIGNATURE]
         try:
@@ -159,7 +159,7 @@ def _refusal(error):
     told = str(error.message).replace("<stack traces unavailable>", "").partition("\n\t [[")[0]
     lines = [line.strip() for line in told.splitlines()]
     told = " ".join(line for line in lines if line and not line.startswith(_OF_THE_GRAPH))
-    return Refusal(code if code in HTTP_STATUS else "INTERNAL", told or code)
+    return RequestError(code if code in HTTP_STATUS else "INTERNAL", told or code)
 
 
 class State(NamedTuple):
@@ -219,15 +219,15 @@ class ServedModel:
         return None
 
     def version(self, number=None):
-        """The `ModelVersion` that answers; `Refusal` where it is not the asked one."""
+        """The `ModelVersion` that answers; `RequestError` where it is not the asked one."""
         current = self._current  # once: another may take its place meanwhile
         if current is not None and number in (None, current.number):
             return current
         asked = f"Latest({self.name})" if number is None else f"Specific({self.name}, {number})"
-        raise Refusal("NOT_FOUND", f"Servable not found for request: {asked}")
+        raise RequestError("NOT_FOUND", f"Servable not found for request: {asked}")
 
     def states_of(self, number=None):
-        """[(version, `State`)], the newest first; `Refusal` where there is none."""
+        """[(version, `State`)], the newest first; `RequestError` where there is none."""
         found = [
             (version, state)
             for version, state in sorted(self.states.items(), reverse=True)
@@ -235,7 +235,9 @@ class ServedModel:
         ]
         if not found:
             which = "" if number is None else f" with version {number}"
-            raise Refusal("NOT_FOUND", f"Could not find any versions of model {self.name}{which}")
+            raise RequestError(
+                "NOT_FOUND", f"Could not find any versions of model {self.name}{which}"
+            )
         return found
 
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import requests
 
 from keras_bert.base.files import NotJson, parse_json
-from keras_bert.serving.refusal import HTTP_STATUS, ServerError, wrong_count
+from keras_bert.serving.request_error import HTTP_STATUS, ServerError, wrong_count
 
 _CODES = {status: code for code, status in HTTP_STATUS.items()}
 _MORE_CODES = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.serving.inputs import check_names, numpy_type, rank_of
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 ROWS, COLUMNS = "instances", "inputs"
 _ANSWERS = {ROWS: "predictions", COLUMNS: "outputs"}
@@ -24,14 +24,14 @@ _MOST_AXES = 64  # of NumPy's arrays
 
 
 def read_object(body):
-    """The object of a JSON text. Raises `Refusal` where it is none."""
+    """The object of a JSON text. Raises `RequestError` where it is none."""
     try:
         request = parse_json(body)
     except NotJson as error:
         where = "" if error.line is None else f" on line {error.line}"
-        raise Refusal("INVALID_ARGUMENT", f"JSON Parse error{where}: {error}") from None
+        raise RequestError("INVALID_ARGUMENT", f"JSON Parse error{where}: {error}") from None
     if not isinstance(request, dict):
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"The body is {_called(request)}; it should be an object."
         )
     return request
@@ -41,13 +41,13 @@ def read_signature(request):
     """The name of the signature that a request is for; "" is the default one."""
     unknown = sorted(set(request) - _KEYS)
     if unknown:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"There is no key {unknown[0]!r} in a request; there are {', '.join(sorted(_KEYS))}.",
         )
     name = request.get("signature_name", "")
     if not isinstance(name, str):
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"signature_name is {_called(name)}; it should be a string."
         )
     return name
@@ -57,7 +57,7 @@ def read_inputs(request, infos):
     """(ROWS or COLUMNS, the arrays by name) of a request, for `TensorInfo` by name."""
     forms = [form for form in (ROWS, COLUMNS) if form in request]
     if len(forms) != 1:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", "Give either 'instances', a list of examples, or 'inputs'."
         )
     (form,) = forms
@@ -66,7 +66,7 @@ def read_inputs(request, infos):
 
 
 def write_outputs(outputs, form):
-    """The bytes of an answer, of arrays by name. Raises `Refusal` where they are no rows.
+    """The bytes of an answer, of arrays by name. Raises `RequestError` where they are no rows.
 
     Row by row: an encoder gives millions of numbers, each of which takes a hundred bytes on its way
     to text, and no other thread goes on while one piece is written.
@@ -79,7 +79,7 @@ def write_outputs(outputs, form):
     else:
         counts = {len(array) if array.ndim else None for array in outputs.values()}
         if len(counts) != 1 or None in counts:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 "The outputs have not a row for each example; ask by columns, with 'inputs'.",
             )
@@ -120,14 +120,16 @@ def _columns(value, infos):
 
 def _columns_of_rows(rows, infos):
     if not isinstance(rows, list):
-        raise Refusal("INVALID_ARGUMENT", f"'instances' is {_called(rows)}; it should be a list.")
+        raise RequestError(
+            "INVALID_ARGUMENT", f"'instances' is {_called(rows)}; it should be a list."
+        )
     if not rows:
         return {name: [] for name in infos}
     named = [isinstance(row, dict) and not _is_bytes(row) for row in rows]
     if not any(named):
         return {_only(infos): rows}
     if not all(named):
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", "Of the instances some are objects and some are not; give one kind."
         )
     for row in rows:
@@ -138,23 +140,23 @@ def _columns_of_rows(rows, infos):
 def _only(infos):
     if len(infos) != 1:
         names = ", ".join(sorted(infos))
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"The inputs are {names}; give them by name, as an object."
         )
     return next(iter(infos))
 
 
 def _array(name, value, info):
-    """Nested lists as an array. Raises `Refusal` for uneven lists and other types."""
+    """Nested lists as an array. Raises `RequestError` for uneven lists and other types."""
     shape, level = [], [value]
     while any(isinstance(one, list) for one in level):
         if len(shape) == _MOST_AXES:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT", f"The lists of the input {name!r} are nested too deep."
             )
         sizes = {len(one) if isinstance(one, list) else None for one in level}
         if len(sizes) != 1:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT", f"The lists of the input {name!r} are not equally long."
             )
         shape.append(sizes.pop())
@@ -180,9 +182,11 @@ def _value(name, value, dtype):
     elif type(value) is int or (type(value) is float and dtype.kind == "f"):
         if _fits(value, dtype):
             return value
-        raise Refusal("INVALID_ARGUMENT", f"A number of the input {name!r} is not {dtype.name}.")
+        raise RequestError(
+            "INVALID_ARGUMENT", f"A number of the input {name!r} is not {dtype.name}."
+        )
     wanted = "string" if dtype.kind == "O" else dtype.name
-    raise Refusal(
+    raise RequestError(
         "INVALID_ARGUMENT", f"The input {name!r} holds {_called(value)}; it should be {wanted}."
     )
 
@@ -197,11 +201,11 @@ def _fits(number, dtype):
 
 
 def utf8_of(name, text):
-    """A string of an input in UTF-8. Raises `Refusal` for half of a surrogate pair."""
+    """A string of an input in UTF-8. Raises `RequestError` for half of a surrogate pair."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"A string of the input {name!r} holds half of a surrogate pair.",
         ) from None
@@ -211,7 +215,9 @@ def _bytes(name, text):
     try:
         return bytes_of(text)
     except (binascii.Error, ValueError):
-        raise Refusal("INVALID_ARGUMENT", f"A 'b64' of the input {name!r} is not base64.") from None
+        raise RequestError(
+            "INVALID_ARGUMENT", f"A 'b64' of the input {name!r} is not base64."
+        ) from None
 
 
 def bytes_of(text):

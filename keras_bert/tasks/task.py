@@ -54,7 +54,7 @@ class Task(keras.Model):
                 self.classifier = keras.layers.Dense(len(labels), name="classifier")
                 super().__init__(tokenizer, name=name)
 
-            def connect(self, encoded, inputs):
+            def build_head(self, encoded, inputs):
                 return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
     Between encoder and head every kind may have a learned mix of the encoder's layers
@@ -81,13 +81,13 @@ class Task(keras.Model):
             has the head's weights multiplied by}.
         LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
-        FIGURE: the figure on the dev data by which a run keeps the best epoch; more is better. It
-            is one of `default_metrics`, or else of `measure`.
+        METRIC: the figure on the dev data by which a run keeps the best epoch; more is better. It
+            is one of `default_metrics`, or else of `compute_metrics`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
-        tuned: the stored settings that nobody gave, so that `tune` sets them.
+        tuned: the stored settings that nobody gave, so that `tune_threshold` sets them.
 
-    ENCODER_OUTPUTS, HEAD_READS, FIGURE, SHOWN and `tuned` are set by a constructor, before it calls
+    ENCODER_OUTPUTS, HEAD_READS, METRIC, SHOWN and `tuned` are set by a constructor, before it calls
     ours, where they depend on its arguments.
 
     Raises:
@@ -104,7 +104,7 @@ class Task(keras.Model):
     HEAD_SCALES = {}
     LEAST_LABELS = 0
     SETTINGS = None
-    FIGURE = None
+    METRIC = None
     SHOWN = {"loss": "loss"}
     tuned = ()
 
@@ -207,10 +207,10 @@ class Task(keras.Model):
     def head(self, encoded, inputs):
         """From the `encoder_outputs` and the `inputs_of_head`, both by name, to the outputs."""
         mask = inputs.get("input_mask") if self.bilstm_layer is not None else None
-        return self.connect(self._between(encoded, mask), inputs)
+        return self.build_head(self._between(encoded, mask), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
-        """What `connect` reads of the encoder, for the encoder's inputs by name."""
+        """What `build_head` reads of the encoder, for the encoder's inputs by name."""
         outputs = self.encoder_outputs
         found = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
         return self._between(found, inputs["input_mask"])
@@ -232,7 +232,7 @@ class Task(keras.Model):
         held = (name for name in shared if getattr(self, name) is not None)
         return (*dict.fromkeys((*held, *self.HEADS)),)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         """The head: the ENCODER_OUTPUTS and the task's inputs -> the outputs.
 
         All are symbolic, in dictionaries by name. Of the encoder's inputs only those of HEAD_READS
@@ -385,7 +385,7 @@ class Task(keras.Model):
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, whose progress bar shows more where `x` comes from `dataset`.
 
-        That is tokens/s, and after an epoch the task's own figure (FIGURE) on `validation_data`,
+        That is tokens/s, and after an epoch the task's own figure (METRIC) on `validation_data`,
         where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
         """
         for batches in (x, options.get("validation_data")):
@@ -483,7 +483,7 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def examples_beside(self, *, max_length=None):
+    def context_size(self, *, max_length=None):
         """How many examples on either side the rows of one may hold tokens of.
 
         `max_length` is as in `features`.
@@ -501,14 +501,14 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         """Settles what is best set when training is over, such as a threshold.
 
         Sets the settings that are `tuned`; called at each evaluation by official
         figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """The official figures over all answers, as JSON can hold them.
 
         Raises InputError for an example that cannot be measured, which is named.
@@ -521,7 +521,7 @@ class Task(keras.Model):
 
     @staticmethod
     def describe_measures(measures: dict[str, Any]) -> str:
-        """The main figures of `measure`, as a person reads them."""
+        """The main figures of `compute_metrics`, as a person reads them."""
         return ", ".join(
             f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
         )
@@ -603,7 +603,13 @@ class Task(keras.Model):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
         shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
-        return {"encoder": encoder, "name": self.name, **shared, **self.made_with, **stored}
+        return {
+            "encoder": encoder,
+            "name": self.name,
+            **shared,
+            **self.made_with,
+            **stored,
+        }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -236,7 +236,7 @@ class BestModel(keras.callbacks.Callback):
         self.curve = curve
 
     def on_epoch_end(self, epoch, logs=None):
-        if best_entry(self.curve.entries, self.task.FIGURE) is self.curve.entries[-1]:
+        if best_entry(self.curve.entries, self.task.METRIC) is self.curve.entries[-1]:
             write_variables(self.path, _named(self.task))
 
 

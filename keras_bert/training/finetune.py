@@ -37,7 +37,7 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         name of the figure that makes one better), `dev` (its official figures), what the task is
         made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
         `curve` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
-        `scalar_mix`: the `shares` of the layers in it, the embeddings first, and `gamma`. With
+        `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
         several seeds it is that of the best one on the dev data, and over all of them `mean` and
         `deviation` of its official figures, and `runs` (see
         `keras_bert.training.series.run_series`).

@@ -342,20 +342,20 @@ def _trained(run, feed, report):
         )
     if entries[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
-        report(f"Stopped early: {epochs} without a better {task.FIGURE} on the dev data.")
+        report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
     kept = _kept(feed, entries, best, report)
     outputs = feed.outputs_at(kept["step"])
     if not is_chief:
         return run.finish()
     if feed.settings.dtype != "float32":
         task, outputs = out_of_scope(_in_float32, run, feed)
-    task.tune(outputs, feed.dev_rows)
+    task.tune_threshold(outputs, feed.dev_rows)
     save_folder(task, task.tokenizer, run.model, overwrite=True)
     answers = task.decode(outputs, feed.dev_rows)
     metrics = {
         "kept": kept,
-        "kept_by": task.FIGURE,
-        "dev": task.measure(answers, feed.dev_rows.examples),
+        "kept_by": task.METRIC,
+        "dev": task.compute_metrics(answers, feed.dev_rows.examples),
         **task.made_with,
         "steps": entries[-1]["step"],
         "parameters": task.count_params(),
@@ -371,7 +371,7 @@ def _kept(feed, entries, best, report):
     """Puts the weights that are kept into the task; returns which they are."""
     which, entry = feed.settings.keep, entries[-1]
     if which == "best":
-        entry = best_entry(entries, feed.task.FIGURE)
+        entry = best_entry(entries, feed.task.METRIC)
     if best is not None:
         restore_best(feed.task, best)
     epoch = entry["step"] // feed.plan.evaluate_every
@@ -394,5 +394,5 @@ def _learned_mix(task):
     if task.scalar_mix is None:
         return {}
     mix = task.scalar_mix
-    shares = [round(float(share), 6) for share in mix.shares]
-    return {"scalar_mix": {"shares": shares, "gamma": round(float(mix.gamma), 6)}}
+    shares = [round(float(share), 6) for share in mix.layer_weights]
+    return {"scalar_mix": {"layer_weights": shares, "gamma": round(float(mix.gamma), 6)}}

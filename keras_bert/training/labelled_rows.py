@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_bert.inference.answers import put, room_for
 from keras_bert.inputs.batches import planned_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
-from keras_bert.training.loop import Feed
+from keras_bert.training.loop import BatchSource
 from keras_bert.training.strategies.devices import Devices
 
 
@@ -59,7 +59,7 @@ class Evaluation:
         return {name: tf.cast(values, tf.float32) for name, values in outputs.items()}
 
 
-class LabelledRows(Feed):
+class LabelledRows(BatchSource):
     """Rows in memory, in batches of about one length.
 
     Args:
@@ -93,16 +93,16 @@ class LabelledRows(Feed):
         )
 
     def measures(self, step):
-        """Keras's figures on the dev rows; official ones too, where the task's FIGURE is one."""
+        """Keras's figures on the dev rows; official ones too, where the task's METRIC is one."""
         figures, outputs = self._evaluate()
-        if self.task.FIGURE not in figures:
+        if self.task.METRIC not in figures:
             # Epochs are told apart by what a folder of each would answer.
-            self.task.tune(outputs, self.dev_rows)
+            self.task.tune_threshold(outputs, self.dev_rows)
             answers = self.task.decode(outputs, self.dev_rows)
-            measures = self.task.measure(answers, self.dev_rows.examples)
+            measures = self.task.compute_metrics(answers, self.dev_rows.examples)
             official = {name: v for name, v in measures.items() if isinstance(v, float)}
             figures = {**figures, **official}
-        figure = figures[self.task.FIGURE]
+        figure = figures[self.task.METRIC]
         if self.settings.keep == "last" or figure > self._kept[0]:
             self._kept = figure, step, outputs
         return figures

@@ -14,7 +14,7 @@ from keras_bert.training.settings import KEEP_CHECKPOINTS
 from keras_bert.training.strategies.devices import Devices
 
 
-class Feed:
+class BatchSource:
     """What a run trains on and evaluates on; made when the run is known not to be over.
 
     Attributes:
@@ -75,11 +75,11 @@ def train(
     Args:
         model: what is trained, compiled: the task, or the head alone that `freeze` gives.
         run: the `RunFolder`.
-        feed: the `Feed`.
+        feed: the `BatchSource`.
         plan: the `Plan`.
         task: the task that `model` is, or is the head of.
         best: the file that the best weights so far are kept in, or None.
-        patience: end after so many evaluations in a row without a better `task.FIGURE`; None is
+        patience: end after so many evaluations in a row without a better `task.METRIC`; None is
             never. The plan has a checkpoint after each evaluation then.
         evaluate_first: evaluate before the first step, too.
         constants: level lines in TensorBoard (see `TensorBoardCurve`).
@@ -127,10 +127,10 @@ def train(
         _evaluate_first(model, feed, curve, devices)
     evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
     saved = _batch_is_saved(run, feed) if devices.is_chief else contextlib.nullcontext()
-    with contextlib.closing(progress), stop_later() as wish, saved:
-        checkpoints = _Checkpoints(checkpoint, curve, plan, wish, devices)
+    with contextlib.closing(progress), stop_later() as stop_request, saved:
+        checkpoints = _Checkpoints(checkpoint, curve, plan, stop_request, devices)
         # The end first: whoever stops the run at the end of an entry comes after it.
-        callbacks = [_End(plan, curve, progress, wish), *callbacks, checkpoints]
+        callbacks = [_End(plan, curve, progress, stop_request), *callbacks, checkpoints]
         told = StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
         for begin, end in plan.phases_from(first_step):
             curve.feed = feed.at(begin)
@@ -153,7 +153,7 @@ def train(
             if checkpoints.are_over or _is_out_of_patience(entries, task, patience):
                 break
         told.end()
-    wish.grant()
+    stop_request.raise_if_requested()
     return entries
 
 
@@ -251,7 +251,7 @@ class _Patience(keras.callbacks.Callback):
 
 
 def _is_out_of_patience(entries, task, patience):
-    return patience is not None and evaluations_since_best(entries, task.FIGURE) >= patience
+    return patience is not None and evaluations_since_best(entries, task.METRIC) >= patience
 
 
 class _Checkpoints(keras.callbacks.Callback):
@@ -261,25 +261,25 @@ class _Checkpoints(keras.callbacks.Callback):
     the entries of the curve. In the middle of an entry it would also be the figures so far.
 
     `are_over` is whether the run stops here, as all workers have agreed at the end of the entry. A
-    wish that one of them gets after that waits for the next entry, or the others would wait for it.
+    request that one of them gets after that waits for the next entry, or all would wait for it.
     """
 
-    def __init__(self, checkpoint, curve, plan, wish, devices):
+    def __init__(self, checkpoint, curve, plan, stop_request, devices):
         super().__init__()
         self.are_over = False
         self.checkpoint = checkpoint
         self.curve = curve
         self.plan = plan
-        self.wish = wish
+        self.stop_request = stop_request
         self.devices = devices
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        self.are_over = self.devices.any(bool(self.wish))
+        self.are_over = self.devices.any(bool(self.stop_request))
         if self.devices.is_chief and (self.plan.checkpoints(step) or self.are_over):
             self.checkpoint.save(step, self.curve.entries)
         if self.are_over:
-            self.wish.share()
+            self.stop_request.share()
             self.model.stop_training = True
 
 
@@ -289,12 +289,12 @@ class _End(keras.callbacks.Callback):
     Where somebody wishes the run to stop, it says when that will be.
     """
 
-    def __init__(self, plan, curve, progress, wish):
+    def __init__(self, plan, curve, progress, stop_request):
         super().__init__()
         self.plan = plan
         self.curve = curve
         self.progress = progress
-        self.wish = wish
+        self.stop_request = stop_request
         self._has_said = False
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -305,7 +305,7 @@ class _End(keras.callbacks.Callback):
         step = self.first_step + batch + 1
         if step == self.last_step and step - self.first_step < self.plan.entry:
             self.model.stop_training = True  # Keras has no other way to end an epoch
-        if self.wish and not self._has_said and step < self.last_step:
+        if self.stop_request and not self._has_said and step < self.last_step:
             self._has_said = True
             self.progress.say(f"Stopping after step {self.last_step}; once more stops at once.")
 

@@ -17,11 +17,11 @@ from keras_bert.tasks.pretraining.features import (
     evaluation_dataset,
     training_dataset,
 )
-from keras_bert.training.loop import Feed
+from keras_bert.training.loop import BatchSource
 from keras_bert.training.monitoring.flops import flops_a_token
 
 
-class InputClock:
+class InputTimer:
     """Counts the seconds between asking a dataset for a batch and getting it.
 
     Where a device works by itself while the next batch is asked for (a GPU), not all of them are
@@ -130,7 +130,7 @@ def sizes_of(folder, phase, *, parts):
     return {"batch_tokens": tokens}, tokens // longest
 
 
-class RowsOfFolder(Feed):
+class RowsOfFolder(BatchSource):
     """The rows of a data folder.
 
     Args:
@@ -151,7 +151,7 @@ class RowsOfFolder(Feed):
         self._settings = settings
         self._first_step = first_step
         # Under a strategy, batches are asked for ahead of the step.
-        self._clock = None if tf.distribute.has_strategy() else InputClock()
+        self._clock = None if tf.distribute.has_strategy() else InputTimer()
         self._task = task
         self._options = {"vocabulary": task.tokenizer.vocabulary, "task": task}
         self._size, self._rows = sizes_of(folder, phase, parts=self.batches_a_step)
@@ -220,8 +220,8 @@ class RowsOfFolder(Feed):
         return None if self._clock is None else self._clock.seconds
 
 
-class RowsOfPhases(Feed):
-    """One `Feed` after another.
+class RowsOfPhases(BatchSource):
+    """One `BatchSource` after another.
 
     Args:
         feeds: those of the phases.

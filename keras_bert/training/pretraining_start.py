@@ -9,7 +9,7 @@ from keras_bert.base.objectives import CAUSAL_LM
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.folder import assign_heads, fingerprint_of_folder, holds_head
 from keras_bert.checkpoints.kinds import stored
-from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_rows_fit
@@ -122,7 +122,7 @@ def _from_random_weights(settings, folders, tokenizer, task_class):
 def _from_folder(settings, folders, tokenizer, task_class, report):
     """The same from a model folder; a head that it lacks is new."""
     path = find_model_folder(settings.model)
-    source = OpenedFolder(path)
+    source = PretrainedCheckpoint(path)
     encoder, its_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
     if its_tokenizer is None:
         raise InputError(

@@ -201,10 +201,12 @@ class RunFolder:
     def _model_damage(self):
         if not self.model.is_dir():
             return f"the model {self.model} is missing"
-        from keras_bert.checkpoints.opened_folder import OpenedFolder  # which loads Keras
+        from keras_bert.checkpoints.pretrained_checkpoint import (
+            PretrainedCheckpoint,  # which loads Keras
+        )
 
         try:
-            OpenedFolder(self.model)
+            PretrainedCheckpoint(self.model)
         except InputError as error:
             return f"the model is damaged: {str(error).rstrip('.')}"
         return None

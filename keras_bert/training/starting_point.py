@@ -11,7 +11,7 @@ from keras_bert.checkpoints import find_model_folder, load, load_task
 from keras_bert.checkpoints.folder import fingerprint_of_folder
 from keras_bert.checkpoints.kinds import holds_task, stored, task_of
 from keras_bert.checkpoints.named_models import is_name
-from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.text.template import BERT_TEMPLATE
@@ -133,7 +133,7 @@ class StartingPoint:
         """
         if self._folder is None:
             return None, None
-        source = OpenedFolder(self._folder)
+        source = PretrainedCheckpoint(self._folder)
         path = str(source.folder / CONFIG)
         own = "task" in stored(source.values, source=path)
         if not holds_task(source.values, source.names, source=path):

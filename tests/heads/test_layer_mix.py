@@ -38,7 +38,9 @@ def test_equals_the_definition(layer_norm):
     layer = make(layer_norm_eps=EPSILON if layer_norm else None)
     expected = definition(STATES, layer_norm=layer_norm)
     np.testing.assert_allclose(np.asarray(layer(STATES)), expected, atol=1e-5)
-    np.testing.assert_allclose(layer.shares, np.exp(SCORES) / np.exp(SCORES).sum(), atol=1e-6)
+    np.testing.assert_allclose(
+        layer.layer_weights, np.exp(SCORES) / np.exp(SCORES).sum(), atol=1e-6
+    )
 
 
 def test_a_new_mix_is_the_average():
@@ -83,7 +85,7 @@ def fitted_shares(l2, steps=40):
     )
     repeated = [np.tile(h, (steps, 1, 1)) for h in STATES]
     model.fit(repeated, repeated[2], batch_size=BATCH, verbose=0)
-    return layer.shares
+    return layer.layer_weights
 
 
 def test_learns_which_layer_serves_and_l2_pulls_toward_the_average():
@@ -106,7 +108,7 @@ def test_in_half_precision_the_shares_stay_whole():
     mix = layer(STATES)
     assert keras.backend.standardize_dtype(mix.dtype) == "bfloat16"
     assert {w.dtype for w in layer.weights} == {"float32"}
-    assert abs(float(layer.shares.sum()) - 1) < 1e-6
+    assert abs(float(layer.layer_weights.sum()) - 1) < 1e-6
     expected = definition(STATES, layer_norm=True)
     mix = np.asarray(keras.ops.cast(mix, "float32"))
     assert np.abs(mix - expected).max() < 0.03 * np.abs(expected).max()

@@ -104,8 +104,8 @@ def span(words, label, score):
     return {"words": words, "label": label, "score": score}
 
 
-# For each kind what its `measure` reads of the task, two answers, two examples, and what is drawn
-# of the figures beside the learning curve.
+# For each kind what its `compute_metrics` reads of the task, two answers, two examples, and what is
+# drawn of the figures beside the learning curve.
 MEASURED = {
     "classifier": (
         {"multi_label": False, "labels": ("ham", "spam")},
@@ -163,7 +163,7 @@ MEASURED["pair-classifier"] = MEASURED["classifier"]
 @pytest.mark.parametrize("kind", MEASURED)
 def test_the_pictures_of_each_kind(kind, draw):
     task, answers, examples, pictures = MEASURED[kind]
-    measure = task_class(kind.split()[0]).measure
+    measure = task_class(kind.split()[0]).compute_metrics
     figures = draw({**METRICS, "dev": measure(SimpleNamespace(**task), answers, examples)})
     assert tuple(figures) == ("learning_curve", *pictures)
 
@@ -233,7 +233,7 @@ PRETRAINED = {
             "gradient_norm": 2.5,
             "tokens_per_second": 900.0,
             "input_wait": 0.02,
-            "flops_utilisation": 0.4,
+            "mfu": 0.4,
         },
         {
             "step": 10,
@@ -244,7 +244,7 @@ PRETRAINED = {
             "gradient_norm": 1.5,
             "tokens_per_second": 1000.0,
             "input_wait": 0.01,
-            "flops_utilisation": 0.5,
+            "mfu": 0.5,
         },
     ],
 }
@@ -276,7 +276,7 @@ def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
 
 
 def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
-    new = ("tokens", "gradient_norm", "input_wait", "flops_utilisation")
+    new = ("tokens", "gradient_norm", "input_wait", "mfu")
     curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["curve"]]
     losses, *_, norm, wait = curves_of({**PRETRAINED, "curve": curve}, monkeypatch)
     assert losses.get_xlabel() == "steps" and not norm.get_visible() and not wait.get_visible()

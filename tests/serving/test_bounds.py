@@ -24,7 +24,7 @@ from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.model_version import ModelVersion
-from keras_bert.serving.refusal import ServerError
+from keras_bert.serving.request_error import ServerError
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"

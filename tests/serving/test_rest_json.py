@@ -11,7 +11,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
 
 from keras_bert.serving import rest_json
 from keras_bert.serving.inputs import check_inputs
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 
 def info(dtype, *shape):
@@ -121,7 +121,7 @@ def test_base64_may_have_white_space_and_no_padding():
     [(tf.int64, 2**63), (tf.int64, -(2**63) - 1), (tf.uint64, 2**64), (tf.float32, 10**400)],
 )
 def test_numbers_just_out_of_a_type_are_refused(dtype, value):
-    with pytest.raises(Refusal, match="is not (u?int64|float32)"):
+    with pytest.raises(RequestError, match="is not (u?int64|float32)"):
         rest_json.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
 
 
@@ -129,7 +129,7 @@ def test_lists_that_no_array_has_room_for_are_refused():
     deep = "a"
     for _ in range(65):
         deep = [deep]
-    with pytest.raises(Refusal, match="nested too deep"):
+    with pytest.raises(RequestError, match="nested too deep"):
         rest_json.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
 
 
@@ -156,6 +156,6 @@ def test_whatever_a_body_holds_is_read_or_refused():
             _, found = rest_json.read_inputs(asked, infos)
             check_inputs(found, infos, max_batch=100)
             read += 1
-        except Refusal as refusal:
-            assert refusal.code == "INVALID_ARGUMENT" and refusal.message
+        except RequestError as request_error:
+            assert request_error.code == "INVALID_ARGUMENT" and request_error.message
     assert read > 200, "hardly anything was read"

@@ -31,7 +31,7 @@ class HoldsWord(Task):
     HEAD_READS = ("input_mask",)
     HEADS = ("scorer",)
     SETTINGS = HoldsWordSettings
-    FIGURE = "f1"  # one of `measure`, none of Keras's
+    METRIC = "f1"  # one of `compute_metrics`, none of Keras's
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class HoldsWord(Task):
         )
         super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         scores = self.scorer(self.dropout(encoded["sequence_output"]))[..., 0]  # (B, S)
         at_tokens = keras.ops.cast(inputs["input_mask"], "bool")
         largest = keras.ops.max(keras.ops.where(at_tokens, scores, -1e4), axis=1, keepdims=True)
@@ -107,7 +107,7 @@ class HoldsWord(Task):
             for example, p in zip(rows.examples, probabilities, strict=True)
         ]
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         self.usual = float(np.mean(outputs["score"]))
 
     def mistakes(self, answers, examples):
@@ -117,7 +117,7 @@ class HoldsWord(Task):
             if answer["holds"] != self._truth(example)
         ]
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         truth = [self._truth(example) for example in examples]
         said = [answer["holds"] for answer in answers]
         both = sum(t and s for t, s in zip(truth, said, strict=True))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from keras_bert.tasks.pretraining.figures import exact_losses
-from keras_bert.training.loop import Feed, _Measures
+from keras_bert.training.loop import BatchSource, _Measures
 from keras_bert.training.monitoring import curve as module
 from keras_bert.training.monitoring.curve import Curve
 from keras_bert.training.monitoring.tensorboard import by_tag
@@ -65,7 +65,7 @@ def test_figures_are_grouped_by_the_models_outputs_and_nothing_else(name, tag):
 def test_a_figure_over_nothing_does_not_keep_a_run_from_its_evaluation():
     """A mean over nothing is NaN, which is no news; a loss that is NaN ends the run elsewhere."""
 
-    class Measured(Feed):
+    class Measured(BatchSource):
         def measures(self, step):
             return {"f1": step / 8}
 
@@ -88,7 +88,7 @@ def test_the_share_of_the_machines_flops_is_that_of_the_tokens_per_second(
     curve._timed_from, curve._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
     found = curve._speed()
     assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
-    assert found.get("flops_utilisation") == share
+    assert found.get("mfu") == share
 
 
 def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):

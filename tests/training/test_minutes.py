@@ -14,10 +14,10 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import plan, pretrain, pretraining_rows
-from keras_bert.training.loop import Feed
+from keras_bert.training.loop import BatchSource
 from keras_bert.training.plan import steps_in
 from keras_bert.training.pretrain_settings import PretrainSettings
-from keras_bert.training.pretraining_rows import InputClock
+from keras_bert.training.pretraining_rows import InputTimer
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SECONDS = 0.25  # of a batch; sums of it are exact
@@ -56,7 +56,7 @@ def slow_batches(clock, count, made=lambda number: None):
     return settled(dataset.apply(tf.data.experimental.assert_cardinality(count)))
 
 
-class Slow(Feed):
+class Slow(BatchSource):
     """Every batch takes its time."""
 
     batches_a_step = 2
@@ -124,7 +124,7 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
 
 
 def test_waiting_for_batches_is_counted_and_nothing_else(clock):
-    waited = InputClock()
+    waited = InputTimer()
     batches = iter(waited.of(slow_batches(clock, 10)))
     for _ in range(5):
         next(batches)
@@ -135,7 +135,7 @@ def test_waiting_for_batches_is_counted_and_nothing_else(clock):
 def test_a_batch_that_is_there_already_is_not_waited_for(clock):
     both = threading.Event()
     made = slow_batches(clock, 2, made=lambda number: both.set() if number else None)
-    waited = InputClock()
+    waited = InputTimer()
     batches = iter(waited.of(made.prefetch(2)))
     next(batches)
     both.wait()

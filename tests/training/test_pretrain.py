@@ -117,7 +117,7 @@ def last_checkpoint(output):
 def curve(output):
     """The rows without what a clock says."""
     rows = json.loads((output / "metrics.json").read_text())["curve"]
-    timed = ("seconds", "tokens_per_second", "input_wait", "flops_utilisation")
+    timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
     return [{k: v for k, v in row.items() if k not in timed} for row in rows]
 
 

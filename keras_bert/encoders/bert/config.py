@@ -73,7 +73,11 @@ _SUPPORTED_VALUES = {
     "rotary_emb_fraction": (0, None),
     "rotary_value": _OFF,
     "sliding_window": _OFF,
-    "tie_word_embeddings": (True, False, None),  # of a head: see `OpenedFolder.settle_decoder`
+    "tie_word_embeddings": (
+        True,
+        False,
+        None,
+    ),  # of a head: see `PretrainedCheckpoint.settle_decoder`
     "use_parallel_residual": _OFF,
     "use_rms_norm": _OFF,
     "use_rope": _OFF,

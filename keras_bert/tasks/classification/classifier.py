@@ -72,8 +72,8 @@ class Classifier(PooledTask):
             whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
             `multi_label`, what each label weighs in it (see `decision_weights`).
-        figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
-            or with `multi_label` the micro F1.
+        figure: the metric of `compute_metrics` that a run keeps the best epoch by; None is the
+            accuracy, or with `multi_label` the micro F1.
         dropout: the share of what the head reads that is dropped in training. None is the config's
             `head_dropout`.
         max_length: tokens that a row is cut to, special tokens counted in, in training and after.
@@ -94,7 +94,7 @@ class Classifier(PooledTask):
     HEADS = ("classifier",)
     LEAST_LABELS = 2
     SETTINGS = ClassifierSettings
-    FIGURE = "accuracy"
+    METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
     TEXTS = TEXT
 
@@ -120,11 +120,11 @@ class Classifier(PooledTask):
         self.threshold = threshold
         self.settle_pooling(pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
-        self.FIGURE = figure or ("micro_f1" if multi_label else "accuracy")
+        self.METRIC = figure or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
-        if self.FIGURE != "accuracy":
-            self.SHOWN[self.FIGURE] = self.FIGURE.replace("_", " ")
-        if "f1" in self.FIGURE.split("_and_") and len(self.labels) != 2:
+        if self.METRIC != "accuracy":
+            self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
+        if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
             raise InputError(
                 f"`figure` is {figure}, which is that of two labels; here are {len(self.labels)}. "
                 "Give macro_f1."
@@ -133,7 +133,7 @@ class Classifier(PooledTask):
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"logits": self.classifier(vector)}  # (B, C)
 
@@ -164,7 +164,7 @@ class Classifier(PooledTask):
         """`accuracy`, the share of rows whose label has the highest logit.
 
         None where several labels may be right, or where rows have weights, which Keras would
-        apply: `measure` has the official figures.
+        apply: `compute_metrics` has the official figures.
         """
         if self.multi_label or self._class_weights != NO_WEIGHTS:
             return {}
@@ -173,7 +173,16 @@ class Classifier(PooledTask):
     # Labelled files.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, multi_label=False, **columns):
+    def read(
+        cls,
+        data,
+        *,
+        made_with=None,
+        like=None,
+        labelled=True,
+        multi_label=False,
+        **columns,
+    ):
         """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
 
         A sequence is of (text, label), or of pairs of texts of (text, text, label).
@@ -252,7 +261,7 @@ class Classifier(PooledTask):
             )
         return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """See `classification_metrics` and `multi_label_metrics`."""
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,
@@ -302,7 +311,7 @@ class Classifier(PooledTask):
             **super().get_config(),
             "dropout": self.dropout.rate,
             "class_weights": weights,
-            "figure": self.FIGURE,
+            "figure": self.METRIC,
         }
 
 

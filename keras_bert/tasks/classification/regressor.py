@@ -36,7 +36,7 @@ class Regressor(PooledTask):
         mean: the score that the new head begins with.
         scale: the unit in which the head computes: a power of two, so that nothing is rounded when
             a folder is written.
-        figure: the figure of `measure` that a run keeps the best epoch by.
+        figure: the figure of `compute_metrics` that a run keeps the best epoch by.
 
     Attributes: `one_text`, `pooling`, `scale`, `max_length`, `scorer` (the `Dense`), `dropout`.
 
@@ -48,7 +48,7 @@ class Regressor(PooledTask):
     HEADS = ("scorer",)
     HEAD_SCALES = {"scorer": "scale"}
     SETTINGS = RegressionSettings
-    FIGURE = "pearson"
+    METRIC = "pearson"
     SHOWN = {"loss": "loss", "mse": "squared error", "pearson": "Pearson", "spearman": "Spearman"}
 
     def __init__(
@@ -72,13 +72,13 @@ class Regressor(PooledTask):
         self.one_text = one_text
         self.scale = float(scale)
         self.settle_pooling(pooling)
-        self.FIGURE = figure
+        self.METRIC = figure
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
         super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
 
@@ -169,7 +169,7 @@ class Regressor(PooledTask):
         """`text_a`, `text_b` (or `text`), `score`, and `expected` where it is known."""
         return score_answers(outputs["score"][:, 0], rows.examples)
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """See `score_metrics`."""
         from keras_bert.tasks.classification.metrics import score_metrics
 
@@ -198,5 +198,5 @@ class Regressor(PooledTask):
             **super().get_config(),
             "dropout": self.dropout.rate,
             "scale": self.scale,
-            "figure": self.FIGURE,
+            "figure": self.METRIC,
         }

@@ -66,7 +66,7 @@ class MultipleChoice(PooledTask):
     KIND = "multiple-choice"
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings
-    FIGURE = "accuracy"
+    METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def __init__(
@@ -102,7 +102,7 @@ class MultipleChoice(PooledTask):
     def to_examples(x, features):
         return GroupRows()(x, features["input_ids"])  # (B, n, S, D)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
         vector = self.vector(encoded, self.to_rows(mask))  # (B n, D)
         logits = self.classifier(self.dropout(vector))  # (B n, 1)
@@ -160,7 +160,7 @@ class MultipleChoice(PooledTask):
         """
         return choice_answers(outputs["logits"], rows.examples)
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """See `choice_metrics`."""
         from keras_bert.tasks.multiple_choice.decode import choice_metrics
 

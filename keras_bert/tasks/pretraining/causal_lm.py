@@ -49,7 +49,7 @@ class CausalLM(PretrainingTask):
         # No BiLSTM, which would see the next token.
         super().__init__(tokenizer, name=name, layer_mix=layer_mix)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
@@ -111,14 +111,14 @@ class MaskedCausalLM(FillMask):
         own = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
         return {**FillMask.head_inputs(), **own}
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         ids = inputs["causal_input_ids"]  # (C, S)
         rows = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
         if "segment_ids" in self.encoder.input_names:
             rows["segment_ids"] = keras.ops.zeros_like(ids)
         causal = self.encoded(rows, causal=True)
         following = self.lm_head(causal["sequence_output"], self.positions(ids))
-        return {**super().connect(encoded, inputs), "causal_lm": following}
+        return {**super().build_head(encoded, inputs), "causal_lm": following}
 
     def default_loss_weights(self):
         return {"masked_lm": 1.0 - self.causal_share, "causal_lm": self.causal_share}

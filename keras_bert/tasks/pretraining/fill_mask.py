@@ -34,7 +34,7 @@ class FillMask(PretrainingTask):
     def head_inputs():
         return masked_lm_inputs()
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
         return {"masked_lm": self.lm_head(encoded["sequence_output"], positions)}
 

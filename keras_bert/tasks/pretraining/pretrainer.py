@@ -70,7 +70,7 @@ class Pretrainer(PretrainingTask):
     def head_inputs():
         return masked_lm_inputs()
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
         first = encoded["first_output"]  # (B, D)
         if self.transform is not None:
@@ -164,14 +164,14 @@ class SpanPretrainer(FillMask):
     def head_inputs():
         return {**masked_lm_inputs(), **span_boundary_inputs()}
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         boundaries = self.span_boundary(
             encoded["sequence_output"],
             inputs["span_left"],
             inputs["span_right"],
             inputs["span_offset"],
         )
-        return {**super().connect(encoded, inputs), "span_boundary": boundaries}
+        return {**super().build_head(encoded, inputs), "span_boundary": boundaries}
 
     def default_loss_weights(self):
         return {"masked_lm": 1.0, "span_boundary": self.span_boundary_weight}

@@ -49,7 +49,7 @@ class QuestionAnswerer(Task):
         max_answer_length: tokens of the longest answer.
         n_best: pieces of the context that an answer names.
         null_threshold: the null score above which a question has no answer. None: every question
-            has one, until `tune` sees dev data where that is not so.
+            has one, until `tune_threshold` sees dev data where that is not so.
         dropout: the share of what the layer reads that is dropped in training. None is 0.
 
     Attributes: those of the arguments, `qa_outputs` (the `Dense`), `dropout` (the `Dropout`).
@@ -59,7 +59,7 @@ class QuestionAnswerer(Task):
     HEAD_READS = ("input_mask",)
     HEADS = ("qa_outputs",)
     SETTINGS = QuestionSettings
-    FIGURE = "f1"
+    METRIC = "f1"
     SHOWN = {
         "loss": "loss",
         "start_logits_accuracy": "right first tokens",
@@ -100,7 +100,7 @@ class QuestionAnswerer(Task):
         )
         super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         logits = self.qa_outputs(self.dropout(encoded["sequence_output"]))  # (B, S, 2)
         at_tokens = ops.cast(inputs["input_mask"], "bool")  # (B, S)
         return {
@@ -185,7 +185,7 @@ class QuestionAnswerer(Task):
             null_threshold=null_threshold,
         )
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         """Sets `null_threshold` where some questions have no answer and none was given."""
         golds = _golds(rows.examples)
         if self.tuned and not all(golds):
@@ -196,7 +196,7 @@ class QuestionAnswerer(Task):
                 [answer["null_score"] for answer in answers],
             )
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """The official figures of SQuAD, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
 
         They are those of version 2.0 where some questions have no answer, with what the best

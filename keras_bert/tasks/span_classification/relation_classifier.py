@@ -62,7 +62,7 @@ class RelationClassifier(WordsTask):
     HEADS = ("spans", "classifier")
     LEAST_LABELS = 2
     SETTINGS = RelationClassifierSettings
-    FIGURE = "f1"
+    METRIC = "f1"
     SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
 
     def __init__(
@@ -99,7 +99,7 @@ class RelationClassifier(WordsTask):
         }
         return super().head_inputs() | pair
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         hidden = encoded["sequence_output"]
         words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
         spans = self.spans(self.dropout(words), inputs["span_firsts"], inputs["span_lasts"])
@@ -160,7 +160,7 @@ class RelationClassifier(WordsTask):
         """See `pair_answers`."""
         return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """See `relation_metrics`; also `calibration`.
 
         `too_far` counts pairs too far apart for a row, which are wrong.

@@ -75,7 +75,8 @@ class SpanClassifier(WordsTask):
         max_span_length: L.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`).
         identify: leave the labels out: a span is one or is not, and is called "span".
-        threshold: the probability from which on a span is found. None is 0.5 until `tune` sets it.
+        threshold: the probability from which on a span is found. None is 0.5 until
+            `tune_threshold` sets it.
         tune_for: what it is tuned for: "f1", or "precision" for F0.5.
         combine_pieces: a word's vector: "mean", that of its pieces, or "last", its last piece. None
             is "mean", or "last" over a causal encoder.
@@ -96,7 +97,7 @@ class SpanClassifier(WordsTask):
     HEADS = ("spans", "classifier")
     LEAST_LABELS = 1
     SETTINGS = SpanClassifierSettings
-    FIGURE = "f1"
+    METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
     def __init__(
@@ -142,7 +143,7 @@ class SpanClassifier(WordsTask):
         """The probability over which a span is found: more likely than not, where none is tuned."""
         return 0.5 if self.threshold is None else self.threshold
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         hidden = encoded["sequence_output"]
         words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
         return {"logits": self.classifier(self.spans(self.dropout(words)))}  # (B, W, L, C)
@@ -222,7 +223,7 @@ class SpanClassifier(WordsTask):
         )
         return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         """Sets `threshold` to the best one for `tune_for`, where none was given."""
         if self.tuned:
             self.threshold = self._tuned_threshold(outputs, rows)
@@ -238,7 +239,7 @@ class SpanClassifier(WordsTask):
         correct = np.array(correct, bool)
         return best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
         `calibration` is of the spans that are found (see there).

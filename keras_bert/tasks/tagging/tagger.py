@@ -66,7 +66,7 @@ class Tagger(Task):
     HEADS = ("classifier",)
     LEAST_LABELS = 2
     SETTINGS = TaggerSettings
-    FIGURE = "accuracy"
+    METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def __init__(
@@ -100,7 +100,7 @@ class Tagger(Task):
         self.document_context = document_context
         self.crf = crf
         if self.scheme is not None:
-            self.FIGURE = "f1"
+            self.METRIC = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         self.crf_layer = None
@@ -110,7 +110,7 @@ class Tagger(Task):
             self.HEADS = (*self.HEADS, "crf_layer")
         super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         logits = self.classifier(self.dropout(encoded["sequence_output"]))  # (B, S, C)
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
 
@@ -141,8 +141,8 @@ class Tagger(Task):
     def default_metrics(self):
         """`accuracy`, the share of tokens that count whose label has the highest logit.
 
-        None where that is not the share of words, which `measure` tells: with `crf` it is sequences
-        that are chosen, and else words may be told by all of their pieces, or all pieces counted.
+        None where that is not the fraction of words, which `compute_metrics` gives: with `crf` it is
+        sequences that are chosen, and else words may be told by all of their pieces, or all pieces counted.
         """
         if self.crf_layer is not None or not self._by_one_piece:
             return {}
@@ -229,7 +229,7 @@ class Tagger(Task):
             crf=self.crf,
         )
 
-    def examples_beside(self, *, max_length=None):
+    def context_size(self, *, max_length=None):
         # As many as fill a row of a token each.
         return (max_length or self.max_length) if self.document_context else 0
 
@@ -244,7 +244,7 @@ class Tagger(Task):
             crf=self.crf_layer,
         )
 
-    def measure(self, answers, examples):
+    def compute_metrics(self, answers, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
         from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
 

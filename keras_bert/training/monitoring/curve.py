@@ -64,7 +64,7 @@ class Curve(keras.callbacks.Callback):
     - `tokens_per_second`: of training alone; None where too little was timed (the first step of a
       session, and of a phase, compiles and is left out)
     - `input_wait`: the share of that time in which a step waited for its batch, where it is known
-    - `flops_utilisation`: floating-point operations a second of the model's own formula as a share
+    - `mfu`: floating-point operations a second of the model's own formula as a share
       of `matrix_rate`, where both are known
 
     The first entry of a run may be one at step 0, with an evaluation alone.
@@ -76,7 +76,7 @@ class Curve(keras.callbacks.Callback):
             it is not said.
         matrix_rate: what the devices do in large matrix products, FLOP/s, or None.
 
-    `feed` is to be set before `fit`: the `Feed` of the phase, for its tokens, FLOPs and clock.
+    `feed` is to be set before `fit`: the `BatchSource` of the phase, for tokens, FLOPs and clock.
 
     Raises `NotFinite` at the end of an entry whose loss is not a finite number.
     """
@@ -93,7 +93,7 @@ class Curve(keras.callbacks.Callback):
 
     @property
     def feed(self):
-        """The `Feed` of the phase."""
+        """The `BatchSource` of the phase."""
         return self._feed
 
     @feed.setter
@@ -172,7 +172,7 @@ class Curve(keras.callbacks.Callback):
             found["input_wait"] = round((waited[1] - waited[0]) / seconds, 4)
         if None not in (speed, self.feed.flops_a_token, self.matrix_rate):
             share = speed * self.feed.flops_a_token / self.matrix_rate
-            found["flops_utilisation"] = round(share, 4)
+            found["mfu"] = round(share, 4)
         return found
 
     def _held_out(self, logs):

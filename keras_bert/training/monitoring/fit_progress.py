@@ -10,8 +10,8 @@ from keras_bert.tasks.task import made_of
 class FitProgress(keras.callbacks.Callback):
     """Adds tokens/s to the figures of every step, and the task's own figure to those of an epoch.
 
-    The own figure (`Task.FIGURE`) is added as `val_FIGURE` where Keras does not compute it: such
-    figures need the task's `decode` and `measure`, and one more pass over the dev rows.
+    The own figure (`Task.METRIC`) is added as `val_FIGURE` where Keras does not compute it: such
+    figures need the task's `decode` and `compute_metrics`, and one more pass over the dev rows.
 
     Args:
         task: the `Task`.
@@ -43,10 +43,10 @@ class FitProgress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self._rate is not None:
             logs["tokens/s"] = self._rate
-        figure = self.task.FIGURE
+        figure = self.task.METRIC
         if self.dev_rows is None or figure is None or f"val_{figure}" in logs:
             return
-        measures = self.task.measure(self._answers(), self.dev_rows.examples)
+        measures = self.task.compute_metrics(self._answers(), self.dev_rows.examples)
         if figure in measures:
             logs[f"val_{figure}"] = measures[figure]
 

@@ -25,7 +25,7 @@ _OF_THE_RUN = (
     GRADIENT_NORM,
     "tokens_per_second",
     "input_wait",
-    "flops_utilisation",
+    "mfu",
 )
 
 
@@ -228,8 +228,8 @@ def write_hparams(folder, runs, settings, *, names):
     """Writes the runs of a sweep under `folder`, in place of what lay there.
 
     The experiment (which settings are tried, and what they are compared by) stands in the folder
-    itself, and each run in a folder of its name: its settings, `dev/FIGURE` after every evaluation,
-    and `kept/FIGURE`, that of the model it keeps. FIGURE is what a model is kept by.
+    itself, and each run in a folder of its name: its settings, `dev/METRIC` after every evaluation,
+    and `kept/METRIC`, that of the model it keeps. METRIC is what a model is kept by.
 
     Args:
         folder: OUTPUT/logs of the sweep.

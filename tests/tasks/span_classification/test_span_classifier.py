@@ -213,7 +213,7 @@ def test_identification_leaves_labels_out():
     rows = task.features(list(task.read(given)), labelled=True)
     assert rows.targets(np.array([0]))[0]["logits"].numpy().sum() == 2
     (answer,) = task.decode({"logits": np.zeros((1, 8, 3, 2), "float32")}, rows)
-    measures = task.measure([answer], rows.examples)
+    measures = task.compute_metrics([answer], rows.examples)
     assert measures["f1"] == measures["identification_f1"] and measures["spans"] == 2
     assert list(measures["labels"]) == ["span"]
     assert {span["label"] for span in answer["expected"]} == {"span"}
@@ -231,8 +231,8 @@ def test_a_given_threshold_stays_and_another_is_tuned():
         task = make(tune_for=tune_for, threshold=threshold)
         rows = task.features(list(task.read(given)), labelled=True)
         found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
-        task.tune({"logits": logits * 0}, rows)  # an earlier epoch, say
-        task.tune({"logits": logits}, rows)
+        task.tune_threshold({"logits": logits * 0}, rows)  # an earlier epoch, say
+        task.tune_threshold({"logits": logits}, rows)
         chosen.append(task.threshold)
         found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
     assert found == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
@@ -279,7 +279,7 @@ def test_what_is_made_from_the_examples():
     assert "line 1: 1 span with several labels. One is found: the first is learned." in note
     assert SpanClassifier.notes(unlabelled) == []
     with pytest.raises(InputError, match="no spans to compare the answer with"):
-        SpanClassifier.measure(None, [{"spans": []}], unlabelled)
+        SpanClassifier.compute_metrics(None, [{"spans": []}], unlabelled)
 
 
 def test_the_choices_of_the_settings_are_those_of_the_head():

@@ -182,6 +182,6 @@ def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_p
 
 def test_the_figure_is_that_of_the_labels(tokenizer):
     tagger = make(tokenizer)
-    assert (tagger.scheme, tagger.FIGURE) == ("bio", "f1")
+    assert (tagger.scheme, tagger.METRIC) == ("bio", "f1")
     words = Tagger(make_encoder(tokenizer), labels=["NOUN", "VERB"])
-    assert (words.scheme, words.FIGURE) == (None, "accuracy")
+    assert (words.scheme, words.METRIC) == (None, "accuracy")

@@ -299,7 +299,10 @@ def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
 def test_tags_that_are_not_needed_may_be_any():
     made = {"labels": LABELS}
     data = given(("a b", "NOUN VERB"))
-    assert list(Tagger.read(data, made_with=made, labelled=False))[0].tags == ("NOUN", "VERB")
+    assert list(Tagger.read(data, made_with=made, labelled=False))[0].tags == (
+        "NOUN",
+        "VERB",
+    )
 
 
 def test_a_tag_that_was_never_seen_is_refused_or_counted():

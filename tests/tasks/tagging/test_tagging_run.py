@@ -176,7 +176,7 @@ def tagger(request, files):
         variable.assign(rng.normal(0, 0.7, variable.shape))
     task.save(files["folder"] / "bilstm")
     loaded = load_task(files["folder"] / "bilstm")
-    assert loaded.get_config() == task.get_config() and loaded.FIGURE == "f1"
+    assert loaded.get_config() == task.get_config() and loaded.METRIC == "f1"
     for ours, theirs in zip(task.weights, loaded.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
     return loaded

@@ -19,7 +19,7 @@ from keras_bert.text.vocabulary_files import holds_own_kind
 CONFIG = "config.json"
 
 
-class OpenedFolder:
+class PretrainedCheckpoint:
     """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
 
     Attributes: `folder` (a path), `values` (the dictionary of `config.json`), `config` (an

@@ -15,7 +15,7 @@ HTTP_STATUS = {
 }
 
 
-class Refusal(Exception):
+class RequestError(Exception):
     """One request cannot be answered; others can.
 
     Attributes:
