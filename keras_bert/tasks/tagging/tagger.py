@@ -141,8 +141,9 @@ class Tagger(Task):
     def default_metrics(self):
         """`accuracy`, the share of tokens that count whose label has the highest logit.
 
-        None where that is not the fraction of words, which `compute_metrics` gives: with `crf` it is
-        sequences that are chosen, and else words may be told by all of their pieces, or all pieces counted.
+        None where that is not the fraction of words, which `compute_metrics` gives: with `crf` it
+        is sequences that are chosen, and else words may be tagged by all of their pieces, or all
+        pieces counted.
         """
         if self.crf_layer is not None or not self._by_one_piece:
             return {}
