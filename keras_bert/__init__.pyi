@@ -345,7 +345,7 @@ def evaluate(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Returns the official figures of the task as a dictionary (see its `compute_metrics`).
+    """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
     With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.

@@ -167,7 +167,7 @@ def _with_perplexity(figures, counts):
 
 @takes(evaluate_settings(settings_class("classifier")))
 def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
-    """Returns the official figures of the task as a dictionary (see its `compute_metrics`).
+    """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
     With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
@@ -204,7 +204,7 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
     for note in (*task.notes(examples), unknown) if report is not None else ():
         if note:
             report(f"Note: {note}")
-    measures = task.compute_metrics(answers, examples)
+    measures = task.official_metrics(answers, examples)
     if getattr(settings, "glue", None) is not None:
         measures = {"glue": glue_figures(settings.glue, measures), **measures}
     if settings.errors:

@@ -17,7 +17,7 @@ _THREE_WAY = ("entailment", "neutral", "contradiction")
 _ZERO_OR_ONE = ("0", "1")
 _SENTENCES = ("sentence1", "sentence2")
 _HEADER = "index\tprediction"
-# What `compute_metrics` calls a figure -> what GLUE does.
+# What `official_metrics` calls a figure -> what GLUE does.
 _FIGURES = {
     "accuracy": "Accuracy",
     "f1": "F1",
@@ -37,7 +37,7 @@ class GlueTask:
         texts: the columns of the one or two texts.
         label: the column of the label.
         labels: their names, in the files and in what is handed in; () where it is a score.
-        figures: the official figures, by their names in what `compute_metrics` gives.
+        figures: the official figures, by their names in what `official_metrics` gives.
         figure: what a run keeps the best epoch by: the figure, or the mean of the two.
         folders: where the files lie under GLUE's folder, the usual place first.
         train, dev, test: the files; None where there is none.
@@ -233,7 +233,7 @@ def glue_figures(name, measures):
 
     Args:
         name: the task's.
-        measures: what `compute_metrics` of a model gives on a file of the task.
+        measures: what `official_metrics` of a model gives on a file of the task.
 
     Returns:
         A dictionary: `task`, the figures, and `score`, their mean, which GLUE's average is of.

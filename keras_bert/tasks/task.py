@@ -82,7 +82,7 @@ class Task(keras.Model):
         LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
         METRIC: the figure on the dev data by which a run keeps the best epoch; more is better. It
-            is one of `default_metrics`, or else of `compute_metrics`.
+            is one of `default_metrics`, or else of `official_metrics`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
         tuned: the stored settings that nobody gave, so that `tune_threshold` sets them.
@@ -508,7 +508,7 @@ class Task(keras.Model):
         figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """The official figures over all answers, as JSON can hold them.
 
         Raises InputError for an example that cannot be measured, which is named.
@@ -521,7 +521,7 @@ class Task(keras.Model):
 
     @staticmethod
     def describe_measures(measures: dict[str, Any]) -> str:
-        """The main figures of `compute_metrics`, as a person reads them."""
+        """The main figures of `official_metrics`, as a person reads them."""
         return ", ".join(
             f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
         )

@@ -355,7 +355,7 @@ def _trained(run, feed, report):
     metrics = {
         "kept": kept,
         "kept_by": task.METRIC,
-        "dev": task.compute_metrics(answers, feed.dev_rows.examples),
+        "dev": task.official_metrics(answers, feed.dev_rows.examples),
         **task.made_with,
         "steps": entries[-1]["step"],
         "parameters": task.count_params(),

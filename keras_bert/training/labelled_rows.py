@@ -99,7 +99,7 @@ class LabelledRows(BatchSource):
             # Epochs are told apart by what a folder of each would answer.
             self.task.tune_threshold(outputs, self.dev_rows)
             answers = self.task.decode(outputs, self.dev_rows)
-            measures = self.task.compute_metrics(answers, self.dev_rows.examples)
+            measures = self.task.official_metrics(answers, self.dev_rows.examples)
             official = {name: v for name, v in measures.items() if isinstance(v, float)}
             figures = {**figures, **official}
         figure = figures[self.task.METRIC]

@@ -104,8 +104,8 @@ def span(words, label, score):
     return {"words": words, "label": label, "score": score}
 
 
-# For each kind what its `compute_metrics` reads of the task, two answers, two examples, and what is
-# drawn of the figures beside the learning curve.
+# For each kind what its `official_metrics` reads of the task, two answers, two examples, and what
+# is drawn of the figures beside the learning curve.
 MEASURED = {
     "classifier": (
         {"multi_label": False, "labels": ("ham", "spam")},
@@ -163,7 +163,7 @@ MEASURED["pair-classifier"] = MEASURED["classifier"]
 @pytest.mark.parametrize("kind", MEASURED)
 def test_the_pictures_of_each_kind(kind, draw):
     task, answers, examples, pictures = MEASURED[kind]
-    measure = task_class(kind.split()[0]).compute_metrics
+    measure = task_class(kind.split()[0]).official_metrics
     figures = draw({**METRICS, "dev": measure(SimpleNamespace(**task), answers, examples)})
     assert tuple(figures) == ("learning_curve", *pictures)
 

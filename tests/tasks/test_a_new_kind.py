@@ -210,7 +210,7 @@ def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
         assert np.array_equal(one, other) or "seed_generator" in one.path
     assert metrics["trained_parameters"] == (16 * 8 + 8) + (8 + 1) + 3
     assert metrics["dev"]["f1"] > 0.7
-    assert len(metrics["scalar_mix"]["shares"]) == 2
+    assert len(metrics["scalar_mix"]["layer_weights"]) == 2
 
 
 def test_the_exported_model_answers_as_predict_does(run, tmp_path):

@@ -31,7 +31,7 @@ class HoldsWord(Task):
     HEAD_READS = ("input_mask",)
     HEADS = ("scorer",)
     SETTINGS = HoldsWordSettings
-    METRIC = "f1"  # one of `compute_metrics`, none of Keras's
+    METRIC = "f1"  # one of `official_metrics`, none of Keras's
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class HoldsWord(Task):
             if answer["holds"] != self._truth(example)
         ]
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         truth = [self._truth(example) for example in examples]
         said = [answer["holds"] for answer in answers]
         both = sum(t and s for t, s in zip(truth, said, strict=True))

@@ -72,7 +72,7 @@ class Classifier(PooledTask):
             whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
             `multi_label`, what each label weighs in it (see `decision_weights`).
-        figure: the metric of `compute_metrics` that a run keeps the best epoch by; None is the
+        figure: the metric of `official_metrics` that a run keeps the best epoch by; None is the
             accuracy, or with `multi_label` the micro F1.
         dropout: the share of what the head reads that is dropped in training. None is the config's
             `head_dropout`.
@@ -164,7 +164,7 @@ class Classifier(PooledTask):
         """`accuracy`, the share of rows whose label has the highest logit.
 
         None where several labels may be right, or where rows have weights, which Keras would
-        apply: `compute_metrics` has the official figures.
+        apply: `official_metrics` has the official figures.
         """
         if self.multi_label or self._class_weights != NO_WEIGHTS:
             return {}
@@ -261,7 +261,7 @@ class Classifier(PooledTask):
             )
         return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `classification_metrics` and `multi_label_metrics`."""
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,

@@ -36,7 +36,7 @@ class Regressor(PooledTask):
         mean: the score that the new head begins with.
         scale: the unit in which the head computes: a power of two, so that nothing is rounded when
             a folder is written.
-        figure: the figure of `compute_metrics` that a run keeps the best epoch by.
+        figure: the figure of `official_metrics` that a run keeps the best epoch by.
 
     Attributes: `one_text`, `pooling`, `scale`, `max_length`, `scorer` (the `Dense`), `dropout`.
 
@@ -169,7 +169,7 @@ class Regressor(PooledTask):
         """`text_a`, `text_b` (or `text`), `score`, and `expected` where it is known."""
         return score_answers(outputs["score"][:, 0], rows.examples)
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `score_metrics`."""
         from keras_bert.tasks.classification.metrics import score_metrics
 

@@ -160,7 +160,7 @@ class MultipleChoice(PooledTask):
         """
         return choice_answers(outputs["logits"], rows.examples)
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `choice_metrics`."""
         from keras_bert.tasks.multiple_choice.decode import choice_metrics
 

@@ -196,7 +196,7 @@ class QuestionAnswerer(Task):
                 [answer["null_score"] for answer in answers],
             )
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """The official figures of SQuAD, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
 
         They are those of version 2.0 where some questions have no answer, with what the best

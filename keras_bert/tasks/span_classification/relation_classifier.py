@@ -160,7 +160,7 @@ class RelationClassifier(WordsTask):
         """See `pair_answers`."""
         return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `relation_metrics`; also `calibration`.
 
         `too_far` counts pairs too far apart for a row, which are wrong.

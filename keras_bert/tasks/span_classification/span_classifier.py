@@ -239,7 +239,7 @@ class SpanClassifier(WordsTask):
         correct = np.array(correct, bool)
         return best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
         `calibration` is of the spans that are found (see there).

@@ -141,7 +141,7 @@ class Tagger(Task):
     def default_metrics(self):
         """`accuracy`, the share of tokens that count whose label has the highest logit.
 
-        None where that is not the fraction of words, which `compute_metrics` gives: with `crf` it
+        None where that is not the fraction of words, which `official_metrics` gives: with `crf` it
         is sequences that are chosen, and else words may be tagged by all of their pieces, or all
         pieces counted.
         """
@@ -245,7 +245,7 @@ class Tagger(Task):
             crf=self.crf_layer,
         )
 
-    def compute_metrics(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
         from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
 

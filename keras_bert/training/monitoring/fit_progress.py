@@ -11,7 +11,7 @@ class FitProgress(keras.callbacks.Callback):
     """Adds tokens/s to the figures of every step, and the task's own figure to those of an epoch.
 
     The own figure (`Task.METRIC`) is added as `val_FIGURE` where Keras does not compute it: such
-    figures need the task's `decode` and `compute_metrics`, and one more pass over the dev rows.
+    figures need the task's `decode` and `official_metrics`, and one more pass over the dev rows.
 
     Args:
         task: the `Task`.
@@ -46,7 +46,7 @@ class FitProgress(keras.callbacks.Callback):
         figure = self.task.METRIC
         if self.dev_rows is None or figure is None or f"val_{figure}" in logs:
             return
-        measures = self.task.compute_metrics(self._answers(), self.dev_rows.examples)
+        measures = self.task.official_metrics(self._answers(), self.dev_rows.examples)
         if figure in measures:
             logs[f"val_{figure}"] = measures[figure]
 

@@ -250,7 +250,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     assert list(answers[0]) == ["text_a", "text_b", "label", "score", "expected", "probabilities"]
     swapped, _ = answer(tasks["pair"], [(b, a, label) for a, b, label in pairs])
     assert answers[0]["probabilities"] != swapped[0]["probabilities"]
-    measures = tasks["pair"].compute_metrics(answers, examples)
+    measures = tasks["pair"].official_metrics(answers, examples)
     json.dumps(measures)
     wrong = [a for a, e in zip(answers, examples, strict=True) if a["label"] != e.label]
     mistakes = tasks["pair"].mistakes(answers, examples)
@@ -261,7 +261,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     for found, example in zip(answers, examples, strict=True):
         assert found["labels"] == [k for k, p in found["probabilities"].items() if p > 0.4]
         assert found["expected"] == list(example.label)
-    measures = tasks["several"].compute_metrics(answers, examples)
+    measures = tasks["several"].official_metrics(answers, examples)
     right = np.mean([set(a["labels"]) == set(a["expected"]) for a in answers])
     assert measures["subset_accuracy"] == right
     assert len(tasks["several"].mistakes(answers, examples)) == round(3 * (1 - right))
@@ -270,7 +270,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
     )
     assert [found["expected"] for found in answers] == [1.5, 40, 3]
-    measures = tasks["score"].compute_metrics(answers, examples)
+    measures = tasks["score"].official_metrics(answers, examples)
     errors = [found["score"] - found["expected"] for found in answers]
     assert measures["mse"] == pytest.approx(np.mean(np.square(errors)))
     assert max(tasks["score"].mistakes(answers, examples))[0] == pytest.approx(np.abs(errors).max())
@@ -317,7 +317,7 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     assert rows.weights["logits"].tolist() == [0.5, 0.5, 0.5, 4]
     assert (
         task.default_metrics() == {}
-    )  # Keras's would be weighted: `compute_metrics` tells the accuracy
+    )  # Keras's would be weighted: `official_metrics` tells the accuracy
     plain = Classifier(encoder, tokenizer, labels=LABELS)
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (

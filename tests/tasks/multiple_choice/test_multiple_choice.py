@@ -69,7 +69,7 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
         np.testing.assert_allclose(
             answer["probabilities"], np.exp(alone) / np.exp(alone).sum(), atol=1e-5
         )
-    measures = task.compute_metrics(answers, rows.examples)
+    measures = task.official_metrics(answers, rows.examples)
     right = [
         alone.argmax() == label for alone, (_, _, label) in zip(expected, EXAMPLES, strict=True)
     ]

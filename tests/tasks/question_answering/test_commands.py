@@ -289,7 +289,7 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
         assert [not a["answer"] for a in answers] == [
             a["null_score"] > other.null_threshold for a in answers
         ]
-        figures = other.compute_metrics(answers, rows.examples)
+        figures = other.official_metrics(answers, rows.examples)
         assert figures["NoAns_total"] == 1 and figures["best_f1"] >= figures["f1"]
     some = [rows.examples[0]]
     task.tune_threshold(outputs, task.features(some))  # every question has an answer
@@ -299,7 +299,7 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
 def test_version_1_is_told_by_its_questions(labelled):
     task, rows, _ = labelled
     answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
-    found = task.compute_metrics(answers, rows.examples[:1])
+    found = task.official_metrics(answers, rows.examples[:1])
     bins = found.pop("calibration")
     assert found == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
     assert bins[-1] == {"confidence": 1.0, "accuracy": 1.0, "examples": 1}

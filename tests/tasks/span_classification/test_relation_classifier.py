@@ -189,7 +189,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     assert loss([*near, *far]) == pytest.approx(loss(near), rel=1e-5)
     examples = list(task.read([*near, *far]))
     answers = list(predict(model=task, data=[*near, *far]))
-    measures = task.compute_metrics(answers, examples)
+    measures = task.official_metrics(answers, examples)
     right = sum(a["label"] == e.label for a, e in zip(answers, examples, strict=True))
     assert measures["too_far"] == 2 and measures["accuracy"] == right / 32
     assert "2 pairs too far apart, counted as wrong" in task.describe_measures(measures)
@@ -251,6 +251,6 @@ def test_pairs_that_cannot_be_used_are_named():
         task.features(list(task.read([cut])))
     pairs = list(task.read([{**far, "label": "z"}]))
     with pytest.raises(InputError, match='the label "z" is none of those that the model'):
-        task.compute_metrics([], pairs)
+        task.official_metrics([], pairs)
     with pytest.raises(InputError, match="the given pairs has one label only"):
         RelationClassifier.made_from(list(task.read([far, far])))

@@ -213,7 +213,7 @@ def test_identification_leaves_labels_out():
     rows = task.features(list(task.read(given)), labelled=True)
     assert rows.targets(np.array([0]))[0]["logits"].numpy().sum() == 2
     (answer,) = task.decode({"logits": np.zeros((1, 8, 3, 2), "float32")}, rows)
-    measures = task.compute_metrics([answer], rows.examples)
+    measures = task.official_metrics([answer], rows.examples)
     assert measures["f1"] == measures["identification_f1"] and measures["spans"] == 2
     assert list(measures["labels"]) == ["span"]
     assert {span["label"] for span in answer["expected"]} == {"span"}
@@ -279,7 +279,7 @@ def test_what_is_made_from_the_examples():
     assert "line 1: 1 span with several labels. One is found: the first is learned." in note
     assert SpanClassifier.notes(unlabelled) == []
     with pytest.raises(InputError, match="no spans to compare the answer with"):
-        SpanClassifier.compute_metrics(None, [{"spans": []}], unlabelled)
+        SpanClassifier.official_metrics(None, [{"spans": []}], unlabelled)
 
 
 def test_the_choices_of_the_settings_are_those_of_the_head():
