@@ -29,7 +29,7 @@ def local_folder(given):
 
     Raises:
         InputError: see `hub.download`, `kaggle.download` and `archives.unpack`; also where what is
-            found is no model that can be read.
+            found has no model format that is known.
     """
     if not isinstance(given, str | os.PathLike):
         raise InputError(
@@ -116,8 +116,8 @@ def read_foreign(source):
     if source.is_file():
         raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
     raise InputError(
-        f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
-        "a Google checkpoint (bert_config.json), nor a keras-nlp preset."
+        f"Could not detect the model format of {source}. Expected a Hugging Face folder "
+        "(config.json), a Google checkpoint (bert_config.json) or a keras-nlp preset."
     )
 
 

@@ -134,7 +134,7 @@ class EncoderConfig:
         try:
             return cls(**own, extra_keys=extra_keys)
         except ValueError as error:
-            raise InputError(f"{source} has a value that cannot be: {error}") from error
+            raise InputError(f"Invalid value in {source}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """The dictionary of a `config.json`: every field, then the keys that were not known."""
