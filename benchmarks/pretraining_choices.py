@@ -49,7 +49,7 @@ CHOICES = {
         "rows of 64, then 128 tokens": ({"max_length": [64, 128]}, {"batch_size": [128, 64]}, {}),
         "25 % masked": ({"masked_rate": 0.25}, {}, {}),
         "40 % masked, at most 20 tokens": ({"masked_rate": 0.4}, {}, {}),
-        "a quarter causal": ({}, {"causal_share": 0.25}, {}),
+        "a quarter causal": ({}, {"causal_fraction": 0.25}, {}),
         "next sentence": ({"objective": "mlm-nsp"}, {}, {}),
         "order of sentences": ({"objective": "mlm-sop"}, {}, {}),
         "mini, a rate of 1.5e-3": ({}, {"learning_rate": 1.5e-3}, {"preset": "mini"}),
@@ -62,7 +62,7 @@ CHOICES = {
         "masked tokens, static": ({"masking": "static"}, {}, {}),
         "masked tokens, next sentence": ({"objective": "mlm-nsp"}, {}, {}),
         "masked tokens, order of sentences": ({"objective": "mlm-sop"}, {}, {}),
-        "masked tokens, a quarter causal": ({}, {"causal_share": 0.25}, {}),
+        "masked tokens, a quarter causal": ({}, {"causal_fraction": 0.25}, {}),
     },
     "small-batches": {
         "as in objectives": ({}, {}, {}),

@@ -689,7 +689,7 @@ def pretrain(
     eval_batches: int | None = ...,
     bad_records: str = ...,
     objective: str | None = ...,
-    causal_share: float = ...,
+    causal_fraction: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
@@ -702,7 +702,7 @@ def pretrain(
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
     others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
     causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
@@ -766,7 +766,7 @@ def pretrain(
             or leaves out and counts what is damaged (skip), after reading all rows once at its start.
         objective: what is trained: the objective of the data folder, or causal-lm, the next token on
             the sequences of any folder (None: the data folder's own).
-        causal_share: fraction of a step's sequences that are read from left to right, each token
+        causal_fraction: fraction of a step's sequences that are read from left to right, each token
             predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
         span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
             tokens, for rows of the objective span; 0 trains without the head (None: 1).

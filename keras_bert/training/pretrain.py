@@ -66,7 +66,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
     others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
     causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another

@@ -48,10 +48,10 @@ def task_class_of(folder, settings):
             f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
             f"Expected {objective} or {CAUSAL_LM}, or make the data again."
         )
-    elif settings.causal_share:
+    elif settings.causal_fraction:
         if objective != "mlm":
             raise InputError(
-                f"`causal_share` is {settings.causal_share}, and rows that are masked and causal "
+                f"`causal_fraction` is {settings.causal_fraction}, and rows that are masked and causal "
                 f"by turns are those of the objective mlm; {folder.path} was made for {objective}."
             )
         trained = MaskedCausalLM
@@ -85,7 +85,7 @@ def task_at_start(task_class, folders, tokenizer, settings, *, report):
 def _options(task_class, settings, source=None):
     """What a task is made with beside its encoder: what is given, or the folder `source` has."""
     if task_class is MaskedCausalLM:
-        return {"causal_share": settings.causal_share}
+        return {"causal_fraction": settings.causal_fraction}
     if task_class is not SpanPretrainer:
         return {}
     options = {

@@ -563,7 +563,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ({"batch_tokens": 64, "batch_size": 8}, "Give either `batch_size`, .* or `batch_tokens`"),
         ({"batch_tokens": 64, "batch_size": 32}, "Give either `batch_size`, .* or `batch_tokens`"),
         (
-            {"causal_share": 0.5, "batch_tokens": 64},
+            {"causal_fraction": 0.5, "batch_tokens": 64},
             "in batches of as many rows each; give `batch",
         ),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),

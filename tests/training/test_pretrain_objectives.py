@@ -323,7 +323,7 @@ def test_a_weight_of_0_trains_masked_spans_without_the_head(begun, folders):
 def hybrid(run, tmp_path_factory):
     """(the folder of a masked and causal run, its metrics)."""
     output = tmp_path_factory.mktemp("hybrid") / "run"
-    return output, run(output, "mlm", causal_share=0.25)
+    return output, run(output, "mlm", causal_fraction=0.25)
 
 
 def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folders, capsys):
@@ -348,7 +348,7 @@ def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folder
     assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
-    assert type(task) is MaskedCausalLM and task.causal_share == 0.25
+    assert type(task) is MaskedCausalLM and task.causal_fraction == 0.25
 
 
 def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
@@ -406,7 +406,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
         both = SimpleNamespace(
             input=("input_ids", "masked_lm_positions", "causal_input_ids", "causal_input_mask"),
             output=("masked_lm", "causal_lm"),
-            causal_share=0.25,
+            causal_fraction=0.25,
         )
         first = round(batch_size / 4)
         [(x, y, counts)] = training_dataset(folder, task=both, **options).take(1)
@@ -419,7 +419,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
 @pytest.mark.parametrize(
     "objective, settings, message",
     [
-        ("mlm-sop", {"causal_share": 0.5}, "`causal_share` is 0.5, .* objective mlm; .* mlm-sop"),
+        ("mlm-sop", {"causal_fraction": 0.5}, "`causal_fraction` is 0.5, .* objective mlm; .* mlm-sop"),
         (
             "span",
             {"objective": "causal-lm"},
@@ -430,7 +430,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
             {"objective": "span"},
             "`objective` is span, but .* was made for mlm. Expected mlm",
         ),
-        ("mlm", {"causal_share": 0.5, "batch_size": 1}, "A batch of one row is either masked or"),
+        ("mlm", {"causal_fraction": 0.5, "batch_size": 1}, "A batch of one row is either masked or"),
         ("mlm", {"max_span_length": 4}, "`max_span_length` is about the boundaries .* mlm; leave"),
         ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is about .* mlm-sop; lea"),
         ("span", {"span_boundary_weight": 0}, "`max_span_length` .* `span_boundary_weight` is 0; "),
