@@ -69,7 +69,7 @@ def make_data(work, vocab, output, *options):
     """Runs the command of the data job."""
     arguments = ["pretraining-data", "--input", str(work / "corpus.txt"), "--vocab", str(vocab)]
     arguments += ["--output", str(output), "--max-length", str(LENGTH), "--max-predictions", "8"]
-    arguments += ["--dupe-factor", "1", "--item-bytes", "30000", "--eval-fraction", "0.1"]
+    arguments += ["--dupe-factor", "1", "--shard-bytes", "30000", "--eval-fraction", "0.1"]
     with undrawn():
         return main([*arguments, "--direct_num_workers=1", *options])
 

@@ -221,8 +221,8 @@ class PretrainSettings(RunSettings):
                 )
         if self.causal_fraction and self.objective == CAUSAL_LM:
             raise InputError(
-                "`causal_fraction` is for data of the objective mlm, of which it trains a part as a "
-                "causal LM. Leave it out with `objective` causal-lm, which trains all of it so."
+                "`causal_fraction` is for data of the objective mlm, of which it trains a part as "
+                "a causal LM. Leave it out with `objective` causal-lm, which trains all of it so."
             )
         if self.causal_fraction:
             self._check_parts_of_a_step()

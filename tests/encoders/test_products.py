@@ -52,11 +52,11 @@ OTHER = {
     "classifier": ({"multi_label": True, "threshold": 0.4}, "text\tlabel\n"),
     "pair-classifier": ({"class_weights": "balanced", "figure": "macro_f1"}, None),
     "regression": ({"one_text": True}, "text\tscore\n"),
-    "tagger": ({"label_pieces": "all", "combine_pieces": "mean"}, None),
+    "tagger": ({"label_subwords": "all", "aggregation": "mean"}, None),
     "question-answering": ({"stride": 2, "max_answer_length": 3}, ""),
     "span-classifier": ({"span_representation": "biaffine", "flat": True}, None),
     "relation-classifier": (
-        {"span_representation": "attention", "combine_pieces": "last", "null_label": "a"},
+        {"span_representation": "attention", "aggregation": "last", "null_label": "a"},
         None,
     ),
 }

@@ -25,8 +25,8 @@ def flops_a_token(task, *, rows_by_length, masked_rate, max_predictions, causal_
         task: a pre-training task.
         rows_by_length: (S + 1,), how many rows have so many tokens.
         masked_rate, max_predictions: how many tokens of a row are predicted (see `Masker`).
-        causal_fraction: the fraction of rows that are read from left to right, where the task has both
-            kinds.
+        causal_fraction: the fraction of rows that are read from left to right, where the task has
+            both kinds.
     """
     config, outputs = task.config, task.output
     rows = np.asarray(rows_by_length, np.float64)

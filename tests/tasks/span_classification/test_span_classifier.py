@@ -227,8 +227,8 @@ def test_a_given_threshold_stays_and_another_is_tuned():
         logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
         logits[0, word, 0, label] = np.log(probability)
     chosen, found = [], []
-    for tune_for, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
-        task = make(tune_for=tune_for, threshold=threshold)
+    for threshold_metric, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
+        task = make(threshold_metric=threshold_metric, threshold=threshold)
         rows = task.features(list(task.read(given)), labelled=True)
         found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
         task.tune({"logits": logits * 0}, rows)  # an earlier epoch, say
