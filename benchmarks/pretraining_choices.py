@@ -1,9 +1,9 @@
 """What the choices of pre-training are worth: on sixteen novels, one change at a time.
 
     python benchmarks/pretraining_choices.py regime --output runs/regime
-    python benchmarks/pretraining_choices.py objectives --output runs/objectives --seeds 3
+    python benchmarks/pretraining_choices.py objectives --output runs/objectives --num-seeds 3
     python benchmarks/pretraining_choices.py small-batches --output runs/small
-    python benchmarks/pretraining_choices.py masks --output runs/masks --seeds 3
+    python benchmarks/pretraining_choices.py masks --output runs/masks --num-seeds 3
 
 `regime` (how the same rows are trained on) gives each choice the same minutes and, where it says
 nothing else, batches of 128 rows; `objectives` (what is masked, and what else is predicted) the
@@ -111,7 +111,7 @@ def main():
     budget.add_argument("--minutes", type=float, help="of each (default: 4 in `regime`)")
     budget.add_argument("--steps", type=int, help="of each (default: 800 in the others)")
     parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--num-seeds", type=int, default=1)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
     parser.add_argument("--only", nargs="+", metavar="CHOICE", help="some of them")
     arguments = parser.parse_args()
@@ -131,7 +131,7 @@ def main():
     for choice in arguments.only or choices:
         work = functools.partial(worth, arguments)
         found = [
-            turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.seeds)
+            turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.num_seeds)
         ]
         cells = [spread([each[name] for each in found]) for name in names]
         print(f"| {choice} | {' | '.join(cells)} |", flush=True)

@@ -313,7 +313,7 @@ def test_evaluate_takes_the_folder(work, finetuned, capsys):
 
 @pytest.mark.usefixtures("eager")
 def test_fill_mask_names_pieces_readably(pretrained):
-    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top=500)
+    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top_k=500)
     names = {candidate.piece for candidate in found}
     assert len(names) == 500 and {"the", "(end of word)", "t@@", "[UNK]"} <= names
 

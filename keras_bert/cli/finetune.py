@@ -3,8 +3,8 @@
 keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
 keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
 keras-bert finetune --glue MNLI --data FOLDER --model runs/a --output runs/mnli
-keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
-keras-bert finetune --seeds 5 --model … --train … --dev … --output runs/five
+keras-bert finetune --freeze-encoder --scalar-mix --model … --train … --dev … --output runs/features
+keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
 
 The flags are those of the kind that --task names, or of a classifier where it is left out. What a
 file may look like depends on it, too (docs/ has a page a family), and is told by content; - is

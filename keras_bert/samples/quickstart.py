@@ -57,8 +57,8 @@ class QuickstartSizes:
         architecture: the fields of a config.json but for the vocabulary's size.
         max_length: tokens in a row of pre-training data and in a message, special ones counted in.
         eval_fraction: share of the documents that is held out.
-        mlm_probability: share of a row's tokens that are predicted; with so few steps more than BERT's
-            15 % teach more (Wettig et al. 2022).
+        mlm_probability: share of a row's tokens that are predicted; with so few steps more than
+            BERT's 15 % teach more (Wettig et al. 2022).
         steps, batch_size, learning_rate: of pre-training.
         tagged: numbers of tagged sentences that taggers are trained on; the last is all of them.
         tagger_steps: of each tagger.

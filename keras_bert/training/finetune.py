@@ -59,10 +59,10 @@ def _finetune(settings, given, report):
         check_output(settings.output, command="finetune", force=settings.force)
     finetuning = Finetuning(settings, report, given=given)
     settings = finetuning.resolved(settings)
-    if settings.seeds == 1:
+    if settings.num_seeds == 1:
         return finetuning.run(settings, report)
-    seeds = range(settings.seed, settings.seed + settings.seeds)
-    runs = {f"seed-{seed}": dataclasses.replace(settings, seed=seed, seeds=1) for seed in seeds}
+    seeds = range(settings.seed, settings.seed + settings.num_seeds)
+    runs = {f"seed-{seed}": dataclasses.replace(settings, seed=seed, num_seeds=1) for seed in seeds}
     return run_series(
         finetuning,
         settings,

@@ -52,7 +52,8 @@ def task_class_of(folder, settings):
         if objective != "mlm":
             raise InputError(
                 f"`causal_fraction` is {settings.causal_fraction}, and rows that are masked and "
-                f"causal by turns are those of the objective mlm; {folder.path} was made for {objective}."
+                f"causal by turns are those of the objective mlm; {folder.path} was made for "
+                f"{objective}."
             )
         trained = MaskedCausalLM
     useless = ["max_span_length"] if settings.max_span_length is not None else []

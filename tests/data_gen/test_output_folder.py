@@ -409,8 +409,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     monkeypatch.setattr(publishing, "_flush", full)
     with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
-            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", input_format="lines",
-            dupe_factor=1, beam_options=["--direct_num_workers=1"],
+            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",
+            input_format="lines", dupe_factor=1, beam_options=["--direct_num_workers=1"],
         )  # fmt: skip
     assert "while running" not in str(refusal.value)
     assert not (tmp_path / "data").exists()

@@ -615,8 +615,8 @@ def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd
     vocabulary = WordPieceVocabulary([*SPECIAL_PIECES, "我", "们", "$", "\\", "##é", "_", "^{"])
     (tmp_path / "a.txt").write_text("我 们 $ \\ 我 们.\n我 $.\n\n我 我 $ _ 们\n")
     card = make_pretraining_data(
-        input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data", input_format="lines",
-        eval_fraction=0, beam_options=["--direct_num_workers=1"],
+        input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data",
+        input_format="lines", eval_fraction=0, beam_options=["--direct_num_workers=1"],
     )  # fmt: skip
     assert card.unigram_counts[5] == 5
     assert (tmp_path / "data" / "dataset_card.png").read_bytes().startswith(b"\x89PNG")

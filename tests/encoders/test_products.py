@@ -216,7 +216,7 @@ def examples(tmp_path_factory):
 def settings_of(row):
     """The arguments of `finetune` that a row asks for."""
     given = {"max_length": LENGTHS[row["texts"]], "dtype": row["dtype"]}
-    given |= {"frozen": row["frozen"] == "frozen", "scalar_mix": row["mix"] != "no mix"}
+    given |= {"freeze_encoder": row["frozen"] == "frozen", "scalar_mix": row["mix"] != "no mix"}
     given["scalar_mix_layer_norm"] = row["mix"] == "mix of norms"
     if row["pooling"] != "none":
         given["pooling"] = row["pooling"]

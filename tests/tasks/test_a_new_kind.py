@@ -171,10 +171,10 @@ def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
     wrong = {"no: great great great": answers[0]["probability"]}
     wrong["yes: dull dull"] = 1 - answers[2]["probability"]
     worst = sorted(wrong, key=wrong.get, reverse=True)
-    measures = evaluate(model=run[0], data=file, column=2, errors=5)
+    measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
     assert measures.pop("mistakes") == worst
     command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
-    assert main([*command, "--errors", "1"]) == 0
+    assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == measures
     assert worst[0] in printed.err and worst[1] not in printed.err
@@ -202,7 +202,7 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
 def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
     arguments = {name: v for name, v in given.items() if name not in ("architecture", "vocab")}
     metrics = finetune(
-        **arguments, model=run[0], output=tmp_path / "frozen", frozen=True, scalar_mix=True
+        **arguments, model=run[0], output=tmp_path / "frozen", freeze_encoder=True, scalar_mix=True
     )
     before, _ = load(run[0] / "model")
     after, _ = load(tmp_path / "frozen" / "model")

@@ -173,7 +173,7 @@ def finetuning(data, output, **settings):
         "train": data / "train.tsv",
         "dev": data / "dev.tsv",
         "output": output,
-        "frozen": True,
+        "freeze_encoder": True,
         "batch_size": 16,
         "epochs": 4,
         "checkpoint_every": 3,

@@ -122,9 +122,12 @@ def test_how_many_layers_are_trained(task):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"frozen": True, "train_layers": 1}, "`train_layers` is about .* and `frozen` trains"),
-        ({"frozen": True, "layer_decay": 0.9}, "`layer_decay` is about"),
-        ({"frozen": True, "gradual_unfreezing": True}, "`gradual_unfreezing` is about"),
+        (
+            {"freeze_encoder": True, "train_layers": 1},
+            "`train_layers` is about .* and `freeze_encoder` trains",
+        ),
+        ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` is about"),
+        ({"freeze_encoder": True, "gradual_unfreezing": True}, "`gradual_unfreezing` is about"),
         ({"gradual_unfreezing": True, "epochs": 1}, "give `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),
         ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
@@ -226,7 +229,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
 def patient(given, tmp_path_factory):
     """A head whose rate is too low to change any answer: the first epoch is the best."""
     output = tmp_path_factory.mktemp("patient") / "run"
-    given = {**given, "frozen": True, "epochs": 5, "patience": 2, "keep": "best"}
+    given = {**given, "freeze_encoder": True, "epochs": 5, "patience": 2, "keep": "best"}
     given |= {"learning_rate": 1e-9, "checkpoint_every": 500}
     told = []
     with pytest.MonkeyPatch.context() as patch:

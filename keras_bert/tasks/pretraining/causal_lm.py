@@ -53,7 +53,7 @@ class CausalLM(PretrainingTask):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
-    def signatures(self, *, max_length=None, top=5):
+    def signatures(self, *, max_length=None, top_k=5):
         """None: at a [MASK] the head predicts what comes after it."""
         raise InputError(
             "A causal LM predicts the next token and fills no [MASK], which is all that an export "

@@ -209,7 +209,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
         train=tmp_path / "train.tsv",
         dev=tmp_path / "dev.tsv",
         output=tmp_path / "run",
-        frozen=True,
+        freeze_encoder=True,
         pooling="mean",
         report=told.append,
     )
@@ -221,7 +221,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     assert dev["examples"] == 15 and dev["pearson"] > 0.9
     assert type(load_task(tmp_path / "run" / "model")) is Regressor
     with eagerly():
-        again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", errors=1)
+        again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", show_errors=1)
         answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     (worst,) = again.pop("mistakes")
     assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
@@ -247,7 +247,7 @@ def scored(folder, count, *, seed):
     [
         {"pooling": "both"},
         {"pooling": "mean", "scalar_mix": True},
-        {"pooling": "both", "frozen": True},
+        {"pooling": "both", "freeze_encoder": True},
         {"pooling": "cls", "scalar_mix": True},
     ],
     ids=lambda options: "-".join(map(str, options.values())),

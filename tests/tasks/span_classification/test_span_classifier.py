@@ -115,7 +115,7 @@ def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     assert bins == [expected["found"]] * 2 and found == expected
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
-    assert main(["evaluate", *model, "--data", str(wrong), "--errors", "3"]) == 0
+    assert main(["evaluate", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
     shown = capsys.readouterr().err
     assert 'line 1, missed FAC "in rome", found LOC "rome" (' in shown and "): in rome" in shown
     assert main(["predict", *model, "--text", TEXTS[0]]) == 0

@@ -119,7 +119,7 @@ def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path
     right = ["O" if word == "and" else tag for word, tag in zip(words, tags, strict=True)]
     pairs = [*zip(words, right, strict=True), ("", ""), *zip(words, tags, strict=True)]
     wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
-    found = evaluate(model=run, data=wrong, errors=3)
+    found = evaluate(model=run, data=wrong, show_errors=3)
     assert found["recall"] == 5 / 6 and found["labels"]["LOC"]["examples"] == 4
     (text,) = found["mistakes"]
     assert text == (
