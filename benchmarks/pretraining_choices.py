@@ -164,7 +164,7 @@ def worth(arguments, *, choice, seed):
         seed=seed,
         **settings,
     )
-    figures = {"millions of tokens": metrics["curve"][-1]["tokens"] / 1e6}
+    figures = {"millions of tokens": metrics["history"][-1]["tokens"] / 1e6}
     for name, of_held_out in HELD_OUT[arguments.group].items():
         found = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
         figures[name] = found["masked_lm_loss"]

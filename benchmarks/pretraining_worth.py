@@ -136,7 +136,7 @@ def pretrain(arguments, vocab, config):
         checkpoint_every=500,
     )
     print("| step | tokens, millions | masked-token loss, held-out |\n|---|---|---|")
-    for row in metrics["curve"]:
+    for row in metrics["history"]:
         if row.get("eval"):
             tokens = row.get("tokens", 0) / 1e6
             print(f"| {row['step']:,} | {tokens:.1f} | {row['eval']['masked_lm_loss']:.3f} |")

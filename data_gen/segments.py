@@ -80,7 +80,8 @@ def pairs(sentences, *, max_tokens, short_seq_prob, rng):
     `short_seq_prob` of the rows, a random smaller number). The first segment ends after a random
     one of them. Half of the time, and whenever there is only one, the second segment is random:
     from a random sentence on of another document, as many sentences as fill the row; what was not
-    used begins the next row. The other half, it is the rest. Pairs may be longer than `max_tokens`: see `truncate`.
+    used begins the next row. The other half, it is the rest. Pairs may be longer than `max_tokens`:
+    see `truncate`.
 
     Where there is one document only, random segments come from a part of it that is at least
     `2 * max_tokens` tokens away; where there is none, the segments follow each other.

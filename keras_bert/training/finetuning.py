@@ -355,14 +355,14 @@ def _trained(run, feed, report):
     answers = task.decode(outputs, feed.dev_rows)
     metrics = {
         "kept": kept,
-        "kept_by": task.FIGURE,
+        "best_metric": task.FIGURE,
         "dev": task.measure(answers, feed.dev_rows.examples),
         **task.made_with,
         "steps": entries[-1]["step"],
         "parameters": task.count_params(),
-        "trained_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
+        "trainable_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
         "seconds": entries[-1]["seconds"],
-        "curve": entries,
+        "history": entries,
         **_learned_mix(task),
     }
     return run.finish(metrics)

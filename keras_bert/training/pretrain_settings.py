@@ -8,7 +8,7 @@ from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
 from keras_bert.base.settings import setting
 from keras_bert.training.settings import OPTIMIZERS, SCHEDULES, RunSettings
 
-BAD_RECORDS = ("stop", "skip")
+BAD_RECORDS = ("error", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
 
 
@@ -146,9 +146,10 @@ class PretrainSettings(RunSettings):
         at_least=1,
     )
     bad_records: str = setting(
-        "stop",
-        help="what becomes of a run whose rows cannot all be read: it stops with file and record, "
-        "or leaves out and counts what is damaged (skip), after reading all rows once at its start",
+        "error",
+        help="what becomes of a run whose rows cannot all be read: it stops with an error that names "
+        "file and record, or leaves out and counts what is damaged (skip), after reading all rows "
+        "once at its start",
         choices=BAD_RECORDS,
     )
     objective: str | None = setting(

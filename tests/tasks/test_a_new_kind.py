@@ -78,7 +78,7 @@ def run(given, tmp_path_factory):
 
 def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
     output, metrics = run
-    by_epoch = [entry["eval"]["f1"] for entry in metrics["curve"] if "eval" in entry]
+    by_epoch = [entry["eval"]["f1"] for entry in metrics["history"] if "eval" in entry]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert metrics["dev"] == {"f1": pytest.approx(max(by_epoch)), "examples": 24}
     assert metrics["dev"]["f1"] > 0.8
@@ -208,7 +208,7 @@ def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
     after, _ = load(tmp_path / "frozen" / "model")
     for one, other in zip(before.weights, after.weights, strict=True):
         assert np.array_equal(one, other) or "seed_generator" in one.path
-    assert metrics["trained_parameters"] == (16 * 8 + 8) + (8 + 1) + 3
+    assert metrics["trainable_parameters"] == (16 * 8 + 8) + (8 + 1) + 3
     assert metrics["dev"]["f1"] > 0.7
     assert len(metrics["scalar_mix"]["shares"]) == 2
 

@@ -215,7 +215,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
     assert "Trained are the head and the last 1 of 2 layers." in told
-    losses = [entry["train"]["loss"] for entry in metrics["curve"]]
+    losses = [entry["train"]["loss"] for entry in metrics["history"]]
     assert losses[-1] < losses[0]
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))
     after = by_depth(load_task(tmp_path / "model"))
@@ -240,7 +240,7 @@ def patient(given, tmp_path_factory):
 
 def test_a_run_ends_when_its_patience_does(patient):
     _, output, metrics, told = patient
-    assert metrics["steps"] == metrics["curve"][-1]["step"] == 9
+    assert metrics["steps"] == metrics["history"][-1]["step"] == 9
     assert metrics["kept"] == {"which": "best", "epoch": 1, "step": 3}
     assert "Stopped early: 2 epochs without a better accuracy on the dev data." in told
     assert latest_checkpoint(output / "checkpoints").name == "step-000000009.safetensors"

@@ -100,7 +100,7 @@ def objective(request):
 
 def without_clock(metrics):
     timed = ("seconds", "tokens_per_second", "input_wait", "flops_utilisation")
-    return [{k: v for k, v in row.items() if k not in timed} for row in metrics["curve"]]
+    return [{k: v for k, v in row.items() if k not in timed} for row in metrics["history"]]
 
 
 def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(run, unbroken):
@@ -122,12 +122,12 @@ def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(r
 
 def test_a_step_may_have_parts_and_schedules_count_steps(unbroken):
     folder, metrics = unbroken["mlm-sop"]
-    assert [row["step"] for row in metrics["curve"]] == list(range(13))
+    assert [row["step"] for row in metrics["history"]] == list(range(13))
     held = load_file(max((folder / "checkpoints").iterdir()))
     assert held["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
     assert not any(held[name].any() for name in held if "gradient_accumulator" in name)
     # One cycle, whose warm-up is a tenth of 12 steps.
-    rates = {row["step"]: row["learning_rate"] for row in metrics["curve"]}
+    rates = {row["step"]: row["learning_rate"] for row in metrics["history"]}
     for step in (1, 5, 12):
         left = 0.5 * (1 + math.cos(math.pi * (step - 1) / 11))
         expected = 5e-4 * (4e-6 + (1 - 4e-6) * left)
@@ -150,7 +150,7 @@ def test_every_head_has_its_figures_and_what_the_model_saw_parts_those_of_tokens
     }
     assert names | {f"{output}_masked_loss" for output in of_tokens} <= set(metrics["eval"])
     assert set(metrics["eval"]) | set(metrics["train"]) <= names | parts
-    assert parts <= set().union(*(row["train"] for row in metrics["curve"]))
+    assert parts <= set().union(*(row["train"] for row in metrics["history"]))
     figures = metrics["eval_at_start"]
     assert math.log(25) < figures["masked_lm_loss"] < math.log(25) + 1
     weight = KINDS[objective].get("span_boundary_weight", 1.0)

@@ -80,7 +80,7 @@ def test_seeds_are_repeated_and_the_best_one_s_model_is_kept(seeds, given):
     }
     accuracies = [run["dev"]["accuracy"] for run in runs.values()]
     assert metrics["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
-    assert metrics["deviation"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
+    assert metrics["std"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
     best = metrics["kept"]["run"]
     assert best == list(runs)[int(np.argmax([run["figure"] for run in runs.values()]))]
     assert evaluate(model=output, data=given["dev"])["confusion"] == runs[best]["dev"]["confusion"]
@@ -113,10 +113,10 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
         finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     assert made == [3, 4, 4]  # the finished one is not repeated
-    assert {**again, "seconds": 0, "curve": 0, "runs": 0} == {
+    assert {**again, "seconds": 0, "history": 0, "runs": 0} == {
         **metrics,
         "seconds": 0,
-        "curve": 0,
+        "history": 0,
         "runs": 0,
     }
     assert_same_weights(output, tmp_path / "stopped")
@@ -178,7 +178,7 @@ class Measured:
             tokenizer = make_tokenizer()
             save_folder(make_encoder(tokenizer), tokenizer, run.model)
             entry = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
-            kept = {"kept": {"step": 1, "epoch": 1}, "kept_by": "accuracy", "curve": [entry]}
+            kept = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [entry]}
             return run.finish({**kept, "dev": {}, "steps": 1, "seconds": 1.0})
 
 

@@ -79,8 +79,8 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
     task = load_task(output / "model")
     of_head = (task.encoder.config.hidden_size + 1) * (task.encoder.config.hidden_size + 2)
     of_mix = task.encoder.config.num_hidden_layers + 2 if "scalar_mix" in arguments else 0
-    all_of_it = metrics["parameters"] == metrics["trained_parameters"]
-    assert (metrics["trained_parameters"] == of_head + of_mix) == ("freeze_encoder" in arguments)
+    all_of_it = metrics["parameters"] == metrics["trainable_parameters"]
+    assert (metrics["trainable_parameters"] == of_head + of_mix) == ("freeze_encoder" in arguments)
     assert all_of_it == ("freeze_encoder" not in arguments)
 
 
@@ -97,7 +97,7 @@ def test_the_folder_holds_the_whole_task(way, finished, files):
     assert measures["confusion"] == metrics["dev"]["confusion"]
     assert ("scalar_mix" in metrics) == ("scalar_mix" in arguments)
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
-    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
+    by_epoch = [row["eval"]["accuracy"] for row in metrics["history"] if "eval" in row]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert max(by_epoch) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 

@@ -83,7 +83,7 @@ def test_a_run_keeps_the_best_f1_and_learns(run):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["labels"] == LABELS
     assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["examples"] == 12
-    best = max(entry["eval"]["f1"] for entry in metrics["curve"] if "eval" in entry)
+    best = max(entry["eval"]["f1"] for entry in metrics["history"] if "eval" in entry)
     assert metrics["dev"]["f1"] == pytest.approx(best, abs=1e-6)
     config = json.loads((run / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForTokenClassification"]
@@ -105,7 +105,7 @@ def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_pa
         learning_rate=1e-9,
         **pieces,
     )
-    assert metrics["kept_by"] == "accuracy"
+    assert metrics["best_metric"] == "accuracy"
     assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
 
