@@ -148,8 +148,8 @@ class PretrainSettings(RunSettings):
     bad_records: str = setting(
         "error",
         help="what becomes of a run whose rows cannot all be read: it stops with an error that "
-        "names file and record, or leaves out and counts what is damaged (skip), after reading all rows "
-        "once at its start",
+        "names file and record, or leaves out and counts what is damaged (skip), after reading all "
+        "rows once at its start",
         choices=BAD_RECORDS,
     )
     objective: str | None = setting(
