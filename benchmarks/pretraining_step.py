@@ -206,7 +206,7 @@ def flops_of(point):
         rows_by_length=np.bincount(lengths),
         masked_rate=MASKED_RATE,
         max_predictions=point.predictions,
-        causal_share=0.0,
+        causal_fraction=0.0,
     )
 
 

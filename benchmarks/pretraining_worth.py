@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--learning-rate", type=float, default=2e-3, help="of pre-training")
     parser.add_argument("--initialization", choices=INITIALIZATIONS, help="of pre-training")
     parser.add_argument("--rates", type=float, nargs="+", default=[5e-4, 2e-3])
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--num-seeds", type=int, default=5)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
     parser.add_argument("--model", type=Path, help="what was pre-trained before, in place of that")
     arguments = parser.parse_args()
@@ -75,7 +75,7 @@ def main():
                 task=task,
                 start=start,
                 rates=arguments.rates,
-                seeds=arguments.seeds,
+                seeds=arguments.num_seeds,
             )
             for start in starts
         }
@@ -140,7 +140,7 @@ def pretrain(arguments, vocab, config):
         checkpoint_every=500,
     )
     print("| step | tokens, millions | masked-token loss, held-out |\n|---|---|---|")
-    for row in metrics["curve"]:
+    for row in metrics["history"]:
         if row.get("eval"):
             tokens = row.get("tokens", 0) / 1e6
             print(f"| {row['step']:,} | {tokens:.1f} | {row['eval']['masked_lm_loss']:.3f} |")

@@ -188,7 +188,7 @@ def draw(metrics, path, *, batch_size):
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for split, style in (("train", {"alpha": 0.6}), ("eval", {"marker": "o", "markersize": 4})):
-        rows = [row for row in metrics["curve"] if row.get(split)]
+        rows = [row for row in metrics["history"] if row.get(split)]
         axes.plot(
             [row["step"] for row in rows],
             [row[split]["masked_lm_loss"] for row in rows],

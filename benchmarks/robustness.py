@@ -181,7 +181,7 @@ def left(command, place):
         is_timed = "logs" in path.parts or path.name == "curves.png" or path.is_dir()
         if path.name == "metrics.json":
             metrics = json.loads(path.read_text())
-            found[name] = [_untimed(entry) for entry in metrics["curve"]]
+            found[name] = [_untimed(entry) for entry in metrics["history"]]
         elif path.parent.name == "checkpoints" and path.is_file():
             found[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
         elif command.name == "export":  # not the same to the byte, and each time another version

@@ -16,6 +16,7 @@ from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.records.dataset_card import (
+    SETTING_OF_KEY,
     SPLITS,
     CardSettings,
     CardSplit,
@@ -99,7 +100,7 @@ def make_card(statistics, *, settings, input):
 def _settings(settings):
     names = {field.name for field in dataclasses.fields(CardSettings)} - {"reading"}
     return CardSettings(
-        **{name: getattr(settings, name) for name in names},
+        **{name: getattr(settings, SETTING_OF_KEY.get(name, name)) for name in names},
         reading=dataclasses.asdict(settings.reading),
     )
 

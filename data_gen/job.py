@@ -93,7 +93,7 @@ class Job(DataSettings):
         return Masker(
             vocabulary=self.vocabulary,
             unit=self.mask_unit,
-            rate=self.masked_rate,
+            rate=self.mlm_probability,
             max_predictions=self.max_predictions,
             unigram_counts=unigrams,
         )

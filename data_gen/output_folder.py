@@ -17,7 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 from data_gen.files import is_local, new_file
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.records.dataset_card import SPLITS, DatasetCard
+from keras_bert.records.dataset_card import SETTING_OF_KEY, SPLITS, DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
 from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import parse_vocabulary
@@ -314,7 +314,7 @@ class OutputFolder:
             if different is None:
                 self.damage = self._find_damage(found, names)
                 return self.damage is None
-            other = f" that was made with another {different}"
+            other = f" that was made with another {SETTING_OF_KEY.get(different, different)}"
         raise InputError(
             f"the output {self.path} holds finished data{other}: give another folder, or "
             "`force=True` to make it anew"

@@ -64,7 +64,7 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with Progress() as progress:
         refuse_input_as_output([*job.input, job.vocab], job.output)
-        windows = documents.find(job.input, job.form)
+        windows = documents.find(job.input, job.input_format)
         made = make_card(Statistics(), settings=job, input=job.input)
         counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None
         inputs = fingerprint(windows, counts)
@@ -148,7 +148,7 @@ def _scan(pipeline, windows, job):
     """The blocks of the input, and a list of PCollections of `Statistics` of it."""
     options = {
         "reading": job.reading,
-        "block_bytes": max(1, job.item_bytes // 8),
+        "block_bytes": max(1, job.shard_bytes // 8),
         "eval_below": shards.eval_limit(job.eval_fraction),
     }
     spread = pipeline | "Windows" >> beam.Create(windows) | "SpreadWindows" >> beam.Reshuffle()
@@ -169,12 +169,12 @@ class Plan(beam.DoFn):
 
     def __init__(self, job):
         super().__init__()
-        self._item_bytes = job.item_bytes
+        self._shard_bytes = job.shard_bytes
         self._eval_below = shards.eval_limit(job.eval_fraction)
 
     def process(self, keyed):
         blocks = list(keyed[1])
-        items = shards.plan(blocks, item_bytes=self._item_bytes, eval_below=self._eval_below)
+        items = shards.plan(blocks, shard_bytes=self._shard_bytes, eval_below=self._eval_below)
         yield from items
         counters = Statistics().counters
         for item in items:

@@ -67,7 +67,9 @@ class RowBuilder:
         settings, counters = self._settings, {}
         chosen, labels, numbers = [], [], []
         for copy in range(copies):
-            options = dict(max_tokens=settings.max_tokens, short_rate=settings.short_rate, rng=rng)
+            options = dict(
+                max_tokens=settings.max_tokens, short_seq_prob=settings.short_seq_prob, rng=rng
+            )
             if settings.objective == "mlm-nsp":
                 pairs = segments.pairs(sentences, **options)
                 chosen.append(self._fitted(pairs, counters, rng=rng))

@@ -47,7 +47,7 @@ def eval_limit(eval_fraction):
     return int(eval_fraction * 2**64)
 
 
-def plan(blocks, *, item_bytes, eval_below):
+def plan(blocks, *, shard_bytes, eval_below):
     """The items of all blocks of a corpus, train items first.
 
     `eval_below` is the limit that the blocks were counted with. Where by chance it leaves a split
@@ -72,8 +72,8 @@ def plan(blocks, *, item_bytes, eval_below):
         elif not eval_below:
             sizes = [(block.size, 0) for block in blocks]
     return [
-        *_items("train", blocks, [size for size, _ in sizes], item_bytes, eval_below),
-        *_items("eval", blocks, [size for _, size in sizes], item_bytes, eval_below),
+        *_items("train", blocks, [size for size, _ in sizes], shard_bytes, eval_below),
+        *_items("eval", blocks, [size for _, size in sizes], shard_bytes, eval_below),
     ]
 
 
@@ -84,12 +84,12 @@ def _moved(block, digest, to_eval):
     return (block.size - mine, mine) if to_eval else (mine, block.size - mine)
 
 
-def _items(split, blocks, sizes, item_bytes, eval_below):
-    """Cuts the blocks that hold something of a split into runs of nearly `item_bytes`."""
+def _items(split, blocks, sizes, shard_bytes, eval_below):
+    """Cuts the blocks that hold something of a split into runs of nearly `shard_bytes`."""
     total = sum(sizes)
     if not total:
         return []
-    share = total / max(1, round(total / item_bytes))
+    share = total / max(1, round(total / shard_bytes))
     runs, before = {}, 0
     for block, size in zip(blocks, sizes, strict=True):
         if size:
@@ -168,10 +168,10 @@ def groups(item, settings):
                 continue
             held.append(document)
             size += document.size
-            if size >= 3 * settings.item_bytes and len(held) > 1:
+            if size >= 3 * settings.shard_bytes and len(held) > 1:
                 # Not all of it: what is left at the end is never less than an item.
                 keep = []
-                while size > 2 * settings.item_bytes and len(held) > 1:
+                while size > 2 * settings.shard_bytes and len(held) > 1:
                     keep.append(held.pop())
                     size -= keep[-1].size
                 yield held

@@ -336,7 +336,7 @@ def evaluate(
     max_length: int | None = ...,
     batch_size: int = ...,
     data: object,
-    errors: int = ...,
+    show_errors: int = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
@@ -347,7 +347,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
-    With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
+    With `show_errors`, `mistakes` is among them: descriptions of so many wrong answers, the
+    worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
     Args:
@@ -355,7 +356,7 @@ def evaluate(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
         batch_size: rows at a time.
         data: the labelled examples; - is standard input.
-        errors: show the worst mistakes, so many.
+        show_errors: show the worst mistakes, so many.
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         label_column: the column (from 1) or key of the label (None: told by names and content).
@@ -376,7 +377,7 @@ def evaluate(
         InputError: on bad input, and on a label that the model does not have.
     """
 
-def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidate]]:
+def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
     """The likeliest pieces at each [MASK] of a text.
 
     Each place is predicted for itself: with several, the candidates of one do not know which was
@@ -386,7 +387,7 @@ def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidat
     Args:
         model: a model folder with a masked-LM head, the output of pretrain, or hf://owner/name.
         text: a text with [MASK] in it, once or several times.
-        top: candidates for each [MASK].
+        top_k: candidates for each [MASK].
 
     `model` may also be a `FillMask` or a `Pretrainer`. Nothing else in the text is special: only
     here is a literal [MASK] more than seven characters of text.
@@ -423,7 +424,7 @@ def finetune(
     dev: str | PathLike[str],
     epochs: int = ...,
     learning_rate: float | None = ...,
-    frozen: bool = ...,
+    freeze_encoder: bool = ...,
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -433,7 +434,7 @@ def finetune(
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
-    seeds: int = ...,
+    num_seeds: int = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
     bilstm: int | None = ...,
@@ -490,7 +491,8 @@ def finetune(
         epochs: passes over the training data.
         learning_rate: the highest rate, reached at the end of the warm-up (None: 5e-5, which suits base
             sizes; 1e-3 for the head of a frozen encoder).
-        frozen: train the head alone: the encoder's outputs are computed once and used in all epochs.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
+            epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
         scalar_mix_l2: pulls the mix toward the average.
         scalar_mix_layer_norm: normalise every layer before mixing.
@@ -506,8 +508,8 @@ def finetune(
         patience: stop after so many epochs in a row without a better figure on the dev data (None:
             train all epochs).
         keep: the model of the epoch with the best figure on the dev data, or of the last one.
-        seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the deviation
-            of the figures are told, and the model that is best on the dev data is kept.
+        num_seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the
+            deviation of the figures are told, and the model that is best on the dev data is kept.
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
@@ -536,13 +538,13 @@ def finetune(
     stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
-        name of the figure that makes one better), `dev` (its official figures), what the task is
-        made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
-        `curve` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
-        `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
+        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
+        (the name of the figure that makes one better), `dev` (its official figures), what the task
+        is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
+        and `history` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
+        `scalar_mix`: the `shares` of the layers in it, the embeddings first, and `gamma`. With
         several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `deviation` of its official figures, and `runs` (see
+        `std` of its official figures, and `runs` (see
         `keras_bert.training.series.run_series`).
 
     Raises:
@@ -689,7 +691,7 @@ def pretrain(
     eval_batches: int | None = ...,
     bad_records: str = ...,
     objective: str | None = ...,
-    causal_share: float = ...,
+    causal_fraction: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
@@ -702,7 +704,7 @@ def pretrain(
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
     others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
     causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
@@ -762,11 +764,12 @@ def pretrain(
             whole rate, and the embeddings the lowest.
         eval_every: steps between two evaluations (None: at every checkpoint).
         eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
-        bad_records: what becomes of a run whose rows cannot all be read: it stops with file and record,
-            or leaves out and counts what is damaged (skip), after reading all rows once at its start.
+        bad_records: what becomes of a run whose rows cannot all be read: it stops with an error that
+            names file and record, or leaves out and counts what is damaged (skip), after reading all
+            rows once at its start.
         objective: what is trained: the objective of the data folder, or causal-lm, the next token on
             the sequences of any folder (None: the data folder's own).
-        causal_share: fraction of a step's sequences that are read from left to right, each token
+        causal_fraction: fraction of a step's sequences that are read from left to right, each token
             predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
         span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
             tokens, for rows of the objective span; 0 trains without the head (None: 1).
@@ -778,7 +781,7 @@ def pretrain(
         What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
-        `eval_rows` (how many held-out rows `eval` is of), `curve` (see
+        `eval_rows` (how many held-out rows `eval` is of), `history` (see
         `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
         `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
@@ -916,7 +919,7 @@ def sweep(
     dev: str | PathLike[str],
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
-    frozen: bool = ...,
+    freeze_encoder: bool = ...,
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -980,7 +983,8 @@ def sweep(
         dev: the examples to evaluate on after each epoch.
         epochs: the passes over the training data to try.
         learning_rate: the highest rates to try, reached at the end of the warm-up.
-        frozen: train the head alone: the encoder's outputs are computed once and used in all epochs.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
+            epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
         scalar_mix_l2: pulls the mix toward the average.
         scalar_mix_layer_norm: normalise every layer before mixing.

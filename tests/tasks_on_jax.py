@@ -36,7 +36,7 @@ def make(kind, labels="abc", **options):
     if kind.LEAST_LABELS:
         options["labels"] = list(labels)
     if kind.KIND == "masked-causal-lm":
-        options["causal_share"] = 0.5
+        options["causal_fraction"] = 0.5
     return kind(BertEncoder(config), **options)
 
 

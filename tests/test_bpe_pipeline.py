@@ -69,7 +69,7 @@ def make_data(work, vocab, output, *options):
     """Runs the command of the data job."""
     arguments = ["pretraining-data", "--input", str(work / "corpus.txt"), "--vocab", str(vocab)]
     arguments += ["--output", str(output), "--max-length", str(LENGTH), "--max-predictions", "8"]
-    arguments += ["--dupe-factor", "1", "--item-bytes", "30000", "--eval-fraction", "0.1"]
+    arguments += ["--dupe-factor", "1", "--shard-bytes", "30000", "--eval-fraction", "0.1"]
     with undrawn():
         return main([*arguments, "--direct_num_workers=1", *options])
 
@@ -313,7 +313,7 @@ def test_evaluate_takes_the_folder(work, finetuned, capsys):
 
 @pytest.mark.usefixtures("eager")
 def test_fill_mask_names_pieces_readably(pretrained):
-    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top=500)
+    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top_k=500)
     names = {candidate.piece for candidate in found}
     assert len(names) == 500 and {"the", "(end of word)", "t@@", "[UNK]"} <= names
 

@@ -131,10 +131,10 @@ def _full_disk(place):
     assert not [path for path in place.rglob("*") if files.is_aside(path.name)]
 
 
-@pytest.mark.parametrize("to", ["folder", "google"])
+@pytest.mark.parametrize("to", ["huggingface", "google"])
 @pytest.mark.parametrize("replaces", [False, True])
 def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
-    read = ("folder", task, task.tokenizer, [])
+    read = ("huggingface", task, task.tokenizer, [])
     monkeypatch.setattr("keras_bert.checkpoints.convert.read_model", lambda source: read)
     output = tmp_path / "place" / "out"
 

@@ -67,7 +67,7 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
 
 def tensorboard_shows_speed_and_examples(run):
     """Rows of the data job are what tells the FLOPs of a token."""
-    entries = json.loads((run / "metrics.json").read_text())["curve"]
+    entries = json.loads((run / "metrics.json").read_text())["history"]
     train, held_out = (events_of(run / "logs" / name) for name in ("train", "eval"))
     for name in ("tokens_per_second", "input_wait", "mfu"):
         figures = [(e["step"], e[name]) for e in entries if e.get(name) is not None]

@@ -48,12 +48,12 @@ def convert(input, output, *, report=None, **settings):
         )
     to = settings.to
     found, model, tokenizer, left_out = read_model(source)
-    if to != "folder" and getattr(model, "layer_mix", None) is not None:
+    if to != "huggingface" and getattr(model, "layer_mix", None) is not None:
         raise InputError(f"{input} has a learned mix of its layers, which {to} has no place for.")
     if to == "keras-nlp" and not isinstance(model, Encoder):
         left_out = [*left_out, model.architecture]
         model = model.encoder
-    save = {"folder": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
+    save = {"huggingface": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
     if not settings.force and _is_there(save, model, tokenizer, Path(settings.output)):
         if report is not None:
             report(f"{settings.output} is finished already; nothing is done.")
@@ -87,9 +87,9 @@ def read_model(source):
     opened = PretrainedCheckpoint(source)
     if holds_task(opened.values, opened.names, source=str(source / CONFIG)):
         task = load_task(source)
-        return "folder", task, task.tokenizer, _other_heads(source, task)
+        return "huggingface", task, task.tokenizer, _other_heads(source, task)
     encoder, tokenizer = load(source)
-    return "folder", encoder, tokenizer, _other_heads(source, None)
+    return "huggingface", encoder, tokenizer, _other_heads(source, None)
 
 
 def _other_heads(source, task):

@@ -15,12 +15,20 @@ def class_of(values):
     return str(names[0]) if isinstance(names, list) and names else None
 
 
+# The names that stored settings had before, in folders that still load.
+_EARLIER_NAMES = {
+    "label_pieces": "label_subwords",
+    "combine_pieces": "aggregation",
+    "tune_for": "threshold_metric",
+}
+
+
 def stored(values, *, source):
-    """What our own key in a `config.json` holds."""
+    """What our own key in a `config.json` holds; settings that were renamed, under their names."""
     found = values.get(MARK, {})
     if not isinstance(found, dict):
         raise InputError(f"{source}: {MARK} should be an object.")
-    return found
+    return {_EARLIER_NAMES.get(name, name): value for name, value in found.items()}
 
 
 def check_class(values, names, *, source):

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_bert.base.settings import Settings, setting
 
-FORMATS = ("folder", "google", "keras-nlp")
+FORMATS = ("huggingface", "google", "keras-nlp")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,8 +19,8 @@ class ConvertSettings(Settings):
     )
     output: str = setting(help="the folder to write", unit="PATH", is_path=True)
     to: str = setting(
-        "folder",
-        help="the format to write; folder is Hugging Face's, which every command here reads, and "
+        "huggingface",
+        help="the format to write; huggingface is a folder that every command here reads, and "
         "keras-nlp holds the encoder alone",
         choices=FORMATS,
     )

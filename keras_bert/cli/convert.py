@@ -37,8 +37,8 @@ def run(arguments):
         print(f"Note: {name} has no place there and was left out.")
     output = arguments.output
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
-    to = settings.get("to", "folder")
-    if to == "folder":
+    to = settings.get("to", "huggingface")
+    if to == "huggingface":
         model = shlex.quote(output)
         print(f"Next: keras-bert embed --model {model} --data FILE --output vectors.npz")
     elif to == "google":

@@ -2,9 +2,9 @@
 
 keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
 keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
-keras-bert finetune --glue MNLI --data FOLDER --model runs/a --output runs/mnli
-keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
-keras-bert finetune --seeds 5 --model … --train … --dev … --output runs/five
+keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
+keras-bert finetune --freeze-encoder --scalar-mix --model … --train … --dev … --output runs/features
+keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
 
 The flags are those of the kind that --task names, or of a classifier where it is left out. What a
 file may look like depends on it, too (docs/ has a page a family), and is told by content; - is
@@ -43,7 +43,7 @@ def run(arguments):
     if "runs" in metrics:
         _tell_seeds(metrics)
     dev = metrics["dev"]
-    trained = metrics["trained_parameters"]
+    trained = metrics["trainable_parameters"]
     of_them = f" ({trained:,} of them trained)" if trained < metrics["parameters"] else ""
     print(
         f"{counted(metrics['steps'], 'step')} of {metrics['parameters']:,} parameters{of_them} in "
@@ -76,7 +76,7 @@ def _tell_seeds(metrics):
     print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
     for name, mean in metrics["mean"].items():
         if isinstance(mean, float):
-            print(f"  {name} {mean:.4f} ± {metrics['deviation'][name]:.4f}")
+            print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
     print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
 
 

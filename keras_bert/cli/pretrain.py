@@ -2,7 +2,7 @@
 
 Rows of the objective mlm-nsp train masked tokens and next sentences, those of mlm-sop masked tokens
 and the order of sentences, those of mlm masked tokens alone, those of span masked tokens and what
-stands beside their spans. With --causal-share rows are read from left to right, all or some.
+stands beside their spans. With --causal-fraction rows are read from left to right, all or some.
 Several --data, --steps and --batch-size are phases of the run, one after another.
 
 keras-bert pretrain --data data/ --vocab vocab.txt --architecture mini --steps 5000 --output runs/a

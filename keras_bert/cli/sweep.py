@@ -46,7 +46,7 @@ def _table(metrics):
 
     runs, best = metrics["runs"], metrics["kept"]["run"]
     table = Table(title=counted(len(runs), "run"), title_justify="left")
-    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {metrics['kept_by']}"):
+    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {metrics['best_metric']}"):
         table.add_column(column, justify="right")
     table.add_column("")
     for name, of_run in runs.items():

@@ -188,7 +188,7 @@ def export(*, report=None, **settings):
     """
     settings = ExportSettings.of(settings)
     if _is_litert(settings.output):
-        for name in ("max_length", "layers", "tokens", "top"):
+        for name in ("max_length", "layers", "tokens", "top_k"):
             if getattr(settings, name) is not None:
                 raise InputError(
                     f"`{name}` is for a SavedModel; a file for LiteRT takes ids of any length, and "
@@ -201,14 +201,14 @@ def export(*, report=None, **settings):
     shared = {"max_length": settings.max_length, "precision": settings.precision, "report": report}
     if not embeds:
         task = load_task(folder)
-        options = {"top": settings.top} if settings.top is not None else {}
+        options = {"top_k": settings.top_k} if settings.top_k is not None else {}
         if options and not isinstance(task, PretrainingTask):
             raise InputError(
-                f"`top` is for [MASK], and {folder} holds a model of the task {task.KIND}."
+                f"`top_k` is for [MASK], and {folder} holds a model of the task {task.KIND}."
             )
         return export_task(task, settings.output, **shared, **options)
-    if settings.top is not None:
-        raise InputError("`top` is for [MASK]; embeddings have no candidates.")
+    if settings.top_k is not None:
+        raise InputError("`top_k` is for [MASK]; embeddings have no candidates.")
     encoder, tokenizer = load(folder)
     return export_encoder(
         encoder,

@@ -52,7 +52,7 @@ class ExportSettings(Settings):
         default_help="words-mean",
         choices=TOKENS,
     )
-    top: int | None = setting(
+    top_k: int | None = setting(
         None,
         help="for [MASK]: candidates for each",
         unit="N",

@@ -169,7 +169,8 @@ def _with_perplexity(figures, counts):
 def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
-    With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
+    With `show_errors`, `mistakes` is among them: descriptions of so many wrong answers, the
+    worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
     Args:
@@ -207,7 +208,7 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
     measures = task.official_metrics(answers, examples)
     if getattr(settings, "glue", None) is not None:
         measures = {"glue": glue_figures(settings.glue, measures), **measures}
-    if settings.errors:
+    if settings.show_errors:
         worst = sorted(task.mistakes(answers, examples), key=lambda found: -found[0])
-        measures["mistakes"] = [text for _, text in worst[: settings.errors]]
+        measures["mistakes"] = [text for _, text in worst[: settings.show_errors]]
     return measures

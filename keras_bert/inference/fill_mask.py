@@ -47,7 +47,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
         InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
     """
     settings = FillMaskSettings.of(settings)
-    text, top = settings.text, settings.top
+    text, top_k = settings.text, settings.top_k
     task = load_masked_lm(settings.model)
     vocabulary = task.tokenizer.vocabulary
     ids = _ids(text, task.tokenizer)
@@ -73,7 +73,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     logits = task.lm_head(hidden, positions.astype(np.int32), training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})
-    return [likeliest(row, vocabulary, top) for row in logits]
+    return [likeliest(row, vocabulary, top_k) for row in logits]
 
 
 def load_masked_lm(model):
@@ -109,9 +109,9 @@ def _ids(text, tokenizer):
     return np.concatenate([parts[0], *between])
 
 
-def likeliest(logits, vocabulary, top):
-    """Logits (V,) of a place -> its `top` candidates, the likeliest first."""
+def likeliest(logits, vocabulary, top_k):
+    """Logits (V,) of a place -> its `top_k` candidates, the likeliest first."""
     probabilities = softmax(logits)
     # An embedding may have more rows than the vocabulary has pieces.
-    order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top]
+    order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top_k]
     return [Candidate(vocabulary.piece_name(int(id)), float(probabilities[id])) for id in order]

@@ -125,7 +125,7 @@ def draw_curves(metrics, path):
 
     The losses are those of tokens, beside the unigram entropy as a level line.
     """
-    curve = metrics["curve"]
+    curve = metrics["history"]
     outputs = [name for name in _NAMES if f"{name}_loss" in metrics["train"]]
 
     def draw(canvas):
@@ -150,8 +150,8 @@ def draw_curves(metrics, path):
 
 
 def _draw_losses(axis, metrics, outputs):
-    entropy, tokens = metrics["unigram_entropy"], metrics["curve"][-1].get("tokens")
-    _draw_outputs(axis, metrics["curve"], outputs, "loss")
+    entropy, tokens = metrics["unigram_entropy"], metrics["history"][-1].get("tokens")
+    _draw_outputs(axis, metrics["history"], outputs, "loss")
     if entropy is not None:
         label = f"word frequencies {entropy:.2f}"
         axis.axhline(entropy, color=GREY, linewidth=1, linestyle="--", label=label)
@@ -230,7 +230,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     metrics = json.loads(path.read_text(encoding="utf-8"))
     if "unigram_entropy" in metrics:
         return [draw_curves(metrics, Path(run) / "curves.png")]
-    if "kept_by" not in metrics:
+    if "best_metric" not in metrics:
         raise InputError(f"{path} is of no training run, which this draws.")
     folder = Path(run) / "pictures"
     folder.mkdir(exist_ok=True)
@@ -248,7 +248,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
 
 
 def _learning_curve(metrics, path):
-    curve, kept, figure = metrics["curve"], metrics["kept"]["step"], metrics["kept_by"]
+    curve, kept, figure = metrics["history"], metrics["kept"]["step"], metrics["best_metric"]
 
     def points(part, name):
         entries = [entry for entry in curve if name in entry.get(part, {})]

@@ -28,7 +28,7 @@ def parse_fields(text, *, known):
     return fields
 
 
-REPAIR, REFUSE = "repair", "refuse"
+REPAIR, ERROR = "repair", "error"
 
 
 def column_setting(what):
@@ -54,13 +54,13 @@ def fields_setting(example):
     )
 
 
-def broken_tags_setting():
+def invalid_tags_setting():
     """The setting that says what becomes of tags that break their scheme."""
     return setting(
         REPAIR,
         help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
-        "refuse the file",
-        choices=(REPAIR, REFUSE),
+        "raise an error",
+        choices=(REPAIR, ERROR),
         reads=True,
     )
 

@@ -14,7 +14,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.schemes import BrokenTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedFile, TaggedTfds, is_text
-from keras_bert.readers.settings import REFUSE, REPAIR
+from keras_bert.readers.settings import ERROR, REPAIR
 from keras_bert.readers.tfds import PREFIX
 
 
@@ -249,7 +249,7 @@ def open_spanned_words(data, *, need_spans=True, **options):
     Raises InputError: see there.
     """
     if isinstance(data, str) and data.startswith(PREFIX):
-        names = ("word_column", "tag_column", "broken_tags")
+        names = ("word_column", "tag_column", "invalid_tags")
         told = {name: options[name] for name in names if name in options}
         return SpanTfds(data, need_spans=need_spans, **told)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
@@ -271,7 +271,7 @@ class SpanFile(TaggedFile):
         path: a path, or `-`.
         need_spans: whether a file without spans is an error.
         word_column, tag_column, like: as in `TaggedFile`.
-        broken_tags: "repair" or "refuse", what becomes of tags that break their scheme. They are
+        invalid_tags: "repair" or "error", what becomes of tags that break their scheme. They are
             looked for, in all of the file before its first example is given, where they are refused
             or spans are needed.
 
@@ -286,10 +286,10 @@ class SpanFile(TaggedFile):
         word_column=None,
         tag_column=None,
         like=None,
-        broken_tags=REPAIR,
+        invalid_tags=REPAIR,
     ):
-        self._broken = BrokenTags(refuse=broken_tags == REFUSE)
-        self._looks = need_spans or broken_tags == REFUSE
+        self._broken = BrokenTags(refuse=invalid_tags == ERROR)
+        self._looks = need_spans or invalid_tags == ERROR
         self._has_tags = True
         super().__init__(
             path, word_column=word_column, tag_column=tag_column, like=like, need_tags=need_spans
@@ -333,9 +333,9 @@ class SpanTfds(TaggedTfds):
     "end" and "label"; or words have tags, as in `TaggedTfds`.
     """
 
-    def __init__(self, name, *, need_spans=True, broken_tags=REPAIR, **columns):
-        self._broken = BrokenTags(refuse=broken_tags == REFUSE)
-        self._looks = need_spans or broken_tags == REFUSE
+    def __init__(self, name, *, need_spans=True, invalid_tags=REPAIR, **columns):
+        self._broken = BrokenTags(refuse=invalid_tags == ERROR)
+        self._looks = need_spans or invalid_tags == ERROR
         self._has_tags = True
         super().__init__(name, need_tags=need_spans, **columns)
 

@@ -22,6 +22,13 @@ _REQUIRED = (
     "vocabulary", "settings", "splits",
 )  # fmt: skip
 
+# The settings that a card keeps under other keys.
+SETTING_OF_KEY = {
+    "masked_rate": "mlm_probability",
+    "short_rate": "short_seq_prob",
+    "item_bytes": "shard_bytes",
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CardVocabulary:
@@ -35,6 +42,7 @@ class CardVocabulary:
 class CardSettings:
     """The settings of the job as `make_pretraining_data` takes them; None: the card is silent.
 
+    Three have other names there, see `SETTING_OF_KEY`.
     `replacement_counts` says whose counts the replacements of static masks follow: "vocabulary",
     "text" or None. `reading` are the settings of what of the input is read.
     """

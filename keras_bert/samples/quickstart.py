@@ -57,8 +57,8 @@ class QuickstartSizes:
         architecture: the fields of a config.json but for the vocabulary's size.
         max_length: tokens in a row of pre-training data and in a message, special ones counted in.
         eval_fraction: share of the documents that is held out.
-        masked_rate: share of a row's tokens that are predicted; with so few steps more than BERT's
-            15 % teach more (Wettig et al. 2022).
+        mlm_probability: share of a row's tokens that are predicted; with so few steps more than
+            BERT's 15 % teach more (Wettig et al. 2022).
         steps, batch_size, learning_rate: of pre-training.
         tagged: numbers of tagged sentences that taggers are trained on; the last is all of them.
         tagger_steps: of each tagger.
@@ -73,7 +73,7 @@ class QuickstartSizes:
     architecture: Mapping[str, Any] = field(default_factory=lambda: dict(ARCHITECTURE))
     max_length: int = 64
     eval_fraction: float = 0.03
-    masked_rate: float = 0.25
+    mlm_probability: float = 0.25
     steps: int = 1500
     batch_size: int = 32
     learning_rate: float = 2e-3

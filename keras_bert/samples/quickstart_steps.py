@@ -167,7 +167,7 @@ class QuickstartSteps:
             "Turn the text into records for pre-training, with a Beam job",
             *("keras-bert", "pretraining-data", "--input", text, "--vocab", vocab),
             *("--output", data, "--objective", "mlm", "--masking", "dynamic"),
-            *("--max-length", sizes.max_length, "--masked-rate", sizes.masked_rate),
+            *("--max-length", sizes.max_length, "--mlm-probability", sizes.mlm_probability),
             *("--eval-fraction", sizes.eval_fraction, "--seed", self.seed),
         ) as done:
             card = make_pretraining_data(
@@ -177,7 +177,7 @@ class QuickstartSteps:
                 objective="mlm",
                 masking="dynamic",
                 max_length=sizes.max_length,
-                masked_rate=sizes.masked_rate,
+                mlm_probability=sizes.mlm_probability,
                 eval_fraction=sizes.eval_fraction,
                 seed=self.seed,
             )

@@ -33,13 +33,13 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
     stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
-        name of the figure that makes one better), `dev` (its official figures), what the task is
-        made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
-        `curve` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
+        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
+        (the name of the figure that makes one better), `dev` (its official figures), what the task
+        is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
+        and `history` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
         `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
         several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `deviation` of its official figures, and `runs` (see
+        `std` of its official figures, and `runs` (see
         `keras_bert.training.series.run_series`).
 
     Raises:
@@ -59,10 +59,10 @@ def _finetune(settings, given, report):
         check_output(settings.output, command="finetune", force=settings.force)
     finetuning = Finetuning(settings, report, given=given)
     settings = finetuning.resolved(settings)
-    if settings.seeds == 1:
+    if settings.num_seeds == 1:
         return finetuning.run(settings, report)
-    seeds = range(settings.seed, settings.seed + settings.seeds)
-    runs = {f"seed-{seed}": dataclasses.replace(settings, seed=seed, seeds=1) for seed in seeds}
+    seeds = range(settings.seed, settings.seed + settings.num_seeds)
+    runs = {f"seed-{seed}": dataclasses.replace(settings, seed=seed, num_seeds=1) for seed in seeds}
     return run_series(
         finetuning,
         settings,
@@ -78,4 +78,4 @@ def _over_seeds(runs):
     """What metrics.json says of all seeds together."""
     mean, deviation = mean_and_deviation([metrics["dev"] for metrics in runs.values()])
     seconds = sum(metrics["seconds"] for metrics in runs.values())
-    return {"mean": mean, "deviation": deviation, "seconds": round(seconds, 3)}
+    return {"mean": mean, "std": deviation, "seconds": round(seconds, 3)}

@@ -121,7 +121,7 @@ class Finetuning:
                 return run.read_metrics()
             task = self._new_task(settings, report)
             model, computed = task, None
-            if settings.frozen:
+            if settings.freeze_encoder:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
                 computed = partial(self._computed, features, model, settings, folder)
@@ -204,7 +204,7 @@ class Finetuning:
         task = self.kind(encoder, tokenizer, **arguments)
         if self._earlier is not None:
             report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
-        if not settings.frozen:
+        if not settings.freeze_encoder:
             _leave_out(task, settings, report)
         return task
 
@@ -300,7 +300,8 @@ def _compile(model, task, settings, plan):
     thaw_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
         model,
-        learning_rate=settings.learning_rate or (RATE_OF_A_HEAD if settings.frozen else RATE),
+        learning_rate=settings.learning_rate
+        or (RATE_OF_A_HEAD if settings.freeze_encoder else RATE),
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         steps=plan.steps,
@@ -354,14 +355,14 @@ def _trained(run, feed, report):
     answers = task.decode(outputs, feed.dev_rows)
     metrics = {
         "kept": kept,
-        "kept_by": task.METRIC,
+        "best_metric": task.METRIC,
         "dev": task.official_metrics(answers, feed.dev_rows.examples),
         **task.made_with,
         "steps": entries[-1]["step"],
         "parameters": task.count_params(),
-        "trained_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
+        "trainable_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
         "seconds": entries[-1]["seconds"],
-        "curve": entries,
+        "history": entries,
         **_learned_mix(task),
     }
     return run.finish(metrics)

@@ -66,7 +66,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
     others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_share` the sequences of "mlm" are masked or
+    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
     causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
@@ -84,7 +84,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
         What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
-        `eval_rows` (how many held-out rows `eval` is of), `curve` (see
+        `eval_rows` (how many held-out rows `eval` is of), `history` (see
         `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
         `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
@@ -109,7 +109,7 @@ def _pretrain(settings, report, *, began):
     vocabulary = load_vocabulary(settings.vocab)  # its case is that of the rows
     for each, phase in zip(folders, settings.phases, strict=True):
         each.check_vocabulary(vocabulary)
-        if settings.bad_records == "stop":
+        if settings.bad_records == "error":
             refuse_lost_rows(each)
         size, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
         Devices().check_rows(rows, by=next(iter(size)))
@@ -288,7 +288,7 @@ def _summary(entries, model, folder, settings, *, phases):
         "eval": evaluated[-1] if evaluated else None,
         "eval_rows": _eval_rows(folder, settings),
         "train": entries[-1]["train"],
-        "curve": entries,
+        "history": entries,
     }
     since = sum(phases[:-1]) if len(phases) > 1 else None
     return {**summary, "health": health(summary, chance=_chance(folder), since=since)}

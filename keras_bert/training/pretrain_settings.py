@@ -8,7 +8,7 @@ from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
 from keras_bert.base.settings import setting
 from keras_bert.training.settings import OPTIMIZERS, SCHEDULES, RunSettings
 
-BAD_RECORDS = ("stop", "skip")
+BAD_RECORDS = ("error", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
 
 
@@ -146,9 +146,10 @@ class PretrainSettings(RunSettings):
         at_least=1,
     )
     bad_records: str = setting(
-        "stop",
-        help="what becomes of a run whose rows cannot all be read: it stops with file and record, "
-        "or leaves out and counts what is damaged (skip), after reading all rows once at its start",
+        "error",
+        help="what becomes of a run whose rows cannot all be read: it stops with an error that "
+        "names file and record, or leaves out and counts what is damaged (skip), after reading all "
+        "rows once at its start",
         choices=BAD_RECORDS,
     )
     objective: str | None = setting(
@@ -158,7 +159,7 @@ class PretrainSettings(RunSettings):
         default_help="the data folder's own",
         choices=(*OBJECTIVES, CAUSAL_LM),
     )
-    causal_share: float = setting(
+    causal_fraction: float = setting(
         0.0,
         help="fraction of a step's sequences that are read from left to right, each token "
         "predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT)",
@@ -219,12 +220,12 @@ class PretrainSettings(RunSettings):
                     f"`{name}` is {size}, all that a step has; it should be a multiple of "
                     f"`gradient_accumulation`, {self.gradient_accumulation}, the parts of a step."
                 )
-        if self.causal_share and self.objective == CAUSAL_LM:
+        if self.causal_fraction and self.objective == CAUSAL_LM:
             raise InputError(
-                "`causal_share` is for data of the objective mlm, of which it trains a part as a "
-                "causal LM. Leave it out with `objective` causal-lm, which trains all of it so."
+                "`causal_fraction` is for data of the objective mlm, of which it trains a part as "
+                "a causal LM. Leave it out with `objective` causal-lm, which trains all of it so."
             )
-        if self.causal_share:
+        if self.causal_fraction:
             self._check_parts_of_a_step()
         if self.layer_decay != 1 and self.optimizer != "adamw":
             raise InputError(
@@ -236,12 +237,12 @@ class PretrainSettings(RunSettings):
         if self.batch_tokens is not None:
             raise InputError(
                 "Masked and causal rows are trained together in batches of as many rows each; give "
-                "`batch_size` in place of `batch_tokens`, or no `causal_share`."
+                "`batch_size` in place of `batch_tokens`, or no `causal_fraction`."
             )
         for phase in self.phases:
             if phase.batch_size // self.gradient_accumulation < 2:
                 raise InputError(
-                    "A batch of one row is either masked or causal; give no `causal_share`, or "
+                    "A batch of one row is either masked or causal; give no `causal_fraction`, or "
                     "more rows."
                 )
 

@@ -168,7 +168,7 @@ class RowsOfFolder(BatchSource):
             rows_by_length=card.length_histogram,
             masked_rate=card.settings.masked_rate,
             max_predictions=card.max_predictions,
-            causal_share=self._settings.causal_share,
+            causal_fraction=self._settings.causal_fraction,
         )
 
     def _tokens_a_step(self, phase):

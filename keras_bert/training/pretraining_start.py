@@ -48,11 +48,12 @@ def task_class_of(folder, settings):
             f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
             f"Expected {objective} or {CAUSAL_LM}, or make the data again."
         )
-    elif settings.causal_share:
+    elif settings.causal_fraction:
         if objective != "mlm":
             raise InputError(
-                f"`causal_share` is {settings.causal_share}, and rows that are masked and causal "
-                f"by turns are those of the objective mlm; {folder.path} was made for {objective}."
+                f"`causal_fraction` is {settings.causal_fraction}, and rows that are masked and "
+                f"causal by turns are those of the objective mlm; {folder.path} was made for "
+                f"{objective}."
             )
         trained = MaskedCausalLM
     useless = ["max_span_length"] if settings.max_span_length is not None else []
@@ -85,7 +86,7 @@ def task_at_start(task_class, folders, tokenizer, settings, *, report):
 def _options(task_class, settings, source=None):
     """What a task is made with beside its encoder: what is given, or the folder `source` has."""
     if task_class is MaskedCausalLM:
-        return {"causal_share": settings.causal_share}
+        return {"causal_fraction": settings.causal_fraction}
     if task_class is not SpanPretrainer:
         return {}
     options = {

@@ -167,7 +167,7 @@ class RunFolder:
 
     def settled(self, name):
         """What `settle` kept under a name, or None."""
-        return _parse_run(self._run).get("settled", {}).get(name)
+        return _parse_run(self._run).get("resolved", {}).get(name)
 
     def settle(self, name, value):
         """Keeps in run.json what was settled while the run was at work; returns it.
@@ -175,7 +175,7 @@ class RunFolder:
         It is no setting: it came of this machine, and a run that goes on here has to keep to it.
         """
         run = _parse_run(self._run)
-        write_json(self._run, {**run, "settled": {**run.get("settled", {}), name: value}})
+        write_json(self._run, {**run, "resolved": {**run.get("resolved", {}), name: value}})
         return value
 
     def read_metrics(self):

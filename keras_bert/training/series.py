@@ -19,7 +19,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
 
     The runs lie in OUTPUT/runs/NAME and are what `keras_bert.finetune` makes of their settings by
     itself, but that only the best one's model stays, in OUTPUT/model. Best is the first with the
-    highest figure (that of `kept_by`) on the dev data, of the model that each run keeps.
+    highest figure (that of `best_metric`) on the dev data, of the model that each run keeps.
 
     Args:
         finetuning: the opened `Finetuning`.
@@ -87,8 +87,8 @@ def kept_figure(metrics):
 
     None where it was NaN.
     """
-    (entry,) = (e for e in metrics["curve"] if e["step"] == metrics["kept"]["step"])
-    return value_of(entry, metrics["kept_by"])
+    (entry,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
+    return value_of(entry, metrics["best_metric"])
 
 
 def mean_and_deviation(dictionaries):

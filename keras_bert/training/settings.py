@@ -145,7 +145,7 @@ class LabelledRunSettings(RunSettings):
         default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
         above=0,
     )
-    frozen: bool = setting(
+    freeze_encoder: bool = setting(
         False,
         help="train the head alone: the encoder's outputs are computed once and used in all epochs",
     )
@@ -226,10 +226,10 @@ class LabelledRunSettings(RunSettings):
             ("layer_decay", 1.0),
             ("gradual_unfreezing", False),
         ):
-            if self.frozen and getattr(self, name) != other:
+            if self.freeze_encoder and getattr(self, name) != other:
                 raise InputError(
-                    f"`{name}` is about the encoder's layers, and `frozen` trains none of them; "
-                    "leave one of the two out."
+                    f"`{name}` is about the encoder's layers, and `freeze_encoder` trains none of "
+                    "them; leave one of the two out."
                 )
         if self.gradual_unfreezing and self.epochs < 2:
             raise InputError(
@@ -256,7 +256,7 @@ class LabelledRunSettings(RunSettings):
 class FinetuneSettings(LabelledRunSettings):
     """Settings of `keras_bert.finetune`, beside those of the kind of task."""
 
-    seeds: int = setting(
+    num_seeds: int = setting(
         1,
         help="repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the "
         "deviation of the figures are told, and the model that is best on the dev data is kept",
@@ -266,8 +266,8 @@ class FinetuneSettings(LabelledRunSettings):
 
     def check(self):
         super().check()
-        if self.seed + self.seeds - 1 > LARGEST_SEED:
-            raise InputError(f"`seed` and `seeds` go beyond the largest seed, {LARGEST_SEED}.")
+        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
+            raise InputError(f"`seed` and `num_seeds` go beyond the largest seed, {LARGEST_SEED}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ def folder(make_encoder, tokenizer, tmp_path, shake):
 
 def test_there_and_back_changes_no_byte(folder, tmp_path):
     done = convert(folder, tmp_path / "google", to="google")
-    assert done == {"found": "folder", "wrote": "BertForPreTraining", "left_out": []}
+    assert done == {"found": "huggingface", "wrote": "BertForPreTraining", "left_out": []}
     convert(tmp_path / "google", tmp_path / "back")
     for name in ("model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"):
         assert (folder / name).read_bytes() == (tmp_path / "back" / name).read_bytes(), name
@@ -49,7 +49,7 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     folder.rename(run / "model")
-    assert convert(run, tmp_path / "google", to="google")["found"] == "folder"
+    assert convert(run, tmp_path / "google", to="google")["found"] == "huggingface"
     with pytest.raises(InputError, match="is also the input"):
         convert(run, run / "model", force=True)
 

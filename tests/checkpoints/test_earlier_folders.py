@@ -1,6 +1,7 @@
 """Folders that an earlier version wrote load, and compute what they computed there."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +61,24 @@ def test_what_was_kept_apart_is_kept():
     task = load_task(FOLDERS / "question-answering")
     assert (task.stride, task.n_best, task.null_threshold) == (2, 3, 0.5)
     assert load_task(FOLDERS / "fill-mask").encoder.pooler is not None
+
+
+def test_settings_of_earlier_names_are_read_and_saved_under_the_new_ones(tmp_path):
+    for name, held, now in (
+        ("tagger", {"label_pieces": "last", "combine_pieces": "last"}, ("label_subwords", "last")),
+        ("tagger", {"label_pieces": "last", "combine_pieces": "last"}, ("aggregation", "last")),
+        ("span-classifier", {"combine_pieces": "last"}, ("aggregation", "last")),
+        ("span-classifier", {"tune_for": "precision"}, ("threshold_metric", "precision")),
+    ):
+        folder = tmp_path / f"{name}-{now[0]}"
+        shutil.copytree(FOLDERS / name, folder)
+        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        values["keras_bert"] |= held
+        (folder / "config.json").write_text(json.dumps(values), encoding="utf-8")
+        task = load_task(folder)
+        assert getattr(task, now[0]) == now[1]
+        task.save(folder / "saved")
+        saved = json.loads((folder / "saved" / "config.json").read_text(encoding="utf-8"))
+        assert (
+            saved["keras_bert"][now[0]] == now[1] and not held.keys() & saved["keras_bert"].keys()
+        )

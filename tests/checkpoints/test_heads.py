@@ -153,7 +153,7 @@ def test_what_transformers_writes_loads_with_the_same_outputs(name, tokenizer, t
     )
     check_equal(model, reference, batch(name, inputs))
     done = convert(tmp_path / "theirs", tmp_path / "ours")
-    assert done == {"found": "folder", "wrote": name, "left_out": []}
+    assert done == {"found": "huggingface", "wrote": name, "left_out": []}
     again = getattr(transformers, name).from_pretrained(tmp_path / "ours")
     for key, tensor in reference.state_dict().items():
         assert torch.equal(tensor, again.state_dict()[key]), key

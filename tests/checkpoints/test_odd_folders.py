@@ -149,7 +149,7 @@ def test_configs_that_do_not_fit_are_refused(folder, change, message):
 EXTRA = {"sbert_ce_default_activation_function": "Identity", "xla_device": True}
 
 
-@pytest.mark.parametrize("to", ["folder", "google"])
+@pytest.mark.parametrize("to", ["huggingface", "google"])
 def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to):
     change_config(folder, lambda values: {**values, **EXTRA, "layer_norm_eps": 1e-12})
     with pytest.warns(InputWarning, match="are kept, but not used: 'sbert_ce.*', 'xla_device'"):

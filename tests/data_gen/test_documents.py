@@ -372,7 +372,7 @@ def test_many_small_files_cost_little_each(tmp_path, monkeypatch):
     assert len(windows) == number and len(listed) == 1 and not opened
     found = [block for window in windows for block in blocks(window, eval_below=2**63)]
     assert len(found) == number and len(opened) == 2 * number
-    items = shards.plan(found, item_bytes=1 << 20, eval_below=2**63)
+    items = shards.plan(found, shard_bytes=1 << 20, eval_below=2**63)
     assert [item.split for item in items] == ["train", "eval"]
     texts = [document.text for item in items for block in item.blocks for document in read(block)]
     assert sorted(texts) == sorted(f"Line {n}." for n in range(number))

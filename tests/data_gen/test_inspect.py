@@ -33,7 +33,7 @@ def make(corpus, files, output, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
     with undrawn():
         make_pretraining_data(
-            input=files, vocab=corpus.vocabulary, output=output, form="lines",
+            input=files, vocab=corpus.vocabulary, output=output, input_format="lines",
             beam_options=["--direct_num_workers=1"], **settings,
         )  # fmt: skip
     return DataFolder.open(output)

@@ -261,7 +261,9 @@ def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
     assert names(other) == [COMPLETED]
 
 
-SETTINGS = dict(max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines")
+SETTINGS = dict(
+    max_length=64, dupe_factor=20, max_predictions=10, shard_bytes=10_000, input_format="lines"
+)
 
 
 @pytest.fixture(scope="module")
@@ -407,8 +409,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     monkeypatch.setattr(publishing, "_flush", full)
     with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
-            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",
-            dupe_factor=1, beam_options=["--direct_num_workers=1"],
+            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",
+            input_format="lines", dupe_factor=1, beam_options=["--direct_num_workers=1"],
         )  # fmt: skip
     assert "while running" not in str(refusal.value)
     assert not (tmp_path / "data").exists()

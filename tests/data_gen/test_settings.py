@@ -37,7 +37,7 @@ def test_choices_are_those_that_masks_know():
 )
 def test_what_is_left_open_follows_from_the_rest(given, expected):
     filled = DataSettings.of(GIVEN | given).filled()
-    names = ("mask_unit", "max_predictions", "short_rate", "dupe_factor")
+    names = ("mask_unit", "max_predictions", "short_seq_prob", "dupe_factor")
     assert tuple(getattr(filled, name) for name in names) == expected
     assert filled.filled() == filled
 

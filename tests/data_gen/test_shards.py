@@ -19,7 +19,7 @@ from keras_bert.base.errors import InputError
 def job(corpus, corpus_files, tmp_path):
     settings = DataSettings(
         input=[corpus_files], vocab="given", output=str(tmp_path), dupe_factor=1,
-        eval_fraction=0.1, item_bytes=5_000,
+        eval_fraction=0.1, shard_bytes=5_000,
     )  # fmt: skip
     return Job.of_settings(settings, vocabulary=corpus.vocabulary)
 
@@ -31,7 +31,7 @@ def items_of(corpus_files, job):
         for window in find(corpus_files, "lines")
         for block in blocks(window, block_bytes=1_000, eval_below=eval_below)
     ]
-    return shards.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
+    return shards.plan(found, shard_bytes=job.shard_bytes, eval_below=eval_below)
 
 
 def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(corpus_files, job):

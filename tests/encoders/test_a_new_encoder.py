@@ -28,7 +28,7 @@ from tests.tasks.classification.killed_runs import assert_same_weights, copied
 WORDS = [f"w{i}" for i in range(8)]
 # Settings that train what a plain run does not.
 WAYS = {
-    "frozen": {"frozen": True},
+    "frozen": {"freeze_encoder": True},
     "layer-wise rates": {"layer_decay": 0.5},
     "gradual unfreezing": {"gradual_unfreezing": True},
 }

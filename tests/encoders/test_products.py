@@ -52,11 +52,11 @@ OTHER = {
     "classifier": ({"multi_label": True, "threshold": 0.4}, "text\tlabel\n"),
     "pair-classifier": ({"class_weights": "balanced", "figure": "macro_f1"}, None),
     "regression": ({"one_text": True}, "text\tscore\n"),
-    "tagger": ({"label_pieces": "all", "combine_pieces": "mean"}, None),
+    "tagger": ({"label_subwords": "all", "aggregation": "mean"}, None),
     "question-answering": ({"stride": 2, "max_answer_length": 3}, ""),
     "span-classifier": ({"span_representation": "biaffine", "flat": True}, None),
     "relation-classifier": (
-        {"span_representation": "attention", "combine_pieces": "last", "null_label": "a"},
+        {"span_representation": "attention", "aggregation": "last", "null_label": "a"},
         None,
     ),
 }
@@ -216,7 +216,7 @@ def examples(tmp_path_factory):
 def settings_of(row):
     """The arguments of `finetune` that a row asks for."""
     given = {"max_length": LENGTHS[row["texts"]], "dtype": row["dtype"]}
-    given |= {"frozen": row["frozen"] == "frozen", "scalar_mix": row["mix"] != "no mix"}
+    given |= {"freeze_encoder": row["frozen"] == "frozen", "scalar_mix": row["mix"] != "no mix"}
     given["scalar_mix_layer_norm"] = row["mix"] == "mix of norms"
     if row["pooling"] != "none":
         given["pooling"] = row["pooling"]

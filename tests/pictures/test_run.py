@@ -17,8 +17,8 @@ from keras_bert.tasks import finetuned_kinds, task_class
 
 METRICS = {
     "kept": {"which": "best", "epoch": 1, "step": 4},
-    "kept_by": "f1",
-    "curve": [
+    "best_metric": "f1",
+    "history": [
         {"step": 2, "train": {"loss": 2.0}},
         {"step": 4, "train": {"loss": 1.0}, "eval": {"loss": 1.5, "f1": 0.75}},
         {"step": 8, "train": {"loss": 0.5}, "eval": {"loss": 1.75, "f1": 0.5}},
@@ -216,7 +216,7 @@ def test_a_task_without_labels_has_a_curve_alone_and_the_command_says_what_it_dr
 PRETRAINED = {
     "unigram_entropy": 6.5,
     "train": {"masked_lm_loss": 5.0, "next_sentence_loss": 0.5},
-    "curve": [
+    "history": [
         {
             "step": 0,
             "tokens": 0,
@@ -277,8 +277,8 @@ def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
 
 def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
     new = ("tokens", "gradient_norm", "input_wait", "mfu")
-    curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["curve"]]
-    losses, *_, norm, wait = curves_of({**PRETRAINED, "curve": curve}, monkeypatch)
+    curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["history"]]
+    losses, *_, norm, wait = curves_of({**PRETRAINED, "history": curve}, monkeypatch)
     assert losses.get_xlabel() == "steps" and not norm.get_visible() and not wait.get_visible()
 
 

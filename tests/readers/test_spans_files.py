@@ -79,11 +79,11 @@ def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
     assert source.notes() == []
     rows = [{"tokens": ["New", "York"], "ner": [1, 2]}, {"tokens": ["to", "York"], "ner": [0, 2]}]
     prepare(tmp_path, "broken", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
-    source = open_spanned_words("tfds:broken:train", like=None, broken_tags="repair")
+    source = open_spanned_words("tfds:broken:train", like=None, invalid_tags="repair")
     assert [example.spans for example in source] == [((0, 2, "LOC"),), ((1, 2, "LOC"),)]
     assert "tfds:broken:train: 1 tag that the scheme bio does not have there" in source.notes()[0]
     with pytest.raises(InputError, match='row 2: the tag I-LOC of "York" cannot stand there'):
-        list(open_spanned_words("tfds:broken:train", like=None, broken_tags="refuse"))
+        list(open_spanned_words("tfds:broken:train", like=None, invalid_tags="error"))
 
 
 def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
@@ -144,7 +144,7 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
     )
     assert Tagger.notes(list(Tagger.read(path))) == [note]
     for need_spans in (True, False):
-        refusing = open_spanned_words(path, broken_tags="refuse", need_spans=need_spans)
+        refusing = open_spanned_words(path, invalid_tags="error", need_spans=need_spans)
         with pytest.raises(InputError, match=f'line {line}: the tag I-LOC of "Rome" cannot stand'):
             next(iter(refusing))
 

@@ -157,8 +157,8 @@ def alone(data):
     child = Child(data / "log", pretrain_on, 1, pretraining(data, data / "one"))
     assert child.wait() == 0, child.said[-3000:]
     metrics = metrics_of(data / "one")
-    assert len(metrics["curve"]) == 21  # each of 20 steps, and the evaluation before them
-    losses = [entry["train"]["loss"] for entry in metrics["curve"][1:]]
+    assert len(metrics["history"]) == 21  # each of 20 steps, and the evaluation before them
+    losses = [entry["train"]["loss"] for entry in metrics["history"][1:]]
     assert max(losses) - min(losses) > 0.1  # it is a curve
     return metrics
 
@@ -173,7 +173,7 @@ def finetuning(data, output, **settings):
         "train": data / "train.tsv",
         "dev": data / "dev.tsv",
         "output": output,
-        "frozen": True,
+        "freeze_encoder": True,
         "batch_size": 16,
         "epochs": 4,
         "checkpoint_every": 3,
@@ -189,8 +189,8 @@ def metrics_of(output):
 
 def assert_same_curves(run, expected, *, to):
     """Every figure of every entry, to an absolute difference."""
-    assert [entry["step"] for entry in run["curve"]] == [e["step"] for e in expected["curve"]]
-    for entry, other in zip(run["curve"], expected["curve"], strict=True):
+    assert [entry["step"] for entry in run["history"]] == [e["step"] for e in expected["history"]]
+    for entry, other in zip(run["history"], expected["history"], strict=True):
         for part in ("train", "eval"):
             assert entry.get(part) == pytest.approx(other.get(part), abs=to), entry["step"]
 

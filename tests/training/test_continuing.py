@@ -36,7 +36,7 @@ OPTIONS = {
     "span-classifier": (
         {
             **{"max_span_length": 3, "span_representation": "biaffine", "threshold": 0.25},
-            **{"tune_for": "precision", "flat": True},
+            **{"threshold_metric": "precision", "flat": True},
         },
         False,
     ),

@@ -70,7 +70,7 @@ def test_a_token_takes_what_its_rows_take(outputs):
 
 
 def test_of_masked_and_causal_rows_each_takes_its_own():
-    both = flops(("masked_lm", "causal_lm"), causal_share=0.25)
+    both = flops(("masked_lm", "causal_lm"), causal_fraction=0.25)
     masked, causal = (flops((name,)) for name in ("masked_lm", "causal_lm"))
     assert both == pytest.approx(0.75 * masked + 0.25 * causal)
 
@@ -94,19 +94,19 @@ KINDS = {
 def task(outputs):
     kind = KINDS[outputs]
     causal = kind is CausalLM
-    options = {"causal_share": 0.5} if kind is MaskedCausalLM else {}
+    options = {"causal_fraction": 0.5} if kind is MaskedCausalLM else {}
     made = kind(BertEncoder(dataclasses.replace(CONFIG, is_decoder=causal)), **options)
     assert set(made.output) == set(outputs)
     return made
 
 
-def flops(outputs, rows=(0, 0, 0, 2, 0, 1), causal_share=0.0):
+def flops(outputs, rows=(0, 0, 0, 2, 0, 1), causal_fraction=0.0):
     return flops_a_token(
         task(outputs),
         rows_by_length=rows,
         masked_rate=0.4,
         max_predictions=2,
-        causal_share=causal_share,
+        causal_fraction=causal_fraction,
     )
 
 

@@ -15,7 +15,7 @@ def metrics(
         for n, value in enumerate(held_out)
     ]
     figures = {"masked_lm_loss": loss, "next_sentence_accuracy": sentences}
-    found = {"steps": steps, "curve": curve, "unigram_entropy": 6.0, "eval": figures}
+    found = {"steps": steps, "history": curve, "unigram_entropy": 6.0, "eval": figures}
     return {**found, "train": figures, "eval_rows": rows, **more}
 
 
@@ -91,22 +91,22 @@ def test_the_losses_of_another_phase_are_no_course():
     """At step 1,000 the rows become others, whose loss is higher; it falls since."""
     losses = {0: 7.0, 500: 4.0, 1000: 3.0, 1500: 4.4, 1800: 4.2, 2000: 4.1}
     curve = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
-    found = health(metrics(curve=curve), since=1000)
+    found = health(metrics(history=curve), since=1000)
     assert found["is_healthy"] is True
     assert "no divergence (held-out loss 4.100, at the lowest 4.100)" in found["sentence"]
-    assert health(metrics(curve=curve))["is_healthy"] is False
+    assert health(metrics(history=curve))["is_healthy"] is False
 
 
 def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_left_out():
     curve = [
         {"step": n, "train": {"loss": v}, "input_wait": None} for n, v in enumerate((6, 4.0, 4.3))
     ]
-    found = health(metrics(eval=None, eval_rows=None, curve=curve))
+    found = health(metrics(eval=None, eval_rows=None, history=curve))
     assert found["is_healthy"] is True
     assert "no divergence (training loss 4.300, at the lowest 4.000)" in found["sentence"]
     assert "sentences" not in found["sentence"] and "input" not in found["sentence"]
     curve[-1]["train"]["loss"] = 4.5
-    assert health(metrics(eval=None, curve=curve))["is_healthy"] is False
+    assert health(metrics(eval=None, history=curve))["is_healthy"] is False
 
 
 def test_a_causal_lm_has_no_plateau_and_nothing_known_is_no_verdict():

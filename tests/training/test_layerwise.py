@@ -122,9 +122,12 @@ def test_how_many_layers_are_trained(task):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"frozen": True, "train_layers": 1}, "`train_layers` is about .* and `frozen` trains"),
-        ({"frozen": True, "layer_decay": 0.9}, "`layer_decay` is about"),
-        ({"frozen": True, "gradual_unfreezing": True}, "`gradual_unfreezing` is about"),
+        (
+            {"freeze_encoder": True, "train_layers": 1},
+            "`train_layers` is about .* and `freeze_encoder` trains",
+        ),
+        ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` is about"),
+        ({"freeze_encoder": True, "gradual_unfreezing": True}, "`gradual_unfreezing` is about"),
         ({"gradual_unfreezing": True, "epochs": 1}, "give `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),
         ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
@@ -212,7 +215,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
     assert "Trained are the head and the last 1 of 2 layers." in told
-    losses = [entry["train"]["loss"] for entry in metrics["curve"]]
+    losses = [entry["train"]["loss"] for entry in metrics["history"]]
     assert losses[-1] < losses[0]
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))
     after = by_depth(load_task(tmp_path / "model"))
@@ -226,7 +229,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
 def patient(given, tmp_path_factory):
     """A head whose rate is too low to change any answer: the first epoch is the best."""
     output = tmp_path_factory.mktemp("patient") / "run"
-    given = {**given, "frozen": True, "epochs": 5, "patience": 2, "keep": "best"}
+    given = {**given, "freeze_encoder": True, "epochs": 5, "patience": 2, "keep": "best"}
     given |= {"learning_rate": 1e-9, "checkpoint_every": 500}
     told = []
     with pytest.MonkeyPatch.context() as patch:
@@ -237,7 +240,7 @@ def patient(given, tmp_path_factory):
 
 def test_a_run_ends_when_its_patience_does(patient):
     _, output, metrics, told = patient
-    assert metrics["steps"] == metrics["curve"][-1]["step"] == 9
+    assert metrics["steps"] == metrics["history"][-1]["step"] == 9
     assert metrics["kept"] == {"which": "best", "epoch": 1, "step": 3}
     assert "Stopped early: 2 epochs without a better accuracy on the dev data." in told
     assert latest_checkpoint(output / "checkpoints").name == "step-000000009.safetensors"

@@ -101,7 +101,7 @@ def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path, m
     three, told = counted_run(given, tmp_path / "three", steps_per_execution=3)
     assert len(told) == 4
     assert all(not logs for logs in told)  # no figure is fetched for a step
-    last = [metrics["curve"][-1] for metrics in (one, three)]
+    last = [metrics["history"][-1] for metrics in (one, three)]
     assert last[0]["step"] == last[1]["step"] == 12
     assert last[0]["learning_rate"] == last[1]["learning_rate"] == 0
     found, expected = (
@@ -130,9 +130,9 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
         pretrain(**odd, output=output)
     assert latest_checkpoint(output / "checkpoints").name == "step-000000030.safetensors"
     metrics = pretrain(**odd, output=output)
-    steps = [entry["step"] for entry in metrics["curve"]]
+    steps = [entry["step"] for entry in metrics["history"]]
     assert steps[:8] == [0, 3, 6, 7, 10, 13, 14, 17] and steps == sorted(set(steps))
-    evaluated = [entry["step"] for entry in metrics["curve"] if "eval" in entry]
+    evaluated = [entry["step"] for entry in metrics["history"] if "eval" in entry]
     assert evaluated == [0, 10, 20, 30, 40, 50, 60]
     found, expected = (load_file(run / "model" / "model.safetensors") for run in (output, plain))
     for name, value in expected.items():
@@ -159,7 +159,7 @@ def test_a_run_that_an_earlier_version_stopped_inside_of_an_entry_resumes(
         with pytest.raises(Terminated):
             pretrain(**settings, output=tmp_path / "run")
     metrics = pretrain(**settings, output=tmp_path / "run")
-    steps = [entry["step"] for entry in metrics["curve"]]
+    steps = [entry["step"] for entry in metrics["history"]]
     assert steps[:17] == [*range(13), 13, 14, 17, 20] and steps[-1] == 60
 
 
@@ -178,7 +178,7 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
     with monkeypatch.context() as patch, pytest.raises(Terminated):
         patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_21)
         pretrain(**settings, output=tmp_path / "run")
-    settled = json.loads((tmp_path / "run" / "run.json").read_text())["settled"]
+    settled = json.loads((tmp_path / "run" / "run.json").read_text())["resolved"]
     [[in_an_epoch]] = settled["window_batches"]
     assert 8 <= in_an_epoch < 20
     begun = []

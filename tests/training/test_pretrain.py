@@ -116,7 +116,7 @@ def last_checkpoint(output):
 
 def curve(output):
     """The rows without what a clock says."""
-    rows = json.loads((output / "metrics.json").read_text())["curve"]
+    rows = json.loads((output / "metrics.json").read_text())["history"]
     timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
     return [{k: v for k, v in row.items() if k not in timed} for row in rows]
 
@@ -367,7 +367,7 @@ def test_the_projector_has_the_embeddings_of_the_model_under_the_pieces_names(un
 
 
 def test_gradients_are_measured_of_each_step(unbroken):
-    entries = json.loads((unbroken / "metrics.json").read_text())["curve"]
+    entries = json.loads((unbroken / "metrics.json").read_text())["history"]
     assert "gradient_norm" not in entries[0]  # before the first step
     norms = [entry["gradient_norm"] for entry in entries[1:]]
     assert all(0.1 < norm < 100 for norm in norms) and len(set(norms)) == len(norms)
@@ -462,8 +462,8 @@ def test_it_learns_more_than_word_frequencies(run, tmp_path):
     )
     assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
     assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
-    assert len(metrics["curve"]) == 21  # 20 rows of 15 steps, and the one at the start
-    assert_examples_are_learned(metrics["curve"])
+    assert len(metrics["history"]) == 21  # 20 rows of 15 steps, and the one at the start
+    assert_examples_are_learned(metrics["history"])
     files = sorted(
         (tmp_path / "run" / "logs" / "weights").iterdir(), key=lambda p: int(p.suffix[1:])
     )
@@ -563,7 +563,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ({"batch_tokens": 64, "batch_size": 8}, "Give either `batch_size`, .* or `batch_tokens`"),
         ({"batch_tokens": 64, "batch_size": 32}, "Give either `batch_size`, .* or `batch_tokens`"),
         (
-            {"causal_share": 0.5, "batch_tokens": 64},
+            {"causal_fraction": 0.5, "batch_tokens": 64},
             "in batches of as many rows each; give `batch",
         ),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),

@@ -100,7 +100,7 @@ def objective(request):
 
 def without_clock(metrics):
     timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
-    return [{k: v for k, v in row.items() if k not in timed} for row in metrics["curve"]]
+    return [{k: v for k, v in row.items() if k not in timed} for row in metrics["history"]]
 
 
 def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(run, unbroken):
@@ -122,12 +122,12 @@ def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(r
 
 def test_a_step_may_have_parts_and_schedules_count_steps(unbroken):
     folder, metrics = unbroken["mlm-sop"]
-    assert [row["step"] for row in metrics["curve"]] == list(range(13))
+    assert [row["step"] for row in metrics["history"]] == list(range(13))
     held = load_file(max((folder / "checkpoints").iterdir()))
     assert held["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
     assert not any(held[name].any() for name in held if "gradient_accumulator" in name)
     # One cycle, whose warm-up is a tenth of 12 steps.
-    rates = {row["step"]: row["learning_rate"] for row in metrics["curve"]}
+    rates = {row["step"]: row["learning_rate"] for row in metrics["history"]}
     for step in (1, 5, 12):
         left = 0.5 * (1 + math.cos(math.pi * (step - 1) / 11))
         expected = 5e-4 * (4e-6 + (1 - 4e-6) * left)
@@ -150,7 +150,7 @@ def test_every_head_has_its_figures_and_what_the_model_saw_parts_those_of_tokens
     }
     assert names | {f"{output}_masked_loss" for output in of_tokens} <= set(metrics["eval"])
     assert set(metrics["eval"]) | set(metrics["train"]) <= names | parts
-    assert parts <= set().union(*(row["train"] for row in metrics["curve"]))
+    assert parts <= set().union(*(row["train"] for row in metrics["history"]))
     figures = metrics["eval_at_start"]
     assert math.log(25) < figures["masked_lm_loss"] < math.log(25) + 1
     weight = KINDS[objective].get("span_boundary_weight", 1.0)
@@ -323,7 +323,7 @@ def test_a_weight_of_0_trains_masked_spans_without_the_head(begun, folders):
 def hybrid(run, tmp_path_factory):
     """(the folder of a masked and causal run, its metrics)."""
     output = tmp_path_factory.mktemp("hybrid") / "run"
-    return output, run(output, "mlm", causal_share=0.25)
+    return output, run(output, "mlm", causal_fraction=0.25)
 
 
 def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folders, capsys):
@@ -348,7 +348,7 @@ def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folder
     assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
-    assert type(task) is MaskedCausalLM and task.causal_share == 0.25
+    assert type(task) is MaskedCausalLM and task.causal_fraction == 0.25
 
 
 def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
@@ -406,7 +406,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
         both = SimpleNamespace(
             input=("input_ids", "masked_lm_positions", "causal_input_ids", "causal_input_mask"),
             output=("masked_lm", "causal_lm"),
-            causal_share=0.25,
+            causal_fraction=0.25,
         )
         first = round(batch_size / 4)
         [(x, y, counts)] = training_dataset(folder, task=both, **options).take(1)
@@ -419,7 +419,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
 @pytest.mark.parametrize(
     "objective, settings, message",
     [
-        ("mlm-sop", {"causal_share": 0.5}, "`causal_share` is 0.5, .* objective mlm; .* mlm-sop"),
+        ("mlm-sop", {"causal_fraction": 0.5}, "`causal_fraction` is 0.5, .* mlm; .* mlm-sop"),
         (
             "span",
             {"objective": "causal-lm"},
@@ -430,7 +430,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
             {"objective": "span"},
             "`objective` is span, but .* was made for mlm. Expected mlm",
         ),
-        ("mlm", {"causal_share": 0.5, "batch_size": 1}, "A batch of one row is either masked or"),
+        ("mlm", {"causal_fraction": 0.5, "batch_size": 1}, "A batch of one row is either masked"),
         ("mlm", {"max_span_length": 4}, "`max_span_length` is about the boundaries .* mlm; leave"),
         ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is about .* mlm-sop; lea"),
         ("span", {"span_boundary_weight": 0}, "`max_span_length` .* `span_boundary_weight` is 0; "),

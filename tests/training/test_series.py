@@ -47,7 +47,7 @@ def given(tmp_path_factory):
         "dev": str(folder / "dev.tsv"),
         "batch_size": 16,
         "epochs": 2,
-        "frozen": True,  # a head alone is traced in a moment
+        "freeze_encoder": True,  # a head alone is traced in a moment
         "deterministic": True,
         "seed": 3,
     }
@@ -65,7 +65,7 @@ def seeds(given, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finetuning, "computed_once", note_and_compute)
-        metrics = finetune(**given, seeds=2, output=output, report=told.append)
+        metrics = finetune(**given, num_seeds=2, output=output, report=told.append)
     assert len(computed) == 1  # a frozen encoder's outputs, for both
     return output, metrics, told
 
@@ -80,7 +80,7 @@ def test_seeds_are_repeated_and_the_best_one_s_model_is_kept(seeds, given):
     }
     accuracies = [run["dev"]["accuracy"] for run in runs.values()]
     assert metrics["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
-    assert metrics["deviation"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
+    assert metrics["std"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
     best = metrics["kept"]["run"]
     assert best == list(runs)[int(np.argmax([run["figure"] for run in runs.values()]))]
     assert evaluate(model=output, data=given["dev"])["confusion"] == runs[best]["dev"]["confusion"]
@@ -110,24 +110,24 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
 
     monkeypatch.setattr(Finetuning, "run", note_and_run)
     with pytest.raises(KeyboardInterrupt, match="1 run of those in .* finished, the same command"):
-        finetune(**given, seeds=2, output=tmp_path / "stopped")
-    again = finetune(**given, seeds=2, output=tmp_path / "stopped")
+        finetune(**given, num_seeds=2, output=tmp_path / "stopped")
+    again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     assert made == [3, 4, 4]  # the finished one is not repeated
-    assert {**again, "seconds": 0, "curve": 0, "runs": 0} == {
+    assert {**again, "seconds": 0, "history": 0, "runs": 0} == {
         **metrics,
         "seconds": 0,
-        "curve": 0,
+        "history": 0,
         "runs": 0,
     }
     assert_same_weights(output, tmp_path / "stopped")
     made.clear()
-    assert finetune(**given, seeds=2, output=tmp_path / "stopped") == again and not made
+    assert finetune(**given, num_seeds=2, output=tmp_path / "stopped") == again and not made
 
 
 def test_other_settings_are_refused(seeds, given):
     output, _, _ = seeds
-    with pytest.raises(InputError, match="begun with seeds 2, and now it is 3; give the same"):
-        finetune(**given, seeds=3, output=output)
+    with pytest.raises(InputError, match="begun with num_seeds 2, and now it is 3; give the same"):
+        finetune(**given, num_seeds=3, output=output)
 
 
 def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
@@ -135,7 +135,7 @@ def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
     flags = [f"--{name}={given[name]}" for name in ("model", "train", "dev", "seed")]
     tried = ["--learning-rate", "1e-9", "0.05", "--batch-size", "16", "--epochs", "6"]
     tried += ["--figure", "macro_f1"]  # one that Keras's metrics do not give
-    command = ["sweep", *flags, "--frozen", *tried, "--output", str(output)]
+    command = ["sweep", *flags, "--freeze-encoder", *tried, "--output", str(output)]
     assert main(command) == 0
     told = capsys.readouterr().out
     metrics = json.loads((output / "metrics.json").read_text())
@@ -178,7 +178,7 @@ class Measured:
             tokenizer = make_tokenizer()
             save_folder(make_encoder(tokenizer), tokenizer, run.model)
             entry = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
-            kept = {"kept": {"step": 1, "epoch": 1}, "kept_by": "accuracy", "curve": [entry]}
+            kept = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [entry]}
             return run.finish({**kept, "dev": {}, "steps": 1, "seconds": 1.0})
 
 

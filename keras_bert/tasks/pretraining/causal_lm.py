@@ -53,7 +53,7 @@ class CausalLM(PretrainingTask):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
-    def signatures(self, *, max_length=None, top=5):
+    def signatures(self, *, max_length=None, top_k=5):
         """None: at a [MASK] the head predicts what comes after it."""
         raise InputError(
             "A causal LM predicts the next token and fills no [MASK], which is all that an export "
@@ -65,7 +65,7 @@ class CausalLM(PretrainingTask):
 class MaskedCausalSettings(Settings):
     """What a masked and causal LM is made with; a model folder keeps it."""
 
-    causal_share: float = setting(
+    causal_fraction: float = setting(
         help="what the next-token loss counts in the sum; the masked-token loss counts the rest",
         above=0,
         below=1,
@@ -87,7 +87,7 @@ class MaskedCausalLM(FillMask):
     Args:
         encoder: an `Encoder` that can be read both ways, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
-        causal_share: the share of a batch's rows that are causal.
+        causal_fraction: the share of a batch's rows that are causal.
     """
 
     KIND = "masked-causal-lm"
@@ -99,9 +99,9 @@ class MaskedCausalLM(FillMask):
     }
 
     def __init__(
-        self, encoder, tokenizer=None, *, causal_share, name="masked_causal_lm", layer_mix=None
+        self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", layer_mix=None
     ):
-        self.causal_share = causal_share
+        self.causal_fraction = causal_fraction
         self.positions = NextTokenPositions(name="positions")
         super().__init__(encoder, tokenizer, name=name, layer_mix=layer_mix)
 
@@ -121,7 +121,7 @@ class MaskedCausalLM(FillMask):
         return {**super().build_head(encoded, inputs), "causal_lm": following}
 
     def default_loss_weights(self):
-        return {"masked_lm": 1.0 - self.causal_share, "causal_lm": self.causal_share}
+        return {"masked_lm": 1.0 - self.causal_fraction, "causal_lm": self.causal_fraction}
 
     @classmethod
     def stored_settings(cls):

@@ -12,7 +12,7 @@ sample_weight), dictionaries by name:
 A task gets of these what it has inputs and outputs for. One with an output `causal_lm` reads rows
 without masks: its label (B, S - 1) is the token after each position. Beside masked tokens it reads
 them as `causal_input_ids` and `causal_input_mask`: in training they are the first rows of the
-batch, of the task's `causal_share`, and the others are masked; in evaluation every row is both.
+batch, of the task's `causal_fraction`, and the others are masked; in evaluation every row is both.
 
 The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
 (k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
@@ -356,7 +356,7 @@ class _Reader:
         masked, causal = slice(None), slice(None)
         if self.training:
             rows = row_weights.shape[0]
-            first = min(max(round(self.task.causal_share * rows), 1), rows - 1)
+            first = min(max(round(self.task.causal_fraction * rows), 1), rows - 1)
             masked, causal = slice(first, None), slice(first)
         x, y, weights = self._causal(_taken(batch, causal), row_weights[causal])
         of_masked = self._masked(_taken(batch, masked), epochs[masked], row_weights[masked])

@@ -38,8 +38,8 @@ class FillMask(PretrainingTask):
         positions = inputs["masked_lm_positions"]  # (B, P)
         return {"masked_lm": self.lm_head(encoded["sequence_output"], positions)}
 
-    def fill(self, text, *, top=5):
+    def fill(self, text, *, top_k=5):
         """The candidates at each [MASK] of a text (see `keras_bert.inference.fill_mask`)."""
         from keras_bert.inference.fill_mask import fill_mask
 
-        return fill_mask(model=self, text=text, top=top)
+        return fill_mask(model=self, text=text, top_k=top_k)

@@ -27,7 +27,7 @@ from keras_bert.text.vocabulary import MASK
 _MASKS_TOGETHER = 256
 
 
-def fill_mask_signatures(task, *, max_length, top):
+def fill_mask_signatures(task, *, max_length, top_k):
     """The signatures of a `FillMask` or a `Pretrainer`; the first is the default one.
 
     * `serving_default`: `text`, string (B,), in which a literal [MASK] is the special piece, any
@@ -45,17 +45,17 @@ def fill_mask_signatures(task, *, max_length, top):
     if vocabulary.mask_id is None:
         raise InputError(f"The tokenizer has no mask token, so {MASK} is not predicted.")
     names = tf.constant([vocabulary.piece_name(number) for number in range(len(vocabulary))])
-    top = min(top, len(vocabulary))
+    top_k = min(top_k, len(vocabulary))
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
 
     def answer(inputs, is_asked, text, texts):
         """The outputs: of rows, bool (R, S), and the text of each row (R,), rising."""
         vectors = _vectors(task, {**inputs, "is_asked": is_asked})  # (M, D)
-        probabilities, pieces = _likeliest(task, vectors, top=top)  # (M, K) each
+        probabilities, pieces = _likeliest(task, vectors, top_k=top_k)  # (M, K) each
         of_mask = tf.gather(text, tf.where(is_asked)[:, 0])  # (M,)
         number = tf.RaggedTensor.from_value_rowids(tf.range(tf.size(of_mask)), of_mask, texts)
-        shape = [None, None, top]
+        shape = [None, None, top_k]
 
         def padded(values):
             values = tf.RaggedTensor.from_row_splits(values, number.row_splits)
@@ -135,7 +135,7 @@ def _vectors(task, inputs):
     )["vectors"]
 
 
-def _likeliest(task, vectors, *, top):
+def _likeliest(task, vectors, *, top_k):
     """Vectors (M, D) -> the probabilities and numbers of the likeliest pieces, (M, K) each."""
     known = len(task.tokenizer.vocabulary)  # an embedding may have more rows
 
@@ -143,7 +143,7 @@ def _likeliest(task, vectors, *, top):
         hidden = some["vectors"][:, None]  # (m, 1, D)
         logits = task.lm_head(hidden, tf.zeros(tf.shape(hidden)[:2], tf.int32))
         chances = tf.nn.softmax(tf.cast(logits[:, 0], tf.float32))  # (m, V)
-        values, numbers = tf.math.top_k(chances[:, :known], k=top)
+        values, numbers = tf.math.top_k(chances[:, :known], k=top_k)
         return {"values": values, "numbers": numbers}
 
     found = in_turn(
@@ -151,8 +151,8 @@ def _likeliest(task, vectors, *, top):
         {"vectors": vectors},
         together=_MASKS_TOGETHER,
         specs={
-            "values": tf.TensorSpec([None, top]),
-            "numbers": tf.TensorSpec([None, top], tf.int32),
+            "values": tf.TensorSpec([None, top_k]),
+            "numbers": tf.TensorSpec([None, top_k], tf.int32),
         },
     )
     return found["values"], found["numbers"]

@@ -76,7 +76,7 @@ def tie_break(first):
     return first * 2_654_435_769 % 2**32
 
 
-def best_threshold(scores, correct, *, expected, tune_for):
+def best_threshold(scores, correct, *, expected, metric):
     """The threshold on the scores of spans that gives the best F-measure.
 
     For "precision" it is F0.5, which counts precision twice as much as recall; by precision alone,
@@ -86,7 +86,7 @@ def best_threshold(scores, correct, *, expected, tune_for):
 
     Args:
         expected: how many spans there are in truth.
-        tune_for: a key of `BETA`.
+        metric: a key of `BETA`.
 
     Returns:
         A number from `LEAST_THRESHOLD` to 1, half way between the scores of two spans; 0.5 where
@@ -97,7 +97,7 @@ def best_threshold(scores, correct, *, expected, tune_for):
     order = np.argsort(-np.asarray(scores), kind="stable")
     scores = np.append(np.asarray(scores, np.float64)[order], LEAST_THRESHOLD)
     right = np.cumsum(np.asarray(correct)[order])  # (N,), of the first 1 to N spans
-    weight = BETA[tune_for] ** 2
+    weight = BETA[metric] ** 2
     f = (1 + weight) * right / (weight * expected + np.arange(1, len(order) + 1))
     f[scores[:-1] == scores[1:]] = -1.0  # no threshold lies between two that are equal
     best = int(f.argmax())

@@ -41,7 +41,7 @@ class RelationClassifier(WordsTask):
         labels: the names of the labels in the order of the logits, each once; at least two.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`). Spans may
             have any length.
-        combine_pieces: see `SpanClassifier`.
+        aggregation: see `SpanClassifier`.
         null_label: the label of pairs without a relation, which F1 leaves out. None is one of the
             usual names among the labels, such as "no_relation", or none.
         dropout: the share of the words' vectors that is dropped in training. None is the config's
@@ -72,7 +72,7 @@ class RelationClassifier(WordsTask):
         *,
         labels,
         span_representation="mean",
-        combine_pieces=None,
+        aggregation=None,
         null_label=None,
         dropout=None,
         max_length=None,
@@ -84,7 +84,7 @@ class RelationClassifier(WordsTask):
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_pieces(combine_pieces)
+        self.settle_pieces(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )

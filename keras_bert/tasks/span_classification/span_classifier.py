@@ -38,16 +38,16 @@ class WordsTask(Task):
     A constructor calls `settle_pieces` before it calls `super().__init__`.
     """
 
-    def settle_pieces(self, combine_pieces):
-        """Sets `combine_pieces`, None being what suits the encoder, and makes `word_means`."""
-        self.combine_pieces = combine_pieces or (LAST if self.encoder.config.is_causal else MEAN)
+    def settle_pieces(self, aggregation):
+        """Sets `aggregation`, None being what suits the encoder, and makes `word_means`."""
+        self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
         self.word_means = WordMeans(
-            last=self.combine_pieces == LAST, dtype=self.encoder.layer_policy, name="word_means"
+            last=self.aggregation == LAST, dtype=self.encoder.layer_policy, name="word_means"
         )
 
     @classmethod
     def settings_in_config(cls, values):
-        return {"combine_pieces": MEAN}  # in folders from before there was a choice
+        return {"aggregation": MEAN}  # in folders from before there was a choice
 
     @staticmethod
     def head_inputs():
@@ -62,7 +62,7 @@ class SpanClassifier(WordsTask):
 
     Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W) int32: the place of
     each word's first token, and the one after its last (0 and 0 for none). A word is the mean of
-    its tokens (over a causal encoder its last token, see `combine_pieces`). Gives `logits` (B, W,
+    its tokens (over a causal encoder its last token, see `aggregation`). Gives `logits` (B, W,
     L, C): from each word the spans of 1 to L words, and for each "no span" and the labels. B is the
     batch, W the words in a row, C one more than the labels. Labels are `logits` (B, W, L) numbers;
     sample weights of the same name and shape are 1 at spans that count. (Lee et al. 2017 and Yu et
@@ -77,8 +77,8 @@ class SpanClassifier(WordsTask):
         identify: leave the labels out: a span is one or is not, and is called "span".
         threshold: the probability from which on a span is found. None is 0.5 until
             `tune_threshold` sets it.
-        tune_for: what it is tuned for: "f1", or "precision" for F0.5.
-        combine_pieces: a word's vector: "mean", that of its pieces, or "last", its last piece. None
+        threshold_metric: what it is tuned for: "f1", or "precision" for F0.5.
+        aggregation: a word's vector: "mean", that of its pieces, or "last", its last piece. None
             is "mean", or "last" over a causal encoder.
         flat: of spans that overlap, only the likeliest is found.
         dropout: the share of the words' vectors that is dropped in training. None is the config's
@@ -110,8 +110,8 @@ class SpanClassifier(WordsTask):
         span_representation="mean",
         identify=False,
         threshold=None,
-        tune_for="f1",
-        combine_pieces=None,
+        threshold_metric="f1",
+        aggregation=None,
         flat=False,
         dropout=None,
         max_length=None,
@@ -125,10 +125,10 @@ class SpanClassifier(WordsTask):
         self.identify = identify
         self.threshold = threshold
         self.tuned = ("threshold",) if threshold is None else ()
-        self.tune_for = tune_for
+        self.threshold_metric = threshold_metric
         self.flat = flat
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_pieces(combine_pieces)
+        self.settle_pieces(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
         )
@@ -161,7 +161,7 @@ class SpanClassifier(WordsTask):
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
-        Tags that break their scheme are counted, or refused with `broken_tags="refuse"`.
+        Tags that break their scheme are counted, or an error with `invalid_tags="error"`.
         """
         from keras_bert.readers.spans import open_spanned_words
 
@@ -224,7 +224,7 @@ class SpanClassifier(WordsTask):
         return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
 
     def tune_threshold(self, outputs, rows):
-        """Sets `threshold` to the best one for `tune_for`, where none was given."""
+        """Sets `threshold` to the best one for `threshold_metric`, where none was given."""
         if self.tuned:
             self.threshold = self._tuned_threshold(outputs, rows)
 
@@ -237,7 +237,7 @@ class SpanClassifier(WordsTask):
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in truth for s in spans]
         correct = np.array(correct, bool)
-        return best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
+        return best_threshold(scores, correct, expected=expected, metric=self.threshold_metric)
 
     def official_metrics(self, answers, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.

@@ -12,7 +12,7 @@ from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 _WORDS_TOGETHER = 8192
 
 
-def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
+def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
     """The answers to the examples of `TaggedRows`, as `keras-bert predict` prints them.
 
     Args:
@@ -20,7 +20,7 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
         rows: the `TaggedRows`.
         labels: the C tags.
         scheme: that of the tags, or None.
-        combine_pieces: see `TaggerSettings`.
+        aggregation: see `TaggerSettings`.
         crf: the `LinearChainCrf`, or None.
 
     Returns:
@@ -35,10 +35,10 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
     pieces = np.concatenate([np.zeros((0, len(labels)), np.float32), *pieces]).astype(np.float64)
     counts = np.array([len(sentence.words) for sentence in rows.sentences])
     if crf is not None:
-        chosen = pieces[_chosen(sizes, combine_pieces)]
+        chosen = pieces[_chosen(sizes, aggregation)]
         numbers, scores = _by_transitions(chosen, counts, crf)
     else:
-        chances = word_distributions(pieces, sizes, combine_pieces=combine_pieces)
+        chances = word_distributions(pieces, sizes, aggregation=aggregation)
         numbers = chances.argmax(axis=-1)
         scores = np.take_along_axis(chances, numbers[:, None], axis=1)[:, 0]
     ends = np.cumsum(counts)
@@ -63,27 +63,27 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
     return answers
 
 
-def word_distributions(logits, sizes, *, combine_pieces):
+def word_distributions(logits, sizes, *, aggregation):
     """The distribution over labels of each word: (T, C) of all pieces, (W,) -> float64 (W, C).
 
     That of its first or last piece; or the mean of its pieces'; or their product, normalised.
     """
-    if combine_pieces in (FIRST, LAST):
-        return softmax(logits[_chosen(sizes, combine_pieces)])
+    if aggregation in (FIRST, LAST):
+        return softmax(logits[_chosen(sizes, aggregation)])
     if not len(sizes):
         return logits
     starts = np.cumsum(sizes) - sizes
-    if combine_pieces == MEAN:
+    if aggregation == MEAN:
         return np.add.reduceat(softmax(logits), starts, axis=0) / sizes[:, None]
     shifted = logits - logits.max(axis=-1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return softmax(np.add.reduceat(logarithms, starts, axis=0))
 
 
-def _chosen(sizes, combine_pieces):
+def _chosen(sizes, aggregation):
     """The first or the last piece of each word: (W,), the pieces that it has -> (W,)."""
     ends = np.cumsum(sizes)
-    return ends - sizes if combine_pieces == FIRST else ends - 1
+    return ends - sizes if aggregation == FIRST else ends - 1
 
 
 def _by_transitions(emissions, counts, crf):

@@ -49,7 +49,7 @@ def tagged_rows(
     input_names,
     labels,
     max_length,
-    label_pieces,
+    label_subwords,
     document_context,
     labelled,
     crf=False,
@@ -63,7 +63,7 @@ def tagged_rows(
     Args:
         examples: `TaggedWords`, those of a document in order.
         labels: the tags in the order of the logits.
-        label_pieces: "first", "last" or "all", see `TaggerSettings`.
+        label_subwords: "first", "last" or "all", see `TaggerSettings`.
         labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
             piece counts in one row alone; a tag that is none of `labels` does not count.
         crf: the first and the last token of a part of a split sentence, [CLS] and [SEP], have the
@@ -91,7 +91,7 @@ def tagged_rows(
     segment = tf.gather(tf.constant(ids), places)
     targets = {"labels": {}}
     if labelled:
-        tags, counts = _targets(examples, sentences, labels, label_pieces)
+        tags, counts = _targets(examples, sentences, labels, label_subwords)
         beside = _beside(tags, counts, row_starts + core_starts, row_starts + core_ends, own)
         tags, counts = tags[places.values], counts[places.values]
         splits = places.row_splits.numpy()
@@ -191,17 +191,17 @@ def _of_text(text, ids, sizes, starts, ends):
     return Sentence(text, words, starts, ends, sizes.astype(np.int64), ids)
 
 
-def _targets(examples, sentences, labels, label_pieces):
+def _targets(examples, sentences, labels, label_subwords):
     """The number of each piece's tag, int32 (T,), and whether it counts, bool (T,)."""
     numbers = {label: number for number, label in enumerate(labels)}
     sizes = np.concatenate([np.zeros(0, np.int64), *(sentence.sizes for sentence in sentences)])
     tags = np.array([numbers.get(tag, -1) for e in examples for tag in e.tags], np.int32)
     tags = np.repeat(tags, sizes)
     counts = tags >= 0
-    if label_pieces != ALL:
+    if label_subwords != ALL:
         ends = np.cumsum(sizes)
         is_labelled = np.zeros(len(tags), np.bool_)
-        is_labelled[ends - sizes if label_pieces == FIRST else ends - 1] = True
+        is_labelled[ends - sizes if label_subwords == FIRST else ends - 1] = True
         counts &= is_labelled
     return np.maximum(tags, 0), counts
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import REFUSE, broken_tags_setting, column_setting
+from keras_bert.readers.settings import ERROR, column_setting, invalid_tags_setting
 from keras_bert.tasks.settings import TaskSettings
 
 COUNT = "count"
@@ -28,22 +28,22 @@ class TaggerSettings(TaskSettings):
         default_help="the file's; bio for IOB1",
         reads=True,
     )
-    broken_tags: str = broken_tags_setting()
-    unseen_tags: str = setting(
-        REFUSE,
-        help="what to do with a tag that the model is not trained with: refuse the file, or count "
+    invalid_tags: str = invalid_tags_setting()
+    unknown_tags: str = setting(
+        ERROR,
+        help="what to do with a tag that the model is not trained with: raise an error, or count "
         "its words as mistakes",
-        choices=(REFUSE, COUNT),
+        choices=(ERROR, COUNT),
         reads=True,
     )
-    label_pieces: str | None = setting(
+    label_subwords: str | None = setting(
         None,
         help="which pieces of a word are trained to have its tag",
         choices=(FIRST, LAST, ALL),
         default_help="first; last for a causal model, which sees the whole word only there",
         stored=True,
     )
-    combine_pieces: str | None = setting(
+    aggregation: str | None = setting(
         None,
         help="what a word's tag is taken from: its first or last piece, or the mean or product of "
         "the distributions of all its pieces",
@@ -67,7 +67,7 @@ class TaggerSettings(TaskSettings):
     def check(self):
         super().check()
         if self.crf:
-            for name in ("label_pieces", "combine_pieces"):
+            for name in ("label_subwords", "aggregation"):
                 if getattr(self, name) not in (None, FIRST, LAST):
                     raise InputError(
                         f"`{name}` must be {FIRST} or {LAST} with `crf`: transitions are from one "

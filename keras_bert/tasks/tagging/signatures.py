@@ -122,7 +122,7 @@ def _of_words(task, logits, is_first, lengths):
     Returns: ragged int32 and float32 (B, None), a value a word.
     """
     if task.crf_layer is not None:
-        chosen = tf.boolean_mask(logits, _chosen(task.combine_pieces, is_first))  # (W, C)
+        chosen = tf.boolean_mask(logits, _chosen(task.aggregation, is_first))  # (W, C)
         emissions = tf.RaggedTensor.from_row_lengths(chosen, lengths)
         # At least one place, so that there is a first word to begin with.
         width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
@@ -134,22 +134,22 @@ def _of_words(task, logits, is_first, lengths):
         numbers, scores = task.crf_layer.decode(emissions, is_word)
         numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
     else:
-        chances = distributions(task.combine_pieces, logits, is_first)
+        chances = distributions(task.aggregation, logits, is_first)
         numbers = tf.argmax(chances, axis=-1, output_type=tf.int32)
         scores = tf.gather(chances, numbers, batch_dims=1)
     return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))
 
 
-def distributions(combine_pieces, logits, is_first):
+def distributions(aggregation, logits, is_first):
     """As `word_distributions`: float32 (T, C), bool (T,) at the first piece of a word -> (W, C)."""
-    if combine_pieces in (FIRST, LAST):
-        return tf.nn.softmax(tf.boolean_mask(logits, _chosen(combine_pieces, is_first)))
+    if aggregation in (FIRST, LAST):
+        return tf.nn.softmax(tf.boolean_mask(logits, _chosen(aggregation, is_first)))
     word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)
-    if combine_pieces == MEAN:
+    if aggregation == MEAN:
         return tf.math.segment_mean(tf.nn.softmax(logits), word)
     return tf.nn.softmax(tf.math.segment_sum(tf.nn.log_softmax(logits), word))
 
 
-def _chosen(combine_pieces, is_first):
+def _chosen(aggregation, is_first):
     """bool (T,): the first piece of each word, or the last one."""
-    return is_first if combine_pieces == FIRST else ends_word(is_first)
+    return is_first if aggregation == FIRST else ends_word(is_first)

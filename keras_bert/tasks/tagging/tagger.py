@@ -14,7 +14,7 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
-from keras_bert.readers.settings import REFUSE, REPAIR
+from keras_bert.readers.settings import ERROR, REPAIR
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_answers, tagging_mistakes
@@ -45,9 +45,9 @@ class Tagger(Task):
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
         max_length: tokens in a row, [CLS] and [SEP] counted in; a longer sentence is split into
             windows. None is 128, or all positions of an encoder that has fewer.
-        label_pieces: the pieces of a word that are trained on its tag: "first", "last" or "all".
+        label_subwords: the pieces of a word that are trained on its tag: "first", "last" or "all".
             None is "first", or "last" over a causal encoder.
-        combine_pieces: what a word's tag is taken from: "first" or "last", or the "mean" or
+        aggregation: what a word's tag is taken from: "first" or "last", or the "mean" or
             "product" of all pieces' distributions. None is the piece that is trained; where all
             are, "first", or "last" over a causal encoder.
         document_context, crf: see `TaggerSettings`. With `crf` the tokens whose weight is not 0
@@ -77,8 +77,8 @@ class Tagger(Task):
         labels,
         dropout=None,
         max_length=None,
-        label_pieces=None,
-        combine_pieces=None,
+        label_subwords=None,
+        aggregation=None,
         document_context=False,
         crf=False,
         name="tagger",
@@ -89,13 +89,13 @@ class Tagger(Task):
         self.scheme = scheme_of_labels(self.labels)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         whole = LAST if encoder.config.is_causal else FIRST  # the piece that sees most of a word
-        self.label_pieces = label_pieces or whole
-        trained = whole if self.label_pieces == ALL else self.label_pieces
-        self.combine_pieces = combine_pieces or trained
+        self.label_subwords = label_subwords or whole
+        trained = whole if self.label_subwords == ALL else self.label_subwords
+        self.aggregation = aggregation or trained
         if crf and not self._by_one_piece:
             raise ValueError(
                 "`crf` is over the first pieces of words, or over the last ones. Received: "
-                f"label_pieces={label_pieces!r}, combine_pieces={combine_pieces!r}"
+                f"label_subwords={label_subwords!r}, aggregation={aggregation!r}"
             )
         self.document_context = document_context
         self.crf = crf
@@ -117,7 +117,7 @@ class Tagger(Task):
     @property
     def _by_one_piece(self):
         """Whether the tag of a word is taken from the one piece that is trained to have it."""
-        return self.label_pieces == self.combine_pieces  # no other value is common to both
+        return self.label_subwords == self.aggregation  # no other value is common to both
 
     def default_losses(self):
         """Nats a word that counts: cross-entropy, or of whole sequences with `crf`."""
@@ -158,8 +158,8 @@ class Tagger(Task):
         like=None,
         labelled=True,
         scheme=None,
-        broken_tags=REPAIR,
-        unseen_tags=REFUSE,
+        invalid_tags=REPAIR,
+        unknown_tags=ERROR,
         **columns,
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
@@ -175,8 +175,8 @@ class Tagger(Task):
             source,
             labels=labels,
             scheme=scheme,
-            broken_tags=broken_tags,
-            unseen_tags=unseen_tags,
+            invalid_tags=invalid_tags,
+            unknown_tags=unknown_tags,
             labelled=labelled,
         )
 
@@ -224,7 +224,7 @@ class Tagger(Task):
             input_names=self.encoder.input_names,
             labels=self.labels,
             max_length=max_length or self.max_length,
-            label_pieces=self.label_pieces,
+            label_subwords=self.label_subwords,
             document_context=self.document_context,
             labelled=labelled,
             crf=self.crf,
@@ -241,7 +241,7 @@ class Tagger(Task):
             rows,
             labels=self.labels,
             scheme=self.scheme,
-            combine_pieces=self.combine_pieces,
+            aggregation=self.aggregation,
             crf=self.crf_layer,
         )
 

@@ -43,14 +43,14 @@ def health(metrics, *, chance=_CHANCE, since=None):
     - `sentence`: the same for a person, with each figure
 
     Args:
-        metrics: `steps`, `curve`, `unigram_entropy`, `eval`, `train` and `eval_rows` of a
+        metrics: `steps`, `history`, `unigram_entropy`, `eval`, `train` and `eval_rows` of a
             pre-training run.
         chance: the share of the held-out pairs that one answer to all of them gets right: where
             most second segments are random, it is more than a half.
         since: the step that the phase before the last one ended with, or None. Its losses are of
             other rows, and so no part of the last one's course.
     """
-    curve = [entry for entry in metrics["curve"] if since is None or entry["step"] > since]
+    curve = [entry for entry in metrics["history"] if since is None or entry["step"] > since]
     judged = (_words(metrics), _plateau(metrics), _sentences(metrics, chance), _course(curve))
     found = [finding for finding in (*judged, _input(metrics)) if finding is not None]
     said = {
@@ -130,7 +130,7 @@ def _rise(losses, what, margin):
 
 def _input(metrics):
     """Whether steps waited for their batches."""
-    waits = [e["input_wait"] for e in metrics["curve"] if e.get("input_wait") is not None]
+    waits = [e["input_wait"] for e in metrics["history"] if e.get("input_wait") is not None]
     if not waits:
         return None
     wait = statistics.median(waits)

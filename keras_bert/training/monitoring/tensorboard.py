@@ -238,7 +238,7 @@ def write_hparams(folder, runs, settings, *, names):
         names: the settings that are tried.
     """
     folder = Path(folder)
-    (figure,) = {metrics["kept_by"] for metrics in runs.values()}
+    (figure,) = {metrics["best_metric"] for metrics in runs.values()}
     if folder.exists():
         shutil.rmtree(folder)
     tried = {
@@ -257,7 +257,7 @@ def write_hparams(folder, runs, settings, *, names):
             api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
             values = [
                 (f"dev/{figure}", value_of(entry, figure), entry["step"])
-                for entry in metrics["curve"]
+                for entry in metrics["history"]
                 if "eval" in entry
             ]
             values.append((f"kept/{figure}", kept_figure(metrics), metrics["kept"]["step"]))

@@ -133,9 +133,9 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
     ask = tf.saved_model.load(str(output / "1")).signatures["serving_default"]
     assert set(ask(text=tf.constant(["good film"]))) == {"sentence", "cls"}
     for wrong, message in (
-        ({"top": 3}, "`top` is for .MASK., and .* holds a model of the task classifier"),
+        ({"top_k": 3}, "`top_k` is for .MASK., and .* holds a model of the task classifier"),
         ({"tokens": "none"}, "`layers` and `tokens` are for embeddings; give `encoder=True`"),
-        ({"encoder": True, "top": 3}, "embeddings have no candidates"),
+        ({"encoder": True, "top_k": 3}, "embeddings have no candidates"),
         ({"encoder": True, "layers": "sum-last-4"}, "needs a model of at least 4 layers"),
         ({"output": tmp_path / "x.tflite", "encoder": True, "layers": "first"}, "`layers` is for"),
         ({"output": tmp_path / "x.tflite", "max_length": 8}, "`max_length` is for a SavedModel"),

@@ -40,7 +40,7 @@ def test_it_learns_and_measures_what_it_kept(run, files):
 
 def test_the_best_epoch_is_kept_and_said(run):
     _, metrics, told = run
-    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
+    by_epoch = [row["eval"]["accuracy"] for row in metrics["history"] if "eval" in row]
     assert len(by_epoch) == 6
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert metrics["dev"]["accuracy"] == pytest.approx(max(by_epoch), abs=1e-6)

@@ -25,7 +25,7 @@ from tests.eagerly import eagerly
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
-WAYS = {"frozen": {"frozen": True}, "mixed": MIX, "both": {"frozen": True, **MIX}}
+WAYS = {"frozen": {"freeze_encoder": True}, "mixed": MIX, "both": {"freeze_encoder": True, **MIX}}
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +74,14 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
         for one, other in zip(held(before), held(after), strict=True)
         if "seed_generator" not in one.path
     ]
-    assert all(same) if "frozen" in arguments else not any(same)
+    assert all(same) if "freeze_encoder" in arguments else not any(same)
     assert not np.array_equal(before.pooler.dense.kernel, after.pooler.dense.kernel)
     task = load_task(output / "model")
     of_head = (task.encoder.config.hidden_size + 1) * (task.encoder.config.hidden_size + 2)
     of_mix = task.encoder.config.num_hidden_layers + 2 if "scalar_mix" in arguments else 0
-    all_of_it = metrics["parameters"] == metrics["trained_parameters"]
-    assert (metrics["trained_parameters"] == of_head + of_mix) == ("frozen" in arguments)
-    assert all_of_it == ("frozen" not in arguments)
+    all_of_it = metrics["parameters"] == metrics["trainable_parameters"]
+    assert (metrics["trainable_parameters"] == of_head + of_mix) == ("freeze_encoder" in arguments)
+    assert all_of_it == ("freeze_encoder" not in arguments)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -97,7 +97,7 @@ def test_the_folder_holds_the_whole_task(way, finished, files):
     assert measures["confusion"] == metrics["dev"]["confusion"]
     assert ("scalar_mix" in metrics) == ("scalar_mix" in arguments)
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
-    by_epoch = [row["eval"]["accuracy"] for row in metrics["curve"] if "eval" in row]
+    by_epoch = [row["eval"]["accuracy"] for row in metrics["history"] if "eval" in row]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert max(by_epoch) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
@@ -186,7 +186,7 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
     files = [flag for name in ("train", "dev", "model") for flag in (f"--{name}", str(given[name]))]
     mix = ["--scalar-mix", "--scalar-mix-l2", "0.01", "--scalar-mix-layer-norm"]
     short = ["--epochs", "1", "--batch-size", "8", "--max-length", "16", "--deterministic"]
-    assert main(["finetune", *files, "--frozen", *mix, *short, "--output", first]) == 0
+    assert main(["finetune", *files, "--freeze-encoder", *mix, *short, "--output", first]) == 0
     out, err = capsys.readouterr()
     assert "of them trained)" in out
     assert re.search(r"layers in the mix, embeddings first: [\d.]+ %, [\d.]+ %, times \d", out)
@@ -194,7 +194,7 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
     assert main(["finetune", "--settings", f"{first}/run.json", "--output", again]) == 0
     assert_same_weights(tmp_path / "first", tmp_path / "again")
     settings = json.loads((tmp_path / "again" / "run.json").read_text())["settings"]
-    assert settings["frozen"] and settings["scalar_mix_l2"] == 0.01
+    assert settings["freeze_encoder"] and settings["scalar_mix_l2"] == 0.01
     assert main(["finetune", "--settings", f"{first}/run.json", "--output", first]) == 0
     assert "finished already" in capsys.readouterr().err
 
@@ -205,7 +205,7 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
         ({"scalar_mix": True, "scalar_mix_l2": -0.1}, "`scalar_mix_l2` is -0.1"),
         ({"scalar_mix_l2": 0.1}, "`scalar_mix_l2` is a setting of the mix .* give `scalar_mix`"),
         ({"scalar_mix_layer_norm": True}, "`scalar_mix_layer_norm` is a setting of the mix"),
-        ({"frozen": True, "learning_rate": 0.0}, "`learning_rate` is 0.0"),
+        ({"freeze_encoder": True, "learning_rate": 0.0}, "`learning_rate` is 0.0"),
     ],
 )
 def test_bad_arguments(given, tmp_path, changes, message):

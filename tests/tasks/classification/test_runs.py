@@ -57,7 +57,7 @@ def arguments(folder):
 def run(folder, arguments):
     output = folder / "run"
     flags = [part for k, v in arguments.items() for part in (f"--{k.replace('_', '-')}", str(v))]
-    command = ["finetune", "--glue", "mrpc", "--data", str(folder), "--output", str(output)]
+    command = ["finetune", "--glue", "mrpc", "--glue-dir", str(folder), "--output", str(output)]
     assert main([*command, *flags]) == 0
     return output
 
@@ -68,7 +68,7 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
     assert (settings["task"], settings["glue"]) == ("pair-classifier", "MRPC")
     assert settings["figure"] == "accuracy_and_f1"
     metrics = json.loads((run / "metrics.json").read_text())
-    figures = [entry["eval"]["accuracy_and_f1"] for entry in metrics["curve"] if "eval" in entry]
+    figures = [entry["eval"]["accuracy_and_f1"] for entry in metrics["history"] if "eval" in entry]
     assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(figures), abs=1e-6)
     assert main(["evaluate", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
     measures = json.loads(capsys.readouterr().out)
@@ -94,7 +94,7 @@ def test_files_of_glue_are_of_its_kind_without_its_folder():
 
 def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
     metrics = json.loads((run / "metrics.json").read_text())
-    assert metrics["kept_by"] == "accuracy_and_f1"  # no figure of the class
+    assert metrics["best_metric"] == "accuracy_and_f1"  # no figure of the class
     assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy_and_f1"], abs=1e-6)
 
 
@@ -136,7 +136,7 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
         class_weights="balanced",
         pooling="mean",
     )
-    assert metrics["kept_by"] == "micro_f1" and metrics["dev"]["micro_f1"] > 0.75
+    assert metrics["best_metric"] == "micro_f1" and metrics["dev"]["micro_f1"] > 0.75
     with eagerly():
         assert main(["evaluate", "--model", str(run), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
@@ -163,9 +163,9 @@ def test_pairs_as_flags(run, capsys):
 
 
 def test_bad_input(run, folder, arguments, tmp_path, capsys):
-    assert main(["finetune", "--data", str(folder), "--output", str(tmp_path / "run")]) == 2
-    assert "--data is GLUE's folder and goes with --glue" in capsys.readouterr().err
-    command = ["finetune", "--glue", "AX", "--data", str(folder), "--model", str(run)]
+    assert main(["finetune", "--glue-dir", str(folder), "--output", str(tmp_path / "run")]) == 2
+    assert "--glue-dir is GLUE's folder and goes with --glue" in capsys.readouterr().err
+    command = ["finetune", "--glue", "AX", "--glue-dir", str(folder), "--model", str(run)]
     assert main([*command, "--output", str(tmp_path / "run")]) == 2
     assert "GLUE's AX has nothing to train on" in capsys.readouterr().err
     files = [f"--{part}={folder}/MRPC/{part}.tsv" for part in ("train", "dev")]
@@ -209,11 +209,11 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
         train=tmp_path / "train.tsv",
         dev=tmp_path / "dev.tsv",
         output=tmp_path / "run",
-        frozen=True,
+        freeze_encoder=True,
         pooling="mean",
         report=told.append,
     )
-    figures = metrics["curve"][-1]["eval"]
+    figures = metrics["history"][-1]["eval"]
     assert figures["loss"] == pytest.approx(figures["mse"] / 256**2, rel=1e-3)  # in units of 256
     notes = [line for line in told if "1 row without a score, left out" in line]
     assert len(notes) == 2
@@ -221,7 +221,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     assert dev["examples"] == 15 and dev["pearson"] > 0.9
     assert type(load_task(tmp_path / "run" / "model")) is Regressor
     with eagerly():
-        again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", errors=1)
+        again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", show_errors=1)
         answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     (worst,) = again.pop("mistakes")
     assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
@@ -247,7 +247,7 @@ def scored(folder, count, *, seed):
     [
         {"pooling": "both"},
         {"pooling": "mean", "scalar_mix": True},
-        {"pooling": "both", "frozen": True},
+        {"pooling": "both", "freeze_encoder": True},
         {"pooling": "cls", "scalar_mix": True},
     ],
     ids=lambda options: "-".join(map(str, options.values())),

@@ -145,7 +145,7 @@ def test_a_word_over_a_causal_encoder_is_its_last_piece(tmp_path):
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, is_decoder=True, num_hidden_layers=1)
     task = RelationClassifier(encoder, tokenizer, labels=["x", "NA"])
-    assert task.combine_pieces == "last"
+    assert task.aggregation == "last"
     given = {"words": ["abc", "d", "ef"], "head": [0, 1], "tail": [2, 3]}
     rows = task.features(list(task.read([given], labelled=False)))
     inputs, _ = rows.batch(np.array([0], np.int32))
@@ -157,13 +157,13 @@ def test_a_word_over_a_causal_encoder_is_its_last_piece(tmp_path):
     np.testing.assert_array_equal(words[0][:3], np.asarray(hidden)[0, [3, 4, 6]])
     assert not np.asarray(words[0][3:]).any()
     task.save(tmp_path / "model")
-    assert load_task(tmp_path / "model").combine_pieces == "last"
+    assert load_task(tmp_path / "model").aggregation == "last"
     # A folder from before there was a choice was trained on means.
     path = tmp_path / "model" / "config.json"
     values = json.loads(path.read_text())
-    del values["keras_bert"]["combine_pieces"]
+    del values["keras_bert"]["aggregation"]
     path.write_text(json.dumps(values))
-    assert load_task(tmp_path / "model").combine_pieces == "mean"
+    assert load_task(tmp_path / "model").aggregation == "mean"
 
 
 def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_path):

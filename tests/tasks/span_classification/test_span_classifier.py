@@ -115,7 +115,7 @@ def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     assert bins == [expected["found"]] * 2 and found == expected
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
-    assert main(["evaluate", *model, "--data", str(wrong), "--errors", "3"]) == 0
+    assert main(["evaluate", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
     shown = capsys.readouterr().err
     assert 'line 1, missed FAC "in rome", found LOC "rome" (' in shown and "): in rome" in shown
     assert main(["predict", *model, "--text", TEXTS[0]]) == 0
@@ -227,8 +227,8 @@ def test_a_given_threshold_stays_and_another_is_tuned():
         logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
         logits[0, word, 0, label] = np.log(probability)
     chosen, found = [], []
-    for tune_for, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
-        task = make(tune_for=tune_for, threshold=threshold)
+    for threshold_metric, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
+        task = make(threshold_metric=threshold_metric, threshold=threshold)
         rows = task.features(list(task.read(given)), labelled=True)
         found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
         task.tune_threshold({"logits": logits * 0}, rows)  # an earlier epoch, say

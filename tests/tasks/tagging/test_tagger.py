@@ -147,20 +147,20 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
 
 def test_transitions_are_between_first_pieces(tokenizer):
     for options in (
-        {"label_pieces": "all"},
-        {"combine_pieces": "mean"},
-        {"label_pieces": "last", "combine_pieces": "first"},
+        {"label_subwords": "all"},
+        {"aggregation": "mean"},
+        {"label_subwords": "last", "aggregation": "first"},
     ):
         with pytest.raises(ValueError, match="over the first pieces of words"):
             make(tokenizer, crf=True, **options)
-    assert make(tokenizer, crf=True, label_pieces="last").combine_pieces == "last"
+    assert make(tokenizer, crf=True, label_subwords="last").aggregation == "last"
 
 
 def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_path):
     """At its first piece the encoder has not seen the others."""
     encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
-    assert (task.label_pieces, task.combine_pieces) == ("last", "last")
+    assert (task.label_subwords, task.aggregation) == ("last", "last")
     tags = []
     for words in (["abc", "de"], ["abd", "de"], ["abc", "df"]):
         rows = task.features(list(Tagger.read([words], labelled=False)))
@@ -171,13 +171,13 @@ def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_p
         served = task.signatures()["serving_default"].function(tf.constant([" ".join(words)]))
         np.testing.assert_allclose(served["scores"][0], answer["scores"], atol=1e-5)
     assert tags[0] != tags[1] and tags[0] != tags[2]  # each word is read whole
-    every = Tagger(encoder, tokenizer, labels=LABELS, label_pieces="all")
-    assert every.combine_pieces == "last"
+    every = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="all")
+    assert every.aggregation == "last"
     # A folder that says otherwise is read as it was trained.
-    first = Tagger(encoder, tokenizer, labels=LABELS, label_pieces="first")
+    first = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="first")
     first.save(tmp_path / "model")
     again = load_task(tmp_path / "model")
-    assert (again.label_pieces, again.combine_pieces) == ("first", "first")
+    assert (again.label_subwords, again.aggregation) == ("first", "first")
 
 
 def test_the_figure_is_that_of_the_labels(tokenizer):

@@ -39,7 +39,7 @@ def sentences(*texts, documents=None):
 
 
 def rows_of(examples, tokenizer, **options):
-    defaults = {"max_length": 12, "label_pieces": "first", "document_context": False}
+    defaults = {"max_length": 12, "label_subwords": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
     names = ("input_ids", "input_mask", "segment_ids")
     return tagged_rows(examples, tokenizer=tokenizer, input_names=names, **given)
@@ -87,13 +87,15 @@ def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
     assert fourth.words == [] and fourth.ids.shape == (0,)
 
 
-@pytest.mark.parametrize("label_pieces", ["first", "last", "all"])
+@pytest.mark.parametrize("label_subwords", ["first", "last", "all"])
 @pytest.mark.parametrize("document_context", [False, True])
-def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_context, tokenizer):
+def test_each_piece_counts_in_one_row_with_its_words_tag(
+    label_subwords, document_context, tokenizer
+):
     long = " ".join(["Abc", "i", "o", "the"] * 6)
     examples = sentences("a B i c", long, "d", "E f", documents=[0, 0, 0, 1])
     rows = rows_of(
-        examples, tokenizer, label_pieces=label_pieces, document_context=document_context
+        examples, tokenizer, label_subwords=label_subwords, document_context=document_context
     )
     inputs, labels, weights = rows.batch(tf.range(len(rows)))
     batch = (inputs["input_ids"], labels["logits"], weights["logits"])
@@ -109,8 +111,8 @@ def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_
     expected = split_sentences(examples, tokenizer)
     np.testing.assert_array_equal(found_ids, np.concatenate([s.ids for s in expected]))
     sizes = np.concatenate([s.sizes for s in expected])
-    chosen = np.full(len(found_ids), float(label_pieces == "all"))
-    chosen[np.cumsum(sizes) - (sizes if label_pieces == "first" else 1)] = 1
+    chosen = np.full(len(found_ids), float(label_subwords == "all"))
+    chosen[np.cumsum(sizes) - (sizes if label_subwords == "first" else 1)] = 1
     np.testing.assert_array_equal(found_counts, chosen)
     numbers = np.repeat([LABELS.index(tag) for e in examples for tag in e.tags], sizes)
     np.testing.assert_array_equal(found_tags, numbers)
@@ -125,8 +127,8 @@ def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides()
     assert first.tolist() == [0, 1, 4, 25] and last.tolist() == [8, 9, 32, 33]
 
 
-@pytest.mark.parametrize("label_pieces", ["first", "last"])
-def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_pieces, tokenizer):
+@pytest.mark.parametrize("label_subwords", ["first", "last"])
+def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwords, tokenizer):
     """By brute force over the sentence; else its rows would begin and end where it does not."""
     text = "A i abc B i i o abcd C"
     examples = sentences("o A", text, "i o", documents=[0, 0, 0])
@@ -141,7 +143,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_pieces
     start, between, end = (np.asarray(part, np.float64) for part in crf.potentials)
     sentence = split_sentences(examples, tokenizer)[1]
     last = np.cumsum(sentence.sizes) - 1
-    chosen = sentence.ids[last if label_pieces == "last" else last + 1 - sentence.sizes]
+    chosen = sentence.ids[last if label_subwords == "last" else last + 1 - sentence.sizes]
     every = np.array(list(itertools.product(range(count), repeat=len(words))))
     scores = start[every[:, 0]] + end[every[:, -1]] + said[chosen][range(len(words)), every].sum(1)
     scores += between[every[:, :-1], every[:, 1:]].sum(axis=1)
@@ -155,7 +157,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_pieces
                 tokenizer,
                 crf=True,
                 max_length=length,
-                label_pieces=label_pieces,
+                label_subwords=label_subwords,
                 document_context=context,
             )
             inputs, labels, weights = rows.batch(tf.range(len(rows)))
@@ -187,10 +189,10 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
     logits = list(said[ids])
     given = {"labels": LABELS, "scheme": "bio"}
     for combine in ("first", "last", "mean", "product"):
-        answers = tagger_answers(logits, rows, combine_pieces=combine, **given)
+        answers = tagger_answers(logits, rows, aggregation=combine, **given)
         for answer, sentence in zip(answers, rows.sentences, strict=True):
             pieces = said[sentence.ids]
-            expected = word_distributions(pieces, sentence.sizes, combine_pieces=combine)
+            expected = word_distributions(pieces, sentence.sizes, aggregation=combine)
             assert answer["tags"] == [LABELS[n] for n in expected.argmax(-1)]
             np.testing.assert_allclose(answer["scores"], expected.max(-1, initial=0), rtol=1e-6)
             assert answer["words"] == sentence.words
@@ -203,7 +205,7 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
         ("mean", pieces.mean(0)),
         ("product", product),
     ):
-        found = word_distributions(np.log(pieces), np.array([3]), combine_pieces=combine)
+        found = word_distributions(np.log(pieces), np.array([3]), aggregation=combine)
         np.testing.assert_allclose(found, [expected])
 
 
@@ -213,7 +215,7 @@ def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
     logits = np.full((1, 12, 3), -5.0, np.float32)
     for position, label in ((1, 1), (5, 0), (6, 1), (7, 2)):  # [CLS] j o h n , the a b
         logits[0, position, label] = 5
-    (answer,) = tagger_answers(logits, rows, labels=LABELS, scheme="bio", combine_pieces="first")
+    (answer,) = tagger_answers(logits, rows, labels=LABELS, scheme="bio", aggregation="first")
     assert answer["tags"] == ["B-X", "O", "B-X", "I-X"] and "expected" not in answer
     assert [(e["text"], e["start"], e["end"]) for e in answer["entities"]] == [
         ("Jöhn", 0, 4),
@@ -234,7 +236,7 @@ def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
     assert note.startswith("the given sentences: 2 tags that the scheme bio does not have there")
     assert 'line 2 (I-X at "e")' in note
     with pytest.raises(InputError, match='Sentence 2 .* I-X of "e" cannot stand there'):
-        list(Tagger.read(data, broken_tags="refuse"))
+        list(Tagger.read(data, invalid_tags="error"))
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
 
 
@@ -273,7 +275,7 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
 def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
     """They were taken for tags that name none: accuracy alone, no entities, no field's rules."""
     for tags, scheme in (("B-X I-X L-X O U-X", "bilou"), ("B-X M-X E-X O S-X", "bmes")):
-        read = list(Tagger.read(given(("a b c d e", tags)), broken_tags="refuse"))
+        read = list(Tagger.read(given(("a b c d e", tags)), invalid_tags="error"))
         assert read[0].tags == tuple(tags.split())
         labels = Tagger.made_from(read)["labels"]
         assert labels == labels_of(["X"], scheme)
@@ -291,7 +293,7 @@ def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
 )
 def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
     made = {"labels": labels_of(["X"], scheme)}
-    source = Tagger.read(given(("a b c d", tags)), made_with=made, broken_tags="refuse")
+    source = Tagger.read(given(("a b c d", tags)), made_with=made, invalid_tags="error")
     assert list(source)[0].tags == tuple(converted(["B-X", "I-X", "O", "B-X"], scheme))
     assert source.notes() == []
 
@@ -310,10 +312,10 @@ def test_a_tag_that_was_never_seen_is_refused_or_counted():
     data = given(("a b", "O B-X"), ("c", "B-NEW"))
     with pytest.raises(InputError, match='Sentence 2 .*: the tag "B-NEW" is none of those'):
         list(Tagger.read(data, made_with=made))
-    kept = list(Tagger.read(data, made_with=made, unseen_tags="count"))
+    kept = list(Tagger.read(data, made_with=made, unknown_tags="count"))
     assert kept[1].tags == ("B-NEW",)
     with pytest.raises(InputError, match='the tag "NOUN" is none of those'):
-        list(Tagger.read(given(("a", "NOUN")), made_with=made, unseen_tags="count"))
+        list(Tagger.read(given(("a", "NOUN")), made_with=made, unknown_tags="count"))
     assert isinstance(Tagger.read(data), CheckedSentences)
 
 
