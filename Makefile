@@ -16,12 +16,13 @@ test: $(VENV)/installed-test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # For every edit: pure functions, layers, and one thin line through everything.
-QUICK := $(addprefix tests/,files examples input_pipeline heads layers \
+QUICK := $(addprefix tests/,base readers inputs heads layers \
   $(addprefix data_gen/test_,documents.py segments.py sentences.py settings.py work_items.py) \
-  $(addprefix records/test_,dataset_card.py padding.py specs.py) \
+  $(addprefix records/test_,dataset_card.py masking.py padding.py specs.py) \
   $(addprefix text/test_,learn_wordpiece.py piece_counts.py vocabulary.py) \
-  $(addprefix train/test_,curve.py plan.py pretrain_command.py progress.py run_folder.py) \
-  $(addprefix test_,config.py imports.py settings.py thin_line.py))
+  $(addprefix training/test_,curve.py plan.py pretrain_command.py progress.py run_folder.py) \
+  $(addprefix encoders/test_,config.py encoder.py) \
+  $(addprefix test_,imports.py thin_line.py))
 test-quick: $(VENV)/installed-test
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder \
 	  --ignore tests/layers/test_quantization.py $(QUICK)

@@ -243,7 +243,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
     from data_gen.job import Job
     from data_gen.row_builder import ROWS_AT_ONCE, RowBuilder
     from data_gen.settings import DataSettings
-    from keras_bert.records.framing import frame_rows, with_special_tokens
+    from keras_bert.records.padding import frame_rows, with_special_tokens
 
     job = Job.of_settings(
         DataSettings(
@@ -270,13 +270,15 @@ def where_time_goes(file, *, vocab, folder, splitting):
                 )
                 rng = np.random.default_rng(first)
                 chosen, labels, copies, _ = builder.choose(sentences, rng=rng, copies=1)
-                tokens = with_special_tokens(sentences.tokens, job.vocabulary)
+                tokens = with_special_tokens(sentences.tokens, job.vocabulary, job.template)
             rows += len(copies)
             for start in range(0, len(copies), ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
                 with watch("build"):
                     framed = frame_rows(
-                        tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen]
+                        tokens,
+                        [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen],
+                        job.template,
                     )
                 with watch("mask"):
                     columns = instances.columns(
@@ -285,7 +287,10 @@ def where_time_goes(file, *, vocab, folder, splitting):
                     )  # fmt: skip
                 with watch("pad"):
                     columns = instances.padded_columns(
-                        columns, max_length=LENGTH, max_predictions=PREDICTIONS
+                        columns,
+                        max_length=LENGTH,
+                        max_predictions=PREDICTIONS,
+                        template=job.template,
                     )
                 with watch("encode"):
                     serialized = job.spec.encode(columns)

@@ -39,12 +39,12 @@ def best(run, *, rates, seeds, **turn):
 def tuned(weights, *, task, choice, seed, data, output):
     """Fine-tunes from `weights` (settings); returns the figures of dev and test, and seconds."""
     from keras_bert.inference.evaluate import evaluate
-    from keras_bert.train.finetune import finetune
+    from keras_bert.training.finetune import finetune
 
     kind, *_, epochs, _ = TASKS[task]
     train, dev, test = files(task, data=data, output=output)
     run = Path(tempfile.mkdtemp(prefix="finetuned-", dir=output))  # others may run beside it
-    ours = {"unseen_tags": "count"} if kind == "tagger" else {}  # mistakes, as they are
+    ours = {"unknown_tags": "count"} if kind == "tagger" else {}  # mistakes, as they are
     settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **ours, **choice, **weights}
     found = finetune(task=kind, train=train, dev=dev, output=run, **settings)
     figure = "f1" if "entities" in task else "accuracy"

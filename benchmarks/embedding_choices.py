@@ -24,7 +24,7 @@ from seqeval.metrics import f1_score
 from turns import Turns
 
 import keras_bert as kb
-from keras_bert.tasks.tagging.bilstm import BiLstm
+from keras_bert.heads.bilstm import BiLstm
 
 CHOICES = ("first", "second-to-last", "last", "sum-last-4", "concat-last-4", "sum-all")
 BATCH_SIZE = 32
@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--units", type=int, default=192, help="of a BiLSTM, each way")
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--num-seeds", type=int, default=3)
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=CHOICES)
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def main():
     for layers in arguments.choices:
         work = functools.partial(trained, arguments)
         found = [
-            turns.of({"layers": layers, "seed": seed}, work) for seed in range(arguments.seeds)
+            turns.of({"layers": layers, "seed": seed}, work) for seed in range(arguments.num_seeds)
         ]
         print(f"| {layers} | {spread([each['f1'] for each in found])} |", flush=True)
 

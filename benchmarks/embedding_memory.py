@@ -59,8 +59,8 @@ def main():
 
 def save_model(vocab, folder):
     from keras_bert.checkpoints import save_folder
-    from keras_bert.config import BertConfig
-    from keras_bert.encoder import BertEncoder
+    from keras_bert.encoders.bert.config import BertConfig
+    from keras_bert.encoders.bert.encoder import BertEncoder
     from keras_bert.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_vocab(vocab)

@@ -28,8 +28,8 @@ import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 
 VOCABULARY = 30522
 TOKENS = {"mini": 4096, "base": 2048}  # in a batch, padding counted in
@@ -138,14 +138,22 @@ def keras_step(model, inputs, *, training, jit_compile):
 
     inputs = {name: tf.constant(x) for name, x in inputs.items()}
 
+    def asked(training):
+        if not isinstance(model, BertEncoder):
+            return model(inputs, training=training)
+        if not training:
+            return model(inputs, training=False)
+        found = model(inputs, outputs=("sequence_output", "first_output"), training=True)
+        return {**found, "pooled_output": model.pooler(found["first_output"])}
+
     @tf.function(jit_compile=jit_compile)
     def forward():
-        return model(inputs, training=False)["sequence_output"]
+        return asked(training=False)["sequence_output"]
 
     @tf.function(jit_compile=jit_compile)
     def both():
         with tf.GradientTape() as tape:
-            outputs = model(inputs, training=True)
+            outputs = asked(training=True)
             loss = sum(
                 tf.reduce_mean(tf.square(tf.cast(outputs[name], "float32")))
                 for name in ("sequence_output", "pooled_output")

@@ -39,9 +39,9 @@ SIDES = {OURS: {}, f"{OURS}, bfloat16": {"dtype": "mixed_bfloat16"}}
 # What --choices tries beside the defaults, by the task that it is about.
 CHOICES = {
     "wnut17": {
-        "all pieces, first one read": {"label_pieces": "all"},
-        "all pieces, their mean": {"label_pieces": "all", "combine_pieces": "mean"},
-        "all pieces, their product": {"label_pieces": "all", "combine_pieces": "product"},
+        "all pieces, first one read": {"label_subwords": "all"},
+        "all pieces, their mean": {"label_subwords": "all", "aggregation": "mean"},
+        "all pieces, their product": {"label_subwords": "all", "aggregation": "product"},
         "document context": {"document_context": True},
         "CRF": {"crf": True},
         "CRF at 1e-4": {"crf": True, "learning_rate": 1e-4},
@@ -109,7 +109,7 @@ def measured(arguments, *, task, side, seed, limit):
 def ours(task, seed, limit, choice, arguments):
     """Runs `keras-bert finetune`; returns figures and seconds."""
     about = real_tasks.TASKS[task]
-    learned = {name: value for name, value in choice.items() if name != "combine_pieces"}
+    learned = {name: value for name, value in choice.items() if name != "aggregation"}
     run = arguments.output / "-".join((task, str(seed), str(limit or "all"), *learned))
     files = [arguments.data / file for file in about["files"]]
     if about["task"] == "question-answering":
@@ -137,11 +137,11 @@ def ours(task, seed, limit, choice, arguments):
     ]
     command = [sys.executable, "-m", "keras_bert.cli.console", "finetune", "--force", *flags]
     started = time.perf_counter()
-    is_learned = "combine_pieces" in choice and (run / "metrics.json").exists()  # by another side
+    is_learned = "aggregation" in choice and (run / "metrics.json").exists()  # by another side
     if not is_learned:
         answered(command)
     metrics = json.loads((run / "metrics.json").read_text())
-    dev = combined(run, files[1], choice["combine_pieces"]) if is_learned else metrics["dev"]
+    dev = combined(run, files[1], choice["aggregation"]) if is_learned else metrics["dev"]
     seconds = time.perf_counter() - started
     return {
         **{name: dev[name] for name in about["figures"]},
@@ -155,7 +155,7 @@ def combined(run, data, how):
     import keras_bert as kb
 
     tagger = kb.load_task(run)
-    tagger.combine_pieces = how
+    tagger.aggregation = how
     return kb.evaluate(model=tagger, data=data)
 
 

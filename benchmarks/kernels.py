@@ -22,7 +22,7 @@ class Kernels:
     def __init__(self, products, weights, *, gelus, dtype="float32"):
         import keras
 
-        from keras_bert.train.adamw import AdamW
+        from keras_bert.training.optimizers.adamw import AdamW
 
         self._products = [
             [_random(*shape, dtype=dtype) for shape in ((rows, into), (into, out), (rows, out))]
@@ -37,7 +37,7 @@ class Kernels:
     def step(self, *, gelu=False, adamw=False):
         import tensorflow as tf
 
-        from keras_bert.layers.activations import activation
+        from keras_bert.layers.dense import activation
 
         gelu_of = activation("gelu")
 

@@ -27,10 +27,11 @@ sys.path.insert(0, str(REPOSITORY))  # for tests.reference
 import keras_bert as kb  # noqa: E402
 from keras_bert.checkpoints.google import load_google, save_google  # noqa: E402
 from keras_bert.checkpoints.keras_nlp import from_keras_nlp, to_keras_nlp  # noqa: E402
-from keras_bert.input_pipeline.framing import frame  # noqa: E402
+from keras_bert.inputs.framing import frame  # noqa: E402
 from tests.reference.google_bert import google_bert  # noqa: E402
 
 SENTENCES, PAIRS, BATCH_SIZE, MAX_LENGTH = 256, 256, 32, 128
+NAMES = ("input_ids", "input_mask", "segment_ids")
 LABELS = ["a", "b", "c", "d", "e"]
 
 
@@ -66,7 +67,7 @@ def real_batches(data, tokenizer):
     for sides in ([single], list(zip(*pairs, strict=True))):
         for start in range(0, len(sides[0]), BATCH_SIZE):
             segments = [tokenizer.tokenize(list(s[start : start + BATCH_SIZE])) for s in sides]
-            batch = frame(segments, vocabulary=tokenizer.vocabulary, max_length=MAX_LENGTH)
+            batch = frame(segments, tokenizer=tokenizer, names=NAMES, max_length=MAX_LENGTH)
             yield {name: tensor.numpy() for name, tensor in batch.items()}
 
 
@@ -78,6 +79,12 @@ def of_transformers(model, batch, **options):
             token_type_ids=torch.tensor(batch["segment_ids"]).long(),
             **options,
         )
+
+
+def encode(encoder, batch, *more):
+    """The outputs of an encoder by name, with `pooled_output`."""
+    found = encoder(batch, outputs=("sequence_output", "first_output", *more))
+    return {**found, "pooled_output": encoder.pooler(found["first_output"])}
 
 
 def at_tokens(ours, theirs, batch):
@@ -92,10 +99,9 @@ def largest(ours, theirs):
 
 def against_transformers(encoder, model_folder, batches):
     reference = transformers.AutoModel.from_pretrained(model_folder)
-    view = encoder.view(hidden_states=True)
     states, pooled = [], []
     for batch in batches:
-        y = view(batch)
+        y = encode(encoder, batch, "hidden_states")
         expected = of_transformers(reference, batch, output_hidden_states=True)
         states += [
             at_tokens(one, other.numpy(), batch)
@@ -122,7 +128,7 @@ def against_the_classes_of_heads(encoder, tokenizer, batches):
                 weight.assign(rng.normal(size=weight.shape) * 0.1)
         with tempfile.TemporaryDirectory() as folder:
             task.save(Path(folder) / "model")
-            kind = getattr(transformers, task.ARCHITECTURE)
+            kind = getattr(transformers, task.architecture)
             reference = kind.from_pretrained(Path(folder) / "model")
         found = {}
         for batch in batches:
@@ -132,7 +138,7 @@ def against_the_classes_of_heads(encoder, tokenizer, batches):
                 difference = largest(ours, theirs) if pooled else at_tokens(ours, theirs, batch)
                 found[name] = max(found.get(name, 0.0), difference)
         for name, difference in found.items():
-            yield f"`transformers` {task.ARCHITECTURE}, {name}", difference
+            yield f"`transformers` {task.architecture}, {name}", difference
 
 
 def outputs(task, batch, expected):
@@ -167,7 +173,7 @@ def against_google(encoder, tokenizer, batches):
     for batch in batches:
         sizes = {"num_layers": config.num_hidden_layers, "num_heads": config.num_attention_heads}
         sequence, pool = google_bert(tensors, batch, **sizes)
-        y = loaded(batch)
+        y = encode(loaded, batch)
         sequences.append(at_tokens(y["sequence_output"], sequence, batch))
         pooled.append(largest(y["pooled_output"], pool))
     yield (
@@ -189,7 +195,7 @@ def against_keras_nlp(encoder, batches):
                     "segment_ids": batch["segment_ids"],
                 }
             )
-            y = ours(batch)
+            y = encode(ours, batch)
             sequences.append(at_tokens(y["sequence_output"], theirs["sequence_output"], batch))
             pooled.append(largest(y["pooled_output"], theirs["pooled_output"]))
         yield (

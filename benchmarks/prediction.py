@@ -126,7 +126,7 @@ def make(minilm, model):
 def batches(model, file):
     """Prints the tokens and the lines of each batch that ours makes of a file."""
     from keras_bert.checkpoints import load_task
-    from keras_bert.input_pipeline.length_batches import sorted_batches
+    from keras_bert.inputs.batches import sorted_batches
 
     task = load_task(Path(model))
     lines = iter(task.read(file, made_with=task.made_with, labelled=False))
@@ -138,7 +138,7 @@ def batches(model, file):
 
 def products(model, file):
     """Prints the seconds of the products of a file of batches, and how many GFLOP they are."""
-    from keras_bert.cli.cpu import settle_cpu
+    from keras_bert.cli.quiet import settle_cpu
 
     settle_cpu()
     import tensorflow as tf

@@ -1,9 +1,9 @@
 """What the choices of pre-training are worth: on sixteen novels, one change at a time.
 
     python benchmarks/pretraining_choices.py regime --output runs/regime
-    python benchmarks/pretraining_choices.py objectives --output runs/objectives --seeds 3
+    python benchmarks/pretraining_choices.py objectives --output runs/objectives --num-seeds 3
     python benchmarks/pretraining_choices.py small-batches --output runs/small
-    python benchmarks/pretraining_choices.py masks --output runs/masks --seeds 3
+    python benchmarks/pretraining_choices.py masks --output runs/masks --num-seeds 3
 
 `regime` (how the same rows are trained on) gives each choice the same minutes and, where it says
 nothing else, batches of 128 rows; `objectives` (what is masked, and what else is predicted) the
@@ -47,9 +47,9 @@ CHOICES = {
         "batches of 32, then 128, then 256": ({}, {"batch_size": [32, 128, 256]}, {}),
         "rows of 128 tokens, 64 a batch": ({"max_length": 128}, {"batch_size": 64}, {}),
         "rows of 64, then 128 tokens": ({"max_length": [64, 128]}, {"batch_size": [128, 64]}, {}),
-        "25 % masked": ({"masked_rate": 0.25}, {}, {}),
-        "40 % masked, at most 20 tokens": ({"masked_rate": 0.4}, {}, {}),
-        "a quarter causal": ({}, {"causal_share": 0.25}, {}),
+        "25 % masked": ({"mlm_probability": 0.25}, {}, {}),
+        "40 % masked, at most 20 tokens": ({"mlm_probability": 0.4}, {}, {}),
+        "a quarter causal": ({}, {"causal_fraction": 0.25}, {}),
         "next sentence": ({"objective": "mlm-nsp"}, {}, {}),
         "order of sentences": ({"objective": "mlm-sop"}, {}, {}),
         "mini, a rate of 1.5e-3": ({}, {"learning_rate": 1.5e-3}, {"preset": "mini"}),
@@ -62,7 +62,7 @@ CHOICES = {
         "masked tokens, static": ({"masking": "static"}, {}, {}),
         "masked tokens, next sentence": ({"objective": "mlm-nsp"}, {}, {}),
         "masked tokens, order of sentences": ({"objective": "mlm-sop"}, {}, {}),
-        "masked tokens, a quarter causal": ({}, {"causal_share": 0.25}, {}),
+        "masked tokens, a quarter causal": ({}, {"causal_fraction": 0.25}, {}),
     },
     "small-batches": {
         "as in objectives": ({}, {}, {}),
@@ -71,9 +71,9 @@ CHOICES = {
         "dropout 0.1": ({}, {}, {"dropout": 0.1}),
         "a rate of 1e-3": ({}, {"learning_rate": 1e-3}, {}),
         "a rate of 4e-3": ({}, {"learning_rate": 4e-3}, {}),
-        "25 % masked": ({"masked_rate": 0.25}, {}, {}),
-        "40 % masked, at most 20 tokens": ({"masked_rate": 0.4}, {}, {}),
-        "40 % masked": ({"masked_rate": 0.4, "max_predictions": 26}, {}, {}),
+        "25 % masked": ({"mlm_probability": 0.25}, {}, {}),
+        "40 % masked, at most 20 tokens": ({"mlm_probability": 0.4}, {}, {}),
+        "40 % masked": ({"mlm_probability": 0.4, "max_predictions": 26}, {}, {}),
     },
     "masks": {
         "at each pass": (NOVEL, {}, {}),
@@ -111,7 +111,7 @@ def main():
     budget.add_argument("--minutes", type=float, help="of each (default: 4 in `regime`)")
     budget.add_argument("--steps", type=int, help="of each (default: 800 in the others)")
     parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--num-seeds", type=int, default=1)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
     parser.add_argument("--only", nargs="+", metavar="CHOICE", help="some of them")
     arguments = parser.parse_args()
@@ -131,7 +131,7 @@ def main():
     for choice in arguments.only or choices:
         work = functools.partial(worth, arguments)
         found = [
-            turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.seeds)
+            turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.num_seeds)
         ]
         cells = [spread([each[name] for each in found]) for name in names]
         print(f"| {choice} | {' | '.join(cells)} |", flush=True)
@@ -140,7 +140,7 @@ def main():
 def worth(arguments, *, choice, seed):
     """Pre-trains, and returns the losses on held-out rows and the figures of the tasks."""
     from keras_bert.inference.evaluate import evaluate
-    from keras_bert.train.pretrain import pretrain
+    from keras_bert.training.pretrain import pretrain
 
     output = arguments.output
     vocab = books_vocabulary(output, arguments.data)
@@ -164,7 +164,7 @@ def worth(arguments, *, choice, seed):
         seed=seed,
         **settings,
     )
-    figures = {"millions of tokens": metrics["curve"][-1]["tokens"] / 1e6}
+    figures = {"millions of tokens": metrics["history"][-1]["tokens"] / 1e6}
     for name, of_held_out in HELD_OUT[arguments.group].items():
         found = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
         figures[name] = found["masked_lm_loss"]

@@ -8,12 +8,12 @@ import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.train.optimizer import make_optimizer
+from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.optimizers.optimizer import make_optimizer
 
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128)}  # rows in a batch, tokens in a row
 VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522}
@@ -64,7 +64,7 @@ class Point:
 
         rows = {"batch_tokens": size * length} if by_tokens else {"batch_size": size}
         folder = DataFolder.open(self.text)
-        vocabulary = Vocabulary.from_file(self.text.parent / "vocab.txt")
+        vocabulary = load_vocabulary(self.text.parent / "vocab.txt")
         dataset = training_dataset(folder, vocabulary=vocabulary, seed=0, **rows)
         return list(dataset.take(count).as_numpy_iterator())
 
@@ -107,7 +107,7 @@ def _tokenizer(point):
         return None
     from keras_bert.text.tokenizer import Tokenizer
 
-    vocabulary = Vocabulary.from_file(point.text.parent / "vocab.txt")
+    vocabulary = load_vocabulary(point.text.parent / "vocab.txt")
     return Tokenizer.from_vocab(vocabulary, lowercase=True)
 
 
@@ -161,7 +161,7 @@ def keras_dataset(batches):
     """The batches again and again, out of memory; shapes are static where all have the same."""
     import tensorflow as tf
 
-    from keras_bert.input_pipeline.datasets import settled
+    from keras_bert.inputs.batches import settled
 
     def spec(*arrays):
         shape = tuple(

@@ -32,7 +32,7 @@ import subprocess
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.cpu
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.quiet
 
 import argparse
 import contextlib
@@ -60,7 +60,7 @@ from pretraining_contenders import (
     real_tokens,
 )
 
-from keras_bert.train.flops import flops_a_token
+from keras_bert.training.monitoring.flops import flops_a_token
 
 GPU_LENGTHS = (128, 512)
 GPU_STEPS = 20  # of a turn
@@ -168,7 +168,7 @@ def in_a_process_of_its_own(point, arguments, *, folder):
 
 
 def measure(point, *, rounds, without=()):
-    from keras_bert.train.matrix_rate import matrix_rate
+    from keras_bert.training.monitoring.flops import matrix_rate
 
     rate = matrix_rate(point.dtype) / 1e9
     contenders = {name: make for name, make in CONTENDERS.items() if name not in without}
@@ -206,7 +206,7 @@ def flops_of(point):
         rows_by_length=np.bincount(lengths),
         masked_rate=MASKED_RATE,
         max_predictions=point.predictions,
-        causal_share=0.0,
+        causal_fraction=0.0,
     )
 
 

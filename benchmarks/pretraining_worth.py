@@ -24,9 +24,9 @@ from finetuning import spread
 from turns import Turns
 
 from data_gen.settings import OBJECTIVES
-from keras_bert.config import BertConfig
-from keras_bert.files import write_json
-from keras_bert.train.pretrain_settings import INITIALIZATIONS
+from keras_bert.base.files import write_json
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.training.pretrain_settings import INITIALIZATIONS
 
 PIECES = 8000
 
@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--learning-rate", type=float, default=2e-3, help="of pre-training")
     parser.add_argument("--initialization", choices=INITIALIZATIONS, help="of pre-training")
     parser.add_argument("--rates", type=float, nargs="+", default=[5e-4, 2e-3])
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--num-seeds", type=int, default=5)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[*TASKS], metavar="TASK")
     parser.add_argument("--model", type=Path, help="what was pre-trained before, in place of that")
     arguments = parser.parse_args()
@@ -59,7 +59,11 @@ def main():
         "random": {"architecture": config, "vocab": vocab},
         "pre-trained": {"model": model},
     }
-    made_with = {"model": model, "architecture": arguments.architecture, "heads": arguments.heads}
+    made_with = {
+        "model": model,
+        "architecture": arguments.architecture,
+        "heads": arguments.heads,
+    }
     results = arguments.output / "results.jsonl"
     turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
     work = functools.partial(tuning, arguments, starts)
@@ -71,7 +75,7 @@ def main():
                 task=task,
                 start=start,
                 rates=arguments.rates,
-                seeds=arguments.seeds,
+                seeds=arguments.num_seeds,
             )
             for start in starts
         }
@@ -112,7 +116,7 @@ def write_architecture(path, *, preset="tiny", heads=4, dropout=0.0):
 def pretrain(arguments, vocab, config):
     """Makes the rows, pre-trains, and prints what came of it; returns the run's folder."""
     from data_gen.pretraining_data import make_pretraining_data
-    from keras_bert.train.pretrain import pretrain
+    from keras_bert.training.pretrain import pretrain
 
     data = arguments.output / "data"
     if not (data / "COMPLETED").exists():
@@ -136,7 +140,7 @@ def pretrain(arguments, vocab, config):
         checkpoint_every=500,
     )
     print("| step | tokens, millions | masked-token loss, held-out |\n|---|---|---|")
-    for row in metrics["curve"]:
+    for row in metrics["history"]:
         if row.get("eval"):
             tokens = row.get("tokens", 0) / 1e6
             print(f"| {row['step']:,} | {tokens:.1f} | {row['eval']['masked_lm_loss']:.3f} |")

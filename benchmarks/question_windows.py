@@ -141,8 +141,8 @@ def ours(vocab):
     import numpy as np
     import tensorflow as tf
 
-    from keras_bert.examples.squad import open_questions
-    from keras_bert.input_pipeline.length_batches import sorted_batches
+    from keras_bert.inputs.batches import sorted_batches
+    from keras_bert.readers.squad import open_questions
 
     rows_of = our_rows(vocab)
     ragged = tf.RaggedTensorSpec([None, None], tf.int32)
@@ -217,7 +217,7 @@ def measure_file(data, size):
 
 def read(file, vocab, way):
     """What a file of questions takes in this process."""
-    from keras_bert.examples.squad import open_questions
+    from keras_bert.readers.squad import open_questions
 
     rows_of = our_rows(vocab)
     rows_of(list(open_questions([("who?", "Ann Lee")], need_answers=False)))

@@ -22,15 +22,15 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--num-seeds", type=int, default=10)
     parser.add_argument("--points", type=float, default=5.0, help="that pre-training is to give")
     arguments = parser.parse_args()
     results = []
-    for seed in range(arguments.seeds):
+    for seed in range(arguments.num_seeds):
         results.append(quickstart(arguments.output / f"seed-{seed}", seed=seed))
         print(one(results[-1]), flush=True)
     print("\n".join(table(results, points=arguments.points)))
-    folders = [arguments.output / f"seed-{seed}" for seed in range(arguments.seeds)]
+    folders = [arguments.output / f"seed-{seed}" for seed in range(arguments.num_seeds)]
     print("\n".join(table_of_words(folders, [tags["sentences"] for tags in results[0]["tags"]])))
 
 

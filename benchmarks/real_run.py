@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 from keras_bert import samples
-from keras_bert.files import write_json
-from keras_bert.train.pretrain_settings import INITIALIZATIONS
+from keras_bert.base.files import write_json
+from keras_bert.training.pretrain_settings import INITIALIZATIONS
 
 SENTENCES = (
     "a warm , funny and beautifully acted film",
@@ -102,7 +102,7 @@ def make_data(*, books, vocab, output):
 
 
 def pretrain(output, *, vocab, **settings):
-    from keras_bert.train.pretrain import pretrain
+    from keras_bert.training.pretrain import pretrain
 
     return pretrain(
         data=output / "data",
@@ -119,7 +119,7 @@ def pretrain(output, *, vocab, **settings):
 def finetune_all(output, *, vocab, sst2, epochs, rates):
     """By the weights that fine-tuning began with: the rate chosen on dev, and test accuracies."""
     from keras_bert.inference.evaluate import evaluate
-    from keras_bert.train.finetune import finetune
+    from keras_bert.training.finetune import finetune
 
     starts = {
         "pretrained": {"model": output / "pretrained"},
@@ -188,7 +188,7 @@ def draw(metrics, path, *, batch_size):
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for split, style in (("train", {"alpha": 0.6}), ("eval", {"marker": "o", "markersize": 4})):
-        rows = [row for row in metrics["curve"] if row.get(split)]
+        rows = [row for row in metrics["history"] if row.get(split)]
         axes.plot(
             [row["step"] for row in rows],
             [row[split]["masked_lm_loss"] for row in rows],

@@ -32,14 +32,14 @@ import tensorflow_text  # noqa: F401
 from safetensors.numpy import load_file
 
 import keras_bert.checkpoints.convert
-import keras_bert.embeddings.embed_to_file
 import keras_bert.export.saved_model
-import keras_bert.train.finetune
-import keras_bert.train.pretrain  # noqa: F401
+import keras_bert.inference.embeddings.embed_to_file
+import keras_bert.training.finetune
+import keras_bert.training.pretrain  # noqa: F401
 from keras_bert import samples
+from keras_bert.base.files import owned
 from keras_bert.cli import console
-from keras_bert.files import owned
-from keras_bert.samples.manual import write_manual
+from keras_bert.samples.texts import write_manual
 
 _ARCHITECTURE = {
     "vocab_size": 800,
@@ -181,7 +181,7 @@ def left(command, place):
         is_timed = "logs" in path.parts or path.name == "curves.png" or path.is_dir()
         if path.name == "metrics.json":
             metrics = json.loads(path.read_text())
-            found[name] = [_untimed(entry) for entry in metrics["curve"]]
+            found[name] = [_untimed(entry) for entry in metrics["history"]]
         elif path.parent.name == "checkpoints" and path.is_file():
             found[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
         elif command.name == "export":  # not the same to the byte, and each time another version
@@ -192,7 +192,7 @@ def left(command, place):
 
 
 def _untimed(entry):
-    timed = ("seconds", "tokens_per_second", "input_wait", "flops_utilisation")
+    timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
     return {name: value for name, value in entry.items() if name not in timed}
 
 

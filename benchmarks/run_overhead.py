@@ -7,10 +7,10 @@ from pathlib import Path
 
 import keras
 
-from keras_bert.input_pipeline.input_clock import InputClock
-from keras_bert.train.loop import Feed, train
-from keras_bert.train.plan import Plan
-from keras_bert.train.run_folder import RunFolder
+from keras_bert.training.loop import BatchSource, train
+from keras_bert.training.plan import Plan
+from keras_bert.training.pretraining_rows import InputTimer
+from keras_bert.training.run_folder import RunFolder
 
 _STEPS = 50  # the most that an entry of a run's curve has
 
@@ -38,12 +38,12 @@ def run_overhead(model, dataset, *, tokens_a_step, flops_a_token, rounds):
     return step, statistics.median(run[1] - alone[1] for alone, run in pairs) / _STEPS
 
 
-class _Feed(Feed):
+class _Feed(BatchSource):
     def __init__(self, dataset, tokens_a_step, flops_a_token):
         self.tokens_a_step = tokens_a_step
         self.flops_a_token = flops_a_token
         self._dataset = dataset
-        self._clock = InputClock()
+        self._clock = InputTimer()
 
     def training(self, first_step):
         return self._clock.of(self._dataset)

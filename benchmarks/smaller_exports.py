@@ -19,11 +19,11 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 registers the tokenizers' operations
 
 from keras_bert.checkpoints import load_task
-from keras_bert.examples.labelled_texts import open_labelled_texts
-from keras_bert.export.precisions import PRECISIONS
 from keras_bert.export.saved_model import export_task
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.train.finetune import finetune
+from keras_bert.export.settings import PRECISIONS
+from keras_bert.inputs.framing import frame
+from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.training.finetune import finetune
 
 TURNS = 3
 BATCH = 32
@@ -62,7 +62,8 @@ class LiteRT:
         tokenizer = self.task.tokenizer
         rows = frame(
             [tokenizer.tokenize(texts)],
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
+            names=self.task.encoder.input_names,
             max_length=self.task.max_length,
         )
         logits = self.run(**{name: x.numpy() for name, x in rows.items()})["logits"]

@@ -147,8 +147,7 @@ def medians(times):
 
 def learn_ours(algorithm, counts, size):
     """(the vocabulary, the seconds that learning it took)."""
-    from keras_bert.text.bpe_learner import learn_bpe
-    from keras_bert.text.wordpiece_learner import learn_wordpiece
+    from keras_bert.text.learners import learn_bpe, learn_wordpiece
 
     learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe}[algorithm]
     watch = Stopwatch()
@@ -187,7 +186,7 @@ def lines(counts, watch):
 
 
 def our_pieces(algorithm, vocabulary, counts):
-    from keras_bert.text.wordpiece_learner import longest_pieces
+    from keras_bert.text.learners import longest_pieces
 
     if algorithm == "wordpiece":
         pieces = set(vocabulary.pieces)
@@ -196,7 +195,7 @@ def our_pieces(algorithm, vocabulary, counts):
 
 
 def their_pieces(algorithm, tokenizer, counts):
-    from keras_bert.text.wordpiece_learner import longest_pieces
+    from keras_bert.text.learners import longest_pieces
 
     if algorithm == "wordpiece":
         pieces = set(tokenizer.get_vocab())

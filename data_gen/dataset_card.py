@@ -1,17 +1,22 @@
-"""Makes the dataset card of a job from what was counted, and writes it."""
+"""The dataset card of a job, from what was counted: a file, and a picture of one page."""
 
 import dataclasses
+import functools
 from collections import Counter
+from importlib.util import find_spec
 
 import apache_beam as beam
 import numpy as np
 
 import keras_bert
-from data_gen.new_file import new_file
+from data_gen.files import new_file
+from data_gen.output_folder import PICTURE
 from data_gen.reading import dropped_documents
 from data_gen.text_files import skipped_lines
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent
 from keras_bert.records.dataset_card import (
+    SETTING_OF_KEY,
     SPLITS,
     CardSettings,
     CardSplit,
@@ -19,7 +24,6 @@ from keras_bert.records.dataset_card import (
     DatasetCard,
 )
 from keras_bert.records.folder import CARD
-from keras_bert.wording import counted
 
 
 class WriteCard(beam.DoFn):
@@ -82,6 +86,8 @@ def make_card(statistics, *, settings, input):
         seed=settings.seed,
         lowercase=settings.lowercase,
         vocabulary=CardVocabulary(sha256=vocabulary.sha256, size=len(vocabulary)),
+        special_tokens=vocabulary.special_tokens,
+        template=settings.template,
         settings=_settings(settings),
         splits={split: _split(split, counters_of[split], statistics.shards) for split in SPLITS},
         counters=counters,
@@ -94,7 +100,7 @@ def make_card(statistics, *, settings, input):
 def _settings(settings):
     names = {field.name for field in dataclasses.fields(CardSettings)} - {"reading"}
     return CardSettings(
-        **{name: getattr(settings, name) for name in names},
+        **{name: getattr(settings, SETTING_OF_KEY.get(name, name)) for name in names},
         reading=dataclasses.asdict(settings.reading),
     )
 
@@ -115,3 +121,109 @@ def unigram_entropy(counts, special_ids):
     counts[special_ids] = 0
     shares = counts[counts > 0] / max(counts.sum(), 1)
     return float((shares * -np.log(shares)).sum())
+
+
+_COLOUR = "#2a6f97"
+_FREQUENT = 30
+
+
+def load_matplotlib():
+    """Imports what `draw_card` needs, where it is installed: half the time that drawing takes."""
+    if find_spec("matplotlib") is not None:
+        import matplotlib.backends.backend_agg
+        import matplotlib.figure  # noqa: F401
+
+
+def draw_card(card, vocabulary, folder):
+    """Draws `dataset_card.png` into an `OutputFolder`, where matplotlib is installed.
+
+    Shows the lengths of the rows, how full they are, the masked tokens a row, the most frequent
+    pieces and the share of [UNK]. Returns whether it was drawn.
+    """
+    if find_spec("matplotlib") is None:
+        return False
+    # Not pyplot: it holds figures for the whole process, and looks for a screen.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 7.5), layout="constrained")
+    lengths, pieces = figure.subplots(2, 1)
+    _draw_lengths(lengths, card)
+    _draw_pieces(pieces, card, vocabulary)
+    heading, *facts = _facts(card)
+    figure.suptitle(heading, fontsize=13, fontweight="bold", x=0.01, ha="left")
+    lengths.set_title("\n".join(facts), fontsize=10, loc="left")
+    with new_file(folder.file(PICTURE)) as file:
+        figure.savefig(file, dpi=120, metadata={"Software": None})
+    return True
+
+
+def _facts(card):
+    train = card.splits["train"]
+    rows = max(1, train.instances)
+    fill = train.tokens / (rows * card.max_length)
+    yield (
+        f"{card.objective}: {card.masking} masks by {card.settings.mask_unit}, "
+        f"rows of at most {card.max_length} tokens"
+    )
+    for name, split in card.splits.items():
+        yield (
+            f"{name}: {counted(split.instances, 'row')}, {counted(split.tokens, 'token')}, "
+            f"{counted(split.shards, 'shard')}"
+        )
+    facts = [f"rows are {percent(fill)} full"]
+    if "predictions" in train.counters:
+        facts.append(f"{train.counters['predictions'] / rows:.1f} masked tokens a row")
+    if "random_pairs" in train.counters:
+        facts.append(f"{percent(train.counters['random_pairs'] / rows)} random second segments")
+    yield ", ".join(facts)
+    unknown = train.counters["unknown_tokens"] / max(1, train.counters["tokens_of_text"])
+    yield (
+        f"[UNK] {percent(unknown, decimals=3)} of the tokens, unigram entropy "
+        f"{card.unigram_entropy:.3f} nats a token"
+    )
+
+
+def _draw_lengths(axes, card):
+    counts = np.array(card.length_histogram)
+    # One shape: a bar for each of 512 lengths takes half a second to draw.
+    axes.stairs(counts, np.arange(len(counts) + 1) - 0.5, fill=True, color=_COLOUR)
+    axes.set_xlim(0, len(counts))
+    axes.set_xlabel("tokens in a row (train)")
+    axes.set_ylabel("rows (logarithmic)")
+    axes.set_yscale("symlog")  # nearly all rows are full
+    axes.set_ylim(0, 3 * max(1, counts.max()))  # so that the end of the highest bar is seen
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def _draw_pieces(axes, card, vocabulary):
+    counts = np.array(card.unigram_counts, np.float64)
+    counts[vocabulary.special_ids] = 0
+    shares = counts / max(1.0, counts.sum())
+    frequent = np.argsort(-shares, kind="stable")[:_FREQUENT]
+    frequent = frequent[shares[frequent] > 0]
+    axes.bar(np.arange(len(frequent)), 100 * shares[frequent], color=_COLOUR)
+    names = [_label(vocabulary.piece_name(int(token))) for token in frequent]
+    axes.set_xticks(np.arange(len(frequent)), names, rotation=60, ha="right")
+    for label in axes.get_xticklabels():
+        if not any(map(str.isalnum, label.get_text())):  # a comma is hard to tell from a speck
+            label.set(fontsize=16, fontweight="bold", rotation=0, ha="center")
+    axes.set_xlabel("the most frequent pieces (train)")
+    axes.set_ylabel("% of the tokens")
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def _label(piece):
+    """A piece as it can be drawn: characters that the font lacks by their code points."""
+    known = _characters_of_the_font()
+    shown = "".join(c if ord(c) in known else f"U+{ord(c):04X}" for c in piece)
+    return shown.replace("$", r"\$")  # which would begin a formula
+
+
+@functools.cache
+def _characters_of_the_font():
+    from matplotlib import font_manager, ft2font
+
+    path = font_manager.findfont(font_manager.FontProperties())
+    return frozenset(ft2font.FT2Font(path).get_charmap())

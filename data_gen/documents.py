@@ -21,9 +21,8 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 from data_gen import files, forms, parquet_files, text_files, tfds_folders
-from data_gen.blocks import Window
-from data_gen.reading import Reading
-from keras_bert.errors import InputError
+from data_gen.reading import Reading, Window
+from keras_bert.base.errors import InputError
 
 BLOCK_BYTES = 256 << 10
 PIECE_CHARACTERS = 1 << 20

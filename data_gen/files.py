@@ -1,14 +1,20 @@
-"""Lists files and streams their bytes, through Beam's file systems."""
+"""Lists, reads and writes files, through Beam's file systems, and knows whether they changed."""
 
+import contextlib
 import gzip
+import hashlib
 import os
+import shutil
 import stat
+import tempfile
 import zlib
+from pathlib import Path
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from keras_bert.errors import InputError
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
 
 CHUNK_BYTES = 4 << 20
 _GZIP = b"\x1f\x8b"
@@ -27,20 +33,32 @@ def sizes(patterns):
     """
     found = {}
     for pattern in [patterns] if isinstance(patterns, str) else map(str, patterns):
-        try:
-            matches = FileSystems.match([pattern])[0].metadata_list
-        except (BeamIOError, ValueError) as error:
-            raise InputError(f"the input {pattern} cannot be listed: {error}") from None
+        matches = _matches(pattern)
+        if is_local(pattern) and pattern not in matches and os.path.exists(pattern):
+            matches = {pattern: os.stat(pattern).st_size}  # a name with brackets, say
         if not matches:
             what = "no file matches" if set("*?[") & set(pattern) else "there is no file"
             raise InputError(f"{what} {pattern}: give a path or a glob of text files")
-        found |= {match.path: match.size_in_bytes for match in matches}
+        found |= matches
     for path, size in found.items():
         if is_local(path):
             _check_is_a_file(path)
         if not size:
             raise InputError(f"{path} is empty: give it text, or take it out of the input")
     return found
+
+
+def _matches(pattern):
+    """The sizes of the files that a path or a glob matches, by path."""
+    # Beam finds nothing for a glob without a folder.
+    is_name = is_local(pattern) and "/" not in pattern
+    try:
+        matches = FileSystems.match([f"./{pattern}" if is_name else pattern])[0].metadata_list
+    except (BeamIOError, ValueError) as error:
+        raise InputError(f"the input {pattern} cannot be listed: {error}") from None
+    return {
+        match.path.removeprefix("./" if is_name else ""): match.size_in_bytes for match in matches
+    }
 
 
 def _check_is_a_file(path):
@@ -104,3 +122,84 @@ def _decompressed(path, file, size):
                 yield chunk
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path} is a damaged gzip file: {error}") from None
+
+
+_COPIED_AT_ONCE = 4 << 20
+
+
+@contextlib.contextmanager
+def new_file(path):
+    """Gives the `Path` of a local file to write, which is at `path` at the end, whole.
+
+    What is for this machine is written where it will lie. What is for another file system is
+    written here, then copied there: aside first, under a name of `keras_bert.base.files`, then
+    renamed. Nothing is cleared that an earlier process left, which `OutputFolder` does.
+
+    Raises `InputError` where it cannot be written.
+    """
+    if is_local(path):
+        with files.new_file(path, clear=False) as aside:
+            yield aside
+        return
+    # Without a name of its own, so that a kill leaves nothing.
+    with files.system_errors(path), tempfile.TemporaryFile() as local:
+        yield Path(f"/dev/fd/{local.fileno()}")
+        local.seek(0)
+        above, _, name = str(path).rpartition("/")
+        aside = f"{above}/{files.aside_name(name)}"
+        with FileSystems.create(
+            aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
+        ) as target:
+            shutil.copyfileobj(local, target, _COPIED_AT_ONCE)
+        FileSystems.rename([aside], [str(path)])
+
+
+def clear_leftovers(path):
+    """`keras_bert.base.files.clear_leftovers` for paths of any file system of Beam's."""
+    if is_local(path):
+        files.clear_leftovers(path)
+        return
+    above, _, name = str(path).rpartition("/")
+    found = FileSystems.match([f"{above}/.*"])[0].metadata_list
+    left = [match.path for match in found if files.is_aside(match.path.rpartition("/")[2], name)]
+    if left:
+        FileSystems.delete(left)
+
+
+def fingerprint(windows, counts=None):
+    """A text that changes with the content of the files of some windows, not with their names.
+
+    `counts` (V,) are counts of pieces that are read beside them, if any.
+
+    A local file is read for it, at about a gigabyte a second, and so is one of another file system
+    that has no checksum of it.
+    """
+    sizes = {window.path: 0 for window in windows}
+    for window in windows:
+        sizes[window.path] += window.size
+    contents = sorted(_content(path, size) for path, size in sizes.items())
+    if counts is not None:
+        contents.append(str(counts.tolist()))
+    return hashlib.sha256("\n".join(contents).encode()).hexdigest()
+
+
+def _content(path, size):
+    checksum = None if is_local(path) else _checksum(path)
+    if checksum is not None:
+        return f"{checksum} {size}"
+    digest = hashlib.sha256()
+    for chunk in chunks(path):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _checksum(path):
+    """What a file system has noted of the content of a file; None where it knows the size alone.
+
+    Beam lets a file system give the size in place of a checksum.
+    """
+    try:
+        checksum = FileSystems.checksum(path)
+    except (BeamIOError, NotImplementedError):
+        return None
+    return None if not checksum or str(checksum).isdecimal() else checksum

@@ -13,8 +13,8 @@ cut at a line or a space. A line of JSON may have 256 MiB.
 
 import re
 
-from keras_bert import files
-from keras_bert.errors import InputError
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
 
 FORMS = ("book", "lines", "jsonl")
 MAX_DOCUMENT_BYTES = 64 << 20

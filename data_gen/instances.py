@@ -6,7 +6,7 @@ Legend of shapes: R rows, S length of the longest row.
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.masking import row_keys
+from keras_bert.records.masking import row_keys
 from keras_bert.records.padding import pad
 
 
@@ -14,8 +14,8 @@ def columns(rows, segment_lengths, *, labels, masker, seed, copies):
     """The columns of compact rows, for `FeatureSpec.encode`.
 
     `rows` and `segment_lengths` are from `frame_rows`. `labels` (R,) tell what the second segment
-    is to the first, or are None; `masker` is a `keras_bert.masking.Masker`, or None for rows
-    without masks; `copies` (R,) tells for each row which copy of the text it belongs to.
+    is to the first, or are None; `masker` is a `keras_bert.records.masking.Masker`, or None for
+    rows without masks; `copies` (R,) tells for each row which copy of the text it belongs to.
     """
     lengths = rows.row_lengths().numpy()
     result = {"segment_lengths": segment_lengths.numpy()}
@@ -37,7 +37,7 @@ def columns(rows, segment_lengths, *, labels, masker, seed, copies):
     return result
 
 
-def padded_columns(compact, *, max_length, max_predictions):
+def padded_columns(compact, *, max_length, max_predictions, template):
     """The columns of padded rows, made of those of compact ones by the reader's own `pad`."""
     batch = {
         # What is made here needs no validation, which takes a third of the time.
@@ -46,7 +46,8 @@ def padded_columns(compact, *, max_length, max_predictions):
         else _int32(column)
         for name, column in compact.items()
     }
-    return {name: value.numpy() for name, value in pad(batch, max_length, max_predictions).items()}
+    padded = pad(batch, max_length, max_predictions, template=template)
+    return {name: value.numpy() for name, value in padded.items()}
 
 
 def _int32(array):

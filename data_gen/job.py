@@ -2,20 +2,23 @@
 
 import dataclasses
 
-from data_gen.settings import PAIRED, DataSettings
-from keras_bert.errors import InputError
-from keras_bert.masking import Masker
+from data_gen.settings import DataSettings
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import PAIRED
 from keras_bert.records import compact, padded
+from keras_bert.records.masking import Masker
+from keras_bert.text.template import Template
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_files import open_vocabulary, read_counts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job(DataSettings):
-    """Settings with nothing left open, and the vocabulary itself. Made by `Job.of_settings`."""
+    """Settings with nothing left open, vocabulary and template. Made by `Job.of_settings`."""
 
     vocabulary: Vocabulary
     lowercase: bool
+    template: Template
 
     def __post_init__(self):
         """They were checked when they were given."""
@@ -37,17 +40,23 @@ class Job(DataSettings):
                 raise InputError("`cased` and `lowercase` contradict each other; leave one out.")
             lowercase = False
         given = settings.vocab if vocabulary is None else vocabulary
-        opened, lowercase = open_vocabulary(given, lowercase=lowercase)
+        opened, lowercase, template = open_vocabulary(given, lowercase=lowercase)
+        texts = 2 if settings.objective in PAIRED else 1
+        if settings.pad and template.segments(texts) != tuple(range(texts)):
+            raise InputError(
+                "Padded rows tell their texts apart by the segment ids 0 and 1, which the template "
+                f"{template} of the vocabulary does not have; leave `pad` out."
+            )
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)
         values = settings.filled().part(DataSettings)
         values["output"] = values["output"].rstrip("/")
-        return cls(**values, vocabulary=opened, lowercase=lowercase)
+        return cls(**values, vocabulary=opened, lowercase=lowercase, template=template)
 
     @property
     def max_tokens(self):
-        """Tokens of text in a row: what [CLS] and one or two [SEP] leave."""
-        return self.max_length - (3 if self.objective in PAIRED else 2)
+        """Tokens of text in a row: what the special tokens leave."""
+        return self.template.room(self.max_length, texts=2 if self.objective in PAIRED else 1)
 
     @property
     def spec(self):
@@ -84,7 +93,7 @@ class Job(DataSettings):
         return Masker(
             vocabulary=self.vocabulary,
             unit=self.mask_unit,
-            rate=self.masked_rate,
+            rate=self.mlm_probability,
             max_predictions=self.max_predictions,
             unigram_counts=unigrams,
         )

@@ -1,33 +1,85 @@
 """The folder that a job writes into: taken only if it is free, and marked as finished at the end.
 
-While a job runs, the folder holds IN_PROGRESS, which tells whose it is; a folder that a killed job
-left is told by it, cleaned and used again. COMPLETED is written last. Nothing that this command did
-not write is ever deleted.
+While a job runs, the folder holds IN_PROGRESS (elsewhere IN_PROGRESS-…), which names its owner,
+and so a folder that a killed job left is found out, cleaned and used again. COMPLETED is
+written last. Nothing that this command did not write is ever deleted.
 """
 
 import contextlib
+import json
 import os
 import re
+import secrets
 
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from data_gen.files import is_local
-from data_gen.new_file import new_file
-from data_gen.tfds_metadata import FEATURES, INFO
-from keras_bert import files
-from keras_bert.errors import InputError
-from keras_bert.records.dataset_card import DatasetCard
-from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES
+from data_gen.files import is_local, new_file
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
+from keras_bert.records.dataset_card import SETTING_OF_KEY, SPLITS, DatasetCard
+from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary_files import parse_vocabulary
+
+INFO, FEATURES = "dataset_info.json", "features.json"
+_MODULE = "tensorflow_datasets.core.features"
+
+
+def features(spec):
+    """`features.json` for rows of a `FeatureSpec`."""
+    tensors = {
+        name: {
+            "pythonClassName": f"{_MODULE}.tensor_feature.Tensor",
+            "tensor": {
+                "dtype": "float32" if name in spec.floats else "int64",
+                "encoding": "none",
+                "shape": {"dimensions": ["-1" if length is None else str(length)]},
+            },
+        }
+        for name, length in spec.lengths.items()
+    }
+    content = {
+        "pythonClassName": f"{_MODULE}.features_dict.FeaturesDict",
+        "featuresDict": {"features": tensors},
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def info(card):
+    """`dataset_info.json` for the folder of a dataset card. Splits without rows are left out."""
+    splits = [
+        {
+            "name": split,
+            "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}",
+            "numBytes": str(counts.counters["bytes"]),
+            "shardLengths": [str(number) for number in counts.shard_instances],
+        }
+        for split, counts in card.splits.items()
+        if counts.instances
+    ]
+    content = {
+        "name": NAME,
+        "version": "1.0.0",
+        "fileFormat": "tfrecord",
+        "description": f"Rows for pre-training ({card.objective}), by {card.made_by}.",
+        "splits": splits,
+    }
+    return json.dumps(content, indent=1) + "\n"
+
 
 IN_PROGRESS = "IN_PROGRESS"
 PICTURE = "dataset_card.png"
 
-_NAMES = "|".join(re.escape(name) for name in (CARD, PICTURE, *VOCABULARY_FILES, INFO, FEATURES))
+_NAMES = "|".join(
+    re.escape(name) for name in (CARD, PICTURE, *sorted(TOKENIZER_FILES), INFO, FEATURES)
+)
 _OURS = re.compile(
     rf"{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES}"
-    rf"|{COMPLETED}|{IN_PROGRESS}"
+    rf"|{COMPLETED}"
 )
+# On file systems without locks each job has a file of its own.
+_CLAIM = re.compile(rf"{IN_PROGRESS}(?:-[0-9a-f]{{12}})?")
 
 
 def owner_of(path):
@@ -43,8 +95,10 @@ class OutputFolder:
     """The output folder of a job, on any file system of Beam's.
 
     Creating one takes the folder, unless it holds the same data already: then `finished` is True,
-    and nothing is changed. It is given back by `finish`, `discard`, or the end of a `with`, which
-    discards what was written if an `InputError` ends it.
+    and nothing is changed. Data that was finished and is not whole any more is made again: `damage`
+    says in a phrase what is wrong with it, and is None otherwise. The folder is given back by
+    `finish`, `discard`, or the end of a `with`, which discards what was written if an `InputError`
+    ends it.
 
     Args:
         path: the folder; it is made if it is not there.
@@ -59,11 +113,14 @@ class OutputFolder:
 
     def __init__(self, path, *, force, card=None, inputs=""):
         self.path = str(path).rstrip("/")
+        self.damage = None
+        self._claim = IN_PROGRESS
         self._inputs = inputs
         self._owned = contextlib.ExitStack()
         with self._errors(), contextlib.ExitStack() as owned:
             self.finished = self._is_finished(card, force)
-            left = [n for n in self._names(aside=True) if n == IN_PROGRESS or files.is_aside(n)]
+            names = self._names(aside=True)
+            left = [name for name in names if _CLAIM.fullmatch(name) or files.is_aside(name)]
             if self.finished and not left:
                 return
             self._own(owned, force)
@@ -87,8 +144,11 @@ class OutputFolder:
 
     def read(self, name):
         """The text of a file of the folder."""
+        return self._bytes(name).decode("utf-8")
+
+    def _bytes(self, name):
         with FileSystems.open(self.file(name)) as file:
-            return file.read().decode("utf-8")
+            return file.read()
 
     def write(self, name, text):
         """Writes a small text file; `InputError` where it cannot be written."""
@@ -119,7 +179,7 @@ class OutputFolder:
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
         self._clear_leftovers()
-        self._delete(n for n in self._names() if _OURS.fullmatch(n) and n != IN_PROGRESS)
+        self._delete(name for name in self._names() if _OURS.fullmatch(name))
         self._owned.close()
         if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
@@ -132,22 +192,45 @@ class OutputFolder:
         if is_local(self.path):
             owned.enter_context(files.owned(self.path, name=IN_PROGRESS))
             return
-        # Other file systems have no locks: there is only what the owner wrote.
-        owner = None
-        if IN_PROGRESS in self._names():
-            owner = files.Owner.from_json(self.read(IN_PROGRESS))
-        if owner and owner.runs and (owner.is_here or not force):
-            advice = "" if owner.is_here else "; if that has ended, give `force=True`"
-            raise InputError(
-                f"the output {self.path} is in use by {owner}: wait for its end, or give another "
-                f"folder{advice}"
-            )
-        self.write(IN_PROGRESS, files.Owner.this().to_json())
-        owned.callback(self._delete, [IN_PROGRESS])
+        # Other file systems have no locks, and none would refuse to write what another has just
+        # written. So each job writes a file of its own, and looks for others' then: of two at once
+        # at least one finds the other's, and whoever finds one gives way.
+        before = self._claims()
+        for owner in before.values():
+            if owner and owner.runs and (owner.is_here or not force):
+                raise self._in_use(owner)
+        self._claim = f"{IN_PROGRESS}-{secrets.token_hex(6)}"
+        self.write(self._claim, files.Owner.this().to_json())
+        owned.callback(self._delete, [self._claim])
+        for name, owner in self._claims().items():
+            if name != self._claim and name not in before:
+                raise self._in_use(owner)
+        self._delete(before)
+
+    def _claims(self):
+        """The owners that the files IN_PROGRESS… name, by file; None for one that a kill has torn.
+
+        One that disappears meanwhile is left out.
+        """
+        claims = {}
+        for name in filter(_CLAIM.fullmatch, self._names()):
+            try:
+                claims[name] = files.Owner.from_json(self.read(name))
+            except OSError:
+                if FileSystems.exists(self.file(name)):
+                    raise
+        return claims
+
+    def _in_use(self, owner):
+        advice = "" if owner is None or owner.is_here else "; if that has ended, give `force=True`"
+        return InputError(
+            f"the output {self.path} is in use by {owner or 'another process'}: wait for its end, "
+            f"or give another folder{advice}"
+        )
 
     def _clean(self):
         """Deletes what an earlier job left; COMPLETED first, so that it never looks finished."""
-        names = [name for name in self._names() if name != IN_PROGRESS]
+        names = [name for name in self._names() if name != self._claim]
         self._delete(sorted(names, key=lambda name: (name != COMPLETED, name)))
 
     def _clear_leftovers(self):
@@ -178,10 +261,41 @@ class OutputFolder:
             names = [match.path[len(self.path) + 1 :] for match in found]
         return [name for name in names if aside or not files.is_aside(name)]
 
+    def _find_damage(self, card, names):
+        """What `damage` is: the sizes of the shards are looked at, and not what they hold."""
+        for split in SPLITS:
+            said = card.splits[split]
+            shards = [
+                shard_name(split, index, said.shards, card.compression)
+                for index in range(said.shards)
+            ]
+            missing = [name for name in shards if name not in names]
+            if missing:
+                return f"{missing[0]} is missing"
+            size, written = self._size(shards), said.counters["bytes"]
+            if written not in (0, size):  # 0: an earlier version did not count them
+                return f"the shards of the {split} split have {size} bytes of {written}"
+        contents = {name: self._bytes(name) for name in VOCABULARY_FILES if name in names}
+        try:
+            own = parse_vocabulary(contents, folder=self.path, special_tokens=card.special_tokens)
+            whole = own.sha256 == card.vocabulary.sha256
+        except InputError:
+            whole = False
+        return None if whole else "its vocabulary is not the one that made it"
+
+    def _size(self, names):
+        """The bytes of files of the folder together."""
+        paths = [self.file(name) for name in names]
+        if is_local(self.path):
+            return sum(map(os.path.getsize, paths))
+        found = FileSystems.match(paths)
+        return sum(match.size_in_bytes for result in found for match in result.metadata_list)
+
     def _is_finished(self, card, force):
         """Whether the data of `card` is there already; raises where something else is."""
         names = self._names()
-        foreign = sorted(name for name in names if not _OURS.fullmatch(name))
+        ours = (_OURS, _CLAIM)
+        foreign = sorted(n for n in names if not any(known.fullmatch(n) for known in ours))
         if foreign:
             raise InputError(
                 f"the output {self.path} holds something else already, such as {foreign[0]}: give "
@@ -189,14 +303,18 @@ class OutputFolder:
             )
         if COMPLETED not in names or force:
             return False
-        different = None
-        if card is not None:
-            different = self.card().difference(card)
+        other = ""
+        if CARD not in names:
+            other = f" without its {CARD}"
+        elif card is not None:
+            found = self.card()
+            different = found.difference(card)
             if different is None and self.read(COMPLETED) != self._inputs:
                 different = "content of the input"
             if different is None:
-                return True
-        other = f" that was made with another {different}" if different else ""
+                self.damage = self._find_damage(found, names)
+                return self.damage is None
+            other = f" that was made with another {SETTING_OF_KEY.get(different, different)}"
         raise InputError(
             f"the output {self.path} holds finished data{other}: give another folder, or "
             "`force=True` to make it anew"

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data_gen import files
-from data_gen.blocks import Block
-from keras_bert.errors import InputError
-from keras_bert.wording import listed
+from data_gen.reading import Block
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
 
 _ROWS_AT_ONCE = 1024
 

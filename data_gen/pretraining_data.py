@@ -12,21 +12,21 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from data_gen import documents, duplicates, runner, tfds_metadata, work_items
-from data_gen.card_picture import draw_card, load_matplotlib
-from data_gen.dataset_card import WriteCard, make_card
-from data_gen.fingerprint import fingerprint
+from data_gen import documents, duplicates, output_folder, runner, shards
+from data_gen.dataset_card import WriteCard, draw_card, load_matplotlib, make_card
+from data_gen.files import fingerprint
 from data_gen.job import Job
 from data_gen.output_folder import OutputFolder
-from data_gen.progress import Progress
+from data_gen.runner import Progress
 from data_gen.settings import DataSettings
-from data_gen.shards import WriteShard
+from data_gen.shards import CountUnigrams, WriteShard, add_up
 from data_gen.statistics import AddStatistics, Statistics
-from data_gen.unigrams import CountUnigrams, add_up
-from keras_bert.files import refuse_input_as_output
-from keras_bert.settings import takes
-from keras_bert.stopping import says
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.base.files import refuse_input_as_output
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
+from keras_bert.text.vocabulary_files import folder_texts
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
 # of text, times the copies that are made of it.
@@ -46,7 +46,8 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
         lowercase: False says what `cased` says; True refuses a folder whose vocabulary is cased.
         beam_options: Beam's own flags, a list of strings. Without any, as many local processes
             work as there are processors and the input is worth.
-        report: a function that is told in one line where there is nothing to do.
+        report: a function that is told in one line where there is nothing to do, and where
+            finished data is made again because a file of it is missing or has lost something.
 
     `input` may be one path and `vocab` a `Vocabulary`.
 
@@ -63,7 +64,7 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with Progress() as progress:
         refuse_input_as_output([*job.input, job.vocab], job.output)
-        windows = documents.find(job.input, job.form)
+        windows = documents.find(job.input, job.input_format)
         made = make_card(Statistics(), settings=job, input=job.input)
         counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None
         inputs = fingerprint(windows, counts)
@@ -72,6 +73,8 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
                 if report is not None:
                     report(f"The data in {folder.path} is finished already; nothing is done.")
                 return folder.card()
+            if folder.damage is not None and report is not None:
+                report(f"The data in {folder.path} is made again: {folder.damage}.")
             progress.follow(folder, files=len({window.path for window in windows}))
             with says(lambda: _how_far(folder)):
                 return _make(job, windows, folder, beam_options)
@@ -81,7 +84,11 @@ def _make(job, windows, folder, beam_options):
     """Runs the job into its folder, and returns the dataset card."""
     work = sum(window.size for window in windows) * job.dupe_factor
     workers = min(max(1, math.ceil(work / _BYTES_A_WORKER)), os.cpu_count() or 1)
-    for name, text in job.vocabulary.files().items():
+    texts = job.vocabulary.files()
+    is_bert = (job.template, job.vocabulary.special_tokens) == (BERT_TEMPLATE, BERT_TOKENS)
+    if not is_bert:  # so that the folder can be given as a vocabulary, too
+        texts = folder_texts(job.vocabulary, lowercase=job.lowercase, template=job.template)
+    for name, text in texts.items():
         folder.write(name, text)
     runner.run(
         lambda pipeline: add_steps(pipeline, windows=windows, job=job),
@@ -90,8 +97,8 @@ def _make(job, windows, folder, beam_options):
     )
     card = folder.card()
     if job.compression is None:  # tfds has no compressed records
-        folder.write(tfds_metadata.INFO, tfds_metadata.info(card))
-        folder.write(tfds_metadata.FEATURES, tfds_metadata.features(job.spec))
+        folder.write(output_folder.INFO, output_folder.info(card))
+        folder.write(output_folder.FEATURES, output_folder.features(job.spec))
     draw_card(card, job.vocabulary, folder)
     folder.finish()
     return card
@@ -141,8 +148,8 @@ def _scan(pipeline, windows, job):
     """The blocks of the input, and a list of PCollections of `Statistics` of it."""
     options = {
         "reading": job.reading,
-        "block_bytes": max(1, job.item_bytes // 8),
-        "eval_below": work_items.eval_limit(job.eval_fraction),
+        "block_bytes": max(1, job.shard_bytes // 8),
+        "eval_below": shards.eval_limit(job.eval_fraction),
     }
     spread = pipeline | "Windows" >> beam.Create(windows) | "SpreadWindows" >> beam.Reshuffle()
     if not job.reading.drop_duplicates:
@@ -162,12 +169,12 @@ class Plan(beam.DoFn):
 
     def __init__(self, job):
         super().__init__()
-        self._item_bytes = job.item_bytes
-        self._eval_below = work_items.eval_limit(job.eval_fraction)
+        self._shard_bytes = job.shard_bytes
+        self._eval_below = shards.eval_limit(job.eval_fraction)
 
     def process(self, keyed):
         blocks = list(keyed[1])
-        items = work_items.plan(blocks, item_bytes=self._item_bytes, eval_below=self._eval_below)
+        items = shards.plan(blocks, shard_bytes=self._shard_bytes, eval_below=self._eval_below)
         yield from items
         counters = Statistics().counters
         for item in items:

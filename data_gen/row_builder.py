@@ -8,7 +8,7 @@ from data_gen import instances, segments
 from data_gen.documents import parts
 from data_gen.sentences import split_sentences
 from data_gen.statistics import Statistics
-from keras_bert.records.framing import frame_rows, with_special_tokens
+from keras_bert.records.padding import frame_rows, with_special_tokens
 from keras_bert.text.tokenizer import Tokenizer
 
 # A text without an end of a sentence (a line of 50 MB) is tokenized in parts of so many characters.
@@ -29,7 +29,9 @@ class RowBuilder:
     def __init__(self, settings, masker=None):
         self._settings = settings
         self.masker = masker
-        self._tokenizer = Tokenizer.from_vocab(settings.vocabulary, settings.lowercase)
+        self._tokenizer = Tokenizer(
+            settings.vocabulary, lowercase=settings.lowercase, template=settings.template
+        )
         self._spec = settings.spec
 
     def sentences(self, documents):
@@ -65,7 +67,9 @@ class RowBuilder:
         settings, counters = self._settings, {}
         chosen, labels, numbers = [], [], []
         for copy in range(copies):
-            options = dict(max_tokens=settings.max_tokens, short_rate=settings.short_rate, rng=rng)
+            options = dict(
+                max_tokens=settings.max_tokens, short_seq_prob=settings.short_seq_prob, rng=rng
+            )
             if settings.objective == "mlm-nsp":
                 pairs = segments.pairs(sentences, **options)
                 chosen.append(self._fitted(pairs, counters, rng=rng))
@@ -122,11 +126,14 @@ class RowBuilder:
         if split == "train":
             statistics.unigrams = np.bincount(sentences.tokens, minlength=len(vocabulary))
         yield [], self._named(statistics, counters, split)
-        tokens = with_special_tokens(sentences.tokens, vocabulary)
+        template = settings.template
+        tokens = with_special_tokens(sentences.tokens, vocabulary, template)
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             columns = instances.columns(
-                *frame_rows(tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen]),
+                *frame_rows(
+                    tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen], template
+                ),
                 labels=None if labels is None else labels[part],
                 masker=self.masker,
                 seed=settings.seed,
@@ -140,6 +147,7 @@ class RowBuilder:
                 columns,
                 max_length=self._settings.max_length,
                 max_predictions=self._settings.max_predictions,
+                template=self._settings.template,
             )
         return self._spec.encode(columns)
 

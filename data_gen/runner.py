@@ -5,18 +5,73 @@ import io
 import logging
 import os
 import re
+import sys
 import tempfile
+import threading
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from tqdm import tqdm
 
 from data_gen.worker_pool import WorkerPool
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.terminal import drawn_on, shows_bars
+
+_SECONDS = 0.5
+
+
+class Progress:
+    """A progress bar on the terminal while the body of a `with` runs; none where there is none.
+
+    It is there from the beginning, since the files of a large input take a while to list. Workers
+    are other processes, on Dataflow other machines; what they have in common with this one is the
+    folder that they write into. It is looked at only where that is cheap, on a local disk.
+    """
+
+    def __init__(self):
+        self._folder = None
+        self._what = "Listing the input"
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._done.set()
+        self._thread.join()
+
+    def follow(self, folder, *, files):
+        """From here on the job reads so many files, and writes into an `OutputFolder`."""
+        self._what = f"Reading {files:,} file{'' if files == 1 else 's'}"
+        self._folder = folder
+
+    def _watch(self):
+        with tqdm(
+            desc=self._what,
+            unit=" shards",
+            disable=not shows_bars(),
+            leave=False,
+            file=drawn_on(sys.stderr),
+        ) as bar:
+            while not self._done.wait(_SECONDS):
+                bar.set_description_str(self._what, refresh=False)
+                if self._folder is not None and "://" not in self._folder.path:
+                    finished, total = self._folder.shards()
+                    if total:
+                        bar.set_description_str("Writing shards", refresh=False)
+                        bar.total = total
+                    bar.n = finished
+                bar.refresh()
+
 
 # Beam's own words around what a worker raised: in this process, and in another one.
 _WHERE = re.compile(r" \[while running '[^']*'\]")
-_FROM_WORKER = re.compile(r"^keras_bert\.errors\.InputError: (.+?)(?: \[while running|$)", re.M)
+_FROM_WORKER = re.compile(
+    rf"^{re.escape(InputError.__module__)}\.InputError: (.+?)(?: \[while running|$)", re.M
+)
 _NOTE_LINES = 40
 _LOST = (
     "a worker process was killed, perhaps by the system for want of memory: begin again, with "
@@ -84,11 +139,20 @@ def options(beam_options):
     except SystemExit:  # argparse has printed all options of Beam, and then what is wrong
         said = printed.getvalue().rstrip().rpartition("error: ")[2]
         raise InputError(f"Apache Beam does not take an option: {said}") from None
-    unknown = sorted(every.keys() - known.keys())
+    unknown = every.keys() - known.keys()
     if unknown:
+        # Beam takes "-4" after an option that it does not know for another one.
+        given = [flag.split("=")[0] for flag in beam_options if flag.startswith("--")]
+        first = next((flag for flag in given if flag[2:] in unknown), f"--{min(unknown)}")
         raise InputError(
-            f"There is no option --{unknown[0]}, neither of this command nor of Apache Beam; see "
-            "--help for this command's own."
+            f"There is no option {first}, neither of this command nor of Apache Beam; see --help "
+            "for this command's own."
+        )
+    workers = found.view_as(DirectOptions).direct_num_workers
+    if workers < 0:
+        raise InputError(
+            f"--direct_num_workers is {workers}; it should be 1 or more, or 0 for one per "
+            "processor."
         )
     return found
 

@@ -73,14 +73,15 @@ def join(tokens, sentence_lengths, document_lengths, *, longest):
     return sentences, int((pieces > 1).sum())
 
 
-def pairs(sentences, *, max_tokens, short_rate, rng):
+def pairs(sentences, *, max_tokens, short_seq_prob, rng):
     """Pairs of segments as google-research/bert's `create_pretraining_data.py` chooses them.
 
-    Sentences of a document are taken until they fill `max_tokens` (or, for a share of `short_rate`
-    of the rows, a random smaller number). The first segment ends after a random one of them. Half
-    of the time, and whenever there is only one, the second segment is random: from a random
-    sentence on of another document, as many sentences as fill the row; what was not used begins the
-    next row. The other half, it is the rest. Pairs may be longer than `max_tokens`: see `truncate`.
+    Sentences of a document are taken until they fill `max_tokens` (or, for a share of
+    `short_seq_prob` of the rows, a random smaller number). The first segment ends after a random
+    one of them. Half of the time, and whenever there is only one, the second segment is random:
+    from a random sentence on of another document, as many sentences as fill the row; what was not
+    used begins the next row. The other half, it is the rest. Pairs may be longer than `max_tokens`:
+    see `truncate`.
 
     Where there is one document only, random segments come from a part of it that is at least
     `2 * max_tokens` tokens away; where there is none, the segments follow each other.
@@ -92,7 +93,7 @@ def pairs(sentences, *, max_tokens, short_rate, rng):
         first, stop = documents[document], documents[document + 1]
         while first < stop:
             target = max_tokens
-            if draw() < short_rate:
+            if draw() < short_seq_prob:
                 target = 2 + int(draw() * (max_tokens - 1))
             end = bisect_left(starts, starts[first] + target, first + 1, stop)
             middle = first + 1
@@ -120,7 +121,7 @@ def pairs(sentences, *, max_tokens, short_rate, rng):
     return Pairs(table[:, 0:2], table[:, 2:4], table[:, 4], same_document, dropped)
 
 
-def consecutive(sentences, *, max_tokens, short_rate, rng):
+def consecutive(sentences, *, max_tokens, short_seq_prob, rng):
     """Pairs of consecutive segments, half of them swapped: ALBERT's (Lan et al. 2020, 3.1).
 
     Sentences of a document are taken as `pairs` takes them, and parted after a random one of them
@@ -138,7 +139,7 @@ def consecutive(sentences, *, max_tokens, short_rate, rng):
         backwards = draw() < 0.5
         if backwards:
             bounds = [-bound for bound in reversed(bounds)]
-        for stretch in _parted(bounds, max_tokens, short_rate, draw):
+        for stretch in _parted(bounds, max_tokens, short_seq_prob, draw):
             begin, middle, end = sorted(map(abs, stretch)) if backwards else stretch
             if middle in (begin, end):
                 dropped += 1
@@ -150,7 +151,7 @@ def consecutive(sentences, *, max_tokens, short_rate, rng):
     return Consecutive(table[:, 0:2], table[:, 2:4], table[:, 4], dropped)
 
 
-def _parted(bounds, max_tokens, short_rate, draw):
+def _parted(bounds, max_tokens, short_seq_prob, draw):
     """Yields stretches of sentences that fill a row, (begin, where they are parted, end).
 
     `bounds` are the begins of the sentences of a document, and the end of the last. A sentence of
@@ -159,7 +160,7 @@ def _parted(bounds, max_tokens, short_rate, draw):
     first, stop = 0, len(bounds) - 1
     while first < stop:
         target = max_tokens
-        if draw() < short_rate:
+        if draw() < short_seq_prob:
             target = 2 + int(draw() * (max_tokens - 1))
         end = bisect_left(bounds, bounds[first] + target, first + 1, stop)
         middle = (bounds[first] + bounds[end]) // 2
@@ -169,11 +170,11 @@ def _parted(bounds, max_tokens, short_rate, draw):
         first = end
 
 
-def singles(sentences, *, max_tokens, short_rate, rng):
+def singles(sentences, *, max_tokens, short_seq_prob, rng):
     """Single segments: the whole sentences of a document that fit into `max_tokens`, (R, 2).
 
     RoBERTa's DOC-SENTENCES (Liu et al. 2019, 4.2), and SpanBERT's single segments: no row crosses
-    the end of a document. A share of `short_rate` of the rows fills a random smaller number.
+    the end of a document. A share of `short_seq_prob` of the rows fills a random smaller number.
     """
     starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
     draw = _draws(rng).__next__
@@ -181,7 +182,7 @@ def singles(sentences, *, max_tokens, short_rate, rng):
     for first, stop in zip(documents, documents[1:], strict=False):
         while first < stop:
             target = max_tokens
-            if short_rate and draw() < short_rate:
+            if short_seq_prob and draw() < short_seq_prob:
                 target = 2 + int(draw() * (max_tokens - 1))
             end = bisect_left(starts, starts[first] + target + 1, first + 1, stop + 1) - 1
             end = max(end, first + 1)

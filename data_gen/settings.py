@@ -5,12 +5,10 @@ import functools
 import os
 
 from data_gen.reading import Reading, bad_lines, text_field
-from keras_bert.errors import InputError
-from keras_bert.settings import Settings, setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
+from keras_bert.base.settings import Settings, setting
 
-# Not those of keras_bert.records, which would load numpy for every command line.
-OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
-PAIRED = ("mlm-nsp", "mlm-sop")
 MAX_PREDICTIONS = 20
 _LONGEST = 1 << 16
 _CASED = "keep capitals and accents; a folder with a vocabulary says itself what it is"
@@ -47,9 +45,9 @@ class _RowSettings(_JobSettings):
         is_path=True,
     )
     output: str = setting(help="the folder to make", unit="DIR", is_path=True, recorded=False)
-    form: str | None = setting(
+    input_format: str | None = setting(
         None,
-        help="the form of text files: a book a file, a sentence a line with blank lines between "
+        help="the format of text files: a book a file, a sentence a line with blank lines between "
         "documents, or JSON Lines",
         choices=("book", "lines", "jsonl"),
         default_help="told from each file",
@@ -64,7 +62,7 @@ class _RowSettings(_JobSettings):
     masking: str = setting(
         "static",
         help="mask now, or in training, anew in each epoch",
-        choices=("static", "dynamic"),
+        choices=MASKINGS,
     )
     mask_unit: str | None = setting(
         None,
@@ -94,10 +92,10 @@ class _RowSettings(_JobSettings):
         default_help=f"{MAX_PREDICTIONS}, or the length of shorter rows",
         at_least=1,
     )
-    masked_rate: float = setting(
+    mlm_probability: float = setting(
         0.15, help="share of the tokens to mask", unit="SHARE", at_least=0.001, at_most=1
     )
-    short_rate: float | None = setting(
+    short_seq_prob: float | None = setting(
         None,
         help="share of rows of a random shorter length",
         unit="SHARE",
@@ -136,7 +134,7 @@ class _RowSettings(_JobSettings):
     compression: str | None = setting(
         None, help="compress the shards", choices=("gzip",), default_help="none"
     )
-    item_bytes: int = setting(
+    shard_bytes: int = setting(
         2 << 20,
         help="bytes of text that make one shard, before copies",
         unit="BYTES",
@@ -156,7 +154,7 @@ class DataSettings(Reading, _RowSettings):
         defaults = {
             "mask_unit": "span" if is_span else "token",
             "max_predictions": min(MAX_PREDICTIONS, self.max_length),
-            "short_rate": 0.1 if self.objective in PAIRED else 0.0,
+            "short_seq_prob": 0.1 if self.objective in PAIRED else 0.0,
             "dupe_factor": 5 if self.masking == "static" else 1,
         }
         left_open = {n: v for n, v in defaults.items() if getattr(self, n) is None}

@@ -3,8 +3,8 @@
 import codecs
 
 from data_gen import files, forms
-from data_gen.blocks import Block
-from keras_bert.errors import InputError
+from data_gen.reading import Block
+from keras_bert.base.errors import InputError
 
 WINDOW_BYTES = 64 << 20
 # Names of counters.

@@ -7,9 +7,9 @@ is, from disk: nothing is downloaded, and tensorflow-datasets need not be instal
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from data_gen.blocks import Block, Window
-from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
+from data_gen.reading import Block, Window
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.records.tfds_folders import (
     INFO,
     PREFIX,

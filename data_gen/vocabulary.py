@@ -16,11 +16,11 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, files, runner
-from data_gen.new_file import clear_leftovers, new_file
+from data_gen.files import clear_leftovers, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
-from keras_bert.errors import InputError
-from keras_bert.files import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
     aside_name,
     check_output_file,
     check_output_folder,
@@ -28,20 +28,18 @@ from keras_bert.files import (
     refuse_input_as_output,
     system_errors,
 )
-from keras_bert.settings import takes
-from keras_bert.stopping import says
-from keras_bert.text import piece_counts, wordpiece_vocabulary
-from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
+from keras_bert.text import vocabulary_files, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.learners import learn_bpe, learn_wordpiece
+from keras_bert.text.vocabulary import NAMES, Vocabulary
 from keras_bert.text.vocabulary_files import (
-    NAMES,
+    load_vocabulary,
     output_texts,
     parse_vocabulary,
-    read_vocabulary,
     write_vocabulary,
 )
-from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 # Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
 _BYTES_A_WORKER = 32 << 20
@@ -71,7 +69,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
     `input` may be one path. Paths may be any that Beam's file systems know. A folder of byte-pair
     encoding holds `vocab.json`, `merges.txt`, and what makes it a tokenizer folder of Hugging
     Face's. The counts of the pieces are written beside the vocabulary (see
-    `keras_bert.text.piece_counts`).
+    `keras_bert.text.vocabulary_files`).
 
     Returns `LearnedVocabulary`, which depends on the text alone, not on workers or the order of
     files.
@@ -142,7 +140,7 @@ def _is_there(output, settings):
     is there must be a vocabulary at least.
     """
     is_bpe = settings.algorithm == "bpe"
-    beside = piece_counts.counts_path(output, is_folder=is_bpe)
+    beside = vocabulary_files.counts_path(output, is_folder=is_bpe)
     for path in (output, beside):
         refuse_input_as_output(settings.input, path)
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
@@ -170,10 +168,10 @@ def _is_there(output, settings):
 def _is_vocabulary(path):
     """Whether a file is a vocabulary, or a folder holds one and nothing else."""
     try:
-        read_vocabulary(path)
+        load_vocabulary(path)
     except InputError:
         return False
-    return path.is_file() or set(held_names(path)) <= {*NAMES, piece_counts.NAME}
+    return path.is_file() or set(held_names(path)) <= {*NAMES, vocabulary_files.NAME}
 
 
 def _bytes_of(path):

@@ -133,7 +133,7 @@ def _kinds():
 
 def _own_flags(kind):
     """What a kind of task has beside what all have."""
-    from keras_bert.settings import about
+    from keras_bert.base.settings import about
     from keras_bert.tasks import settings_class
     from keras_bert.tasks.settings import TaskSettings
 

@@ -1,32 +1,32 @@
 """Types of the public names. Made by `make types`; a test compares."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from keras_bert.config import BertConfig as BertConfig
-from keras_bert.embeddings.text_embedding import TextEmbedding
-from keras_bert.encoder import BertEncoder as BertEncoder
-from keras_bert.errors import InputError as InputError
+from keras_bert.base.errors import InputError as InputError
+from keras_bert.encoders.bert.config import BertConfig as BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
+from keras_bert.inference.embeddings.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
-from keras_bert.layers.scalar_mix import ScalarMix as ScalarMix
-from keras_bert.mixed_encoder import MixedEncoder as MixedEncoder
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
-from keras_bert.serving.background_server import BackgroundServer as BackgroundServer
+from keras_bert.serving.serve import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
-from keras_bert.tasks.classification.pair_classifier import PairClassifier as PairClassifier
+from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
+from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask as FillMask
-from keras_bert.tasks.pretraining.masked_causal_lm import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
-from keras_bert.tasks.pretraining.sentence_order_pretrainer import (
+from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
 )
-from keras_bert.tasks.pretraining.span_pretrainer import SpanPretrainer as SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer as SpanPretrainer
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
 )
@@ -52,7 +52,6 @@ __all__ = [
     "FillMask",
     "InputError",
     "MaskedCausalLM",
-    "MixedEncoder",
     "MultipleChoice",
     "PairClassifier",
     "Pretrainer",
@@ -81,12 +80,12 @@ __all__ = [
     "inspect",
     "load",
     "load_task",
+    "load_vocabulary",
     "predict",
     "pretrain",
     "push",
     "quickstart",
     "serve",
-    "start_with_neighbours",
     "sweep",
 ]
 
@@ -94,7 +93,7 @@ def ask(
     *,
     url: str,
     model: str,
-    data: str | os.PathLike[str] | None = ...,
+    data: str | PathLike[str] | None = ...,
     version: int | None = ...,
     signature: str = ...,
     batch_size: int = ...,
@@ -149,7 +148,7 @@ def draw_attention(
     *,
     model: object,
     text: str,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     layer: int | None = ...,
     head: int | None = ...,
 ) -> Path:
@@ -168,7 +167,8 @@ def draw_attention(
     Returns the `Path` of the file.
 
     Raises:
-        InputError: there is no such layer or head, the text is too long, or see `save_picture`.
+        InputError: there is no such layer or head, the text has no tokens or too many, or see
+            `save_picture`.
     """
 
 def draw_contexts(
@@ -176,7 +176,7 @@ def draw_contexts(
     model: object,
     word: str,
     texts: Sequence[str],
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     groups: Sequence[str] | None = ...,
     layers: str = ...,
 ) -> Path:
@@ -200,7 +200,7 @@ def draw_contexts(
             `save_picture`.
     """
 
-def draw_run(run: str | os.PathLike[str]) -> list[Path]:
+def draw_run(run: str | PathLike[str]) -> list[Path]:
     """Draws what a run's metrics.json holds.
 
     Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
@@ -224,7 +224,7 @@ def draw_similarity(
     *,
     model: object,
     pairs: Sequence[tuple[str, str]],
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     layers: str = ...,
 ) -> Path:
     """Draws the cosines between the vectors of words in their contexts, as a table.
@@ -336,7 +336,7 @@ def evaluate(
     max_length: int | None = ...,
     batch_size: int = ...,
     data: object,
-    errors: int = ...,
+    show_errors: int = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
@@ -345,9 +345,10 @@ def evaluate(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Returns the official figures of the task as a dictionary (see its `measure`).
+    """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
-    With `errors`, `mistakes` is among them: descriptions of so many wrong answers, the worst first.
+    With `show_errors`, `mistakes` is among them: descriptions of so many wrong answers, the
+    worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
     Args:
@@ -355,7 +356,7 @@ def evaluate(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
         batch_size: rows at a time.
         data: the labelled examples; - is standard input.
-        errors: show the worst mistakes, so many.
+        show_errors: show the worst mistakes, so many.
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         label_column: the column (from 1) or key of the label (None: told by names and content).
@@ -370,13 +371,13 @@ def evaluate(
     of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate_rows.evaluate_rows`.
+    and figures are those of `keras_bert.inference.evaluate.evaluate_rows`.
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
 
-def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidate]]:
+def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
     """The likeliest pieces at each [MASK] of a text.
 
     Each place is predicted for itself: with several, the candidates of one do not know which was
@@ -386,7 +387,7 @@ def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidat
     Args:
         model: a model folder with a masked-LM head, the output of pretrain, or hf://owner/name.
         text: a text with [MASK] in it, once or several times.
-        top: candidates for each [MASK].
+        top_k: candidates for each [MASK].
 
     `model` may also be a `FillMask` or a `Pretrainer`. Nothing else in the text is special: only
     here is a literal [MASK] more than seven characters of text.
@@ -401,7 +402,7 @@ def fill_mask(*, model: object, text: str, top: int = ...) -> list[list[Candidat
 
 def finetune(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -415,15 +416,15 @@ def finetune(
     histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
-    vocab: str | os.PathLike[str] | None = ...,
+    vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | os.PathLike[str],
-    dev: str | os.PathLike[str],
+    train: str | PathLike[str],
+    dev: str | PathLike[str],
     epochs: int = ...,
     learning_rate: float | None = ...,
-    frozen: bool = ...,
+    freeze_encoder: bool = ...,
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -433,9 +434,10 @@ def finetune(
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
-    seeds: int = ...,
+    num_seeds: int = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
+    bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
@@ -489,7 +491,8 @@ def finetune(
         epochs: passes over the training data.
         learning_rate: the highest rate, reached at the end of the warm-up (None: 5e-5, which suits base
             sizes; 1e-3 for the head of a frozen encoder).
-        frozen: train the head alone: the encoder's outputs are computed once and used in all epochs.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
+            epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
         scalar_mix_l2: pulls the mix toward the average.
         scalar_mix_layer_norm: normalise every layer before mixing.
@@ -505,13 +508,16 @@ def finetune(
         patience: stop after so many epochs in a row without a better figure on the dev data (None:
             train all epochs).
         keep: the model of the epoch with the best figure on the dev data, or of the last one.
-        seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the deviation
-            of the figures are told, and the model that is best on the dev data is kept.
+        num_seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the
+            deviation of the figures are told, and the model that is best on the dev data is kept.
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both (None: cls,
-            or mean of a model without a pooler, whose [CLS] was never trained).
+        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
+            none).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
+            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
+            a model without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
@@ -529,23 +535,24 @@ def finetune(
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.train.settings.finetune_settings(task)` has them).
+    stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `kept_by` (the
-        name of the figure that makes one better), `dev` (its official figures), what the task is
-        made with (such as `labels`), `steps`, `parameters`, `trained_parameters`, `seconds` and
-        `curve` (see `keras_bert.train.curve.Curve`); and where there is a mix, `scalar_mix`: the
-        `shares` of the layers in it, the embeddings first, and `gamma`. With several seeds it is
-        that of the best one on the dev data, and over all of them `mean` and `deviation` of its
-        official figures, and `runs` (see `keras_bert.train.series.run_series`).
+        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
+        (the name of the figure that makes one better), `dev` (its official figures), what the task
+        is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
+        and `history` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
+        `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
+        several seeds it is that of the best one on the dev data, and over all of them `mean` and
+        `std` of its official figures, and `runs` (see
+        `keras_bert.training.series.run_series`).
 
     Raises:
         InputError: an argument or a file is wrong, the dev examples do not go with the training
             ones, or the output folder holds something else.
     """
 
-def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
+def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
     """The first rows of a folder of pre-training rows, as a person reads them.
 
         kb.inspect("data", count=2)  # shown as text, what is masked marked
@@ -563,13 +570,10 @@ def inspect(path: str | os.PathLike[str], *, split: str = ..., count: int = ...)
         InputError: there is no such folder, or it is not finished.
     """
 
-def load(
-    folder: str | os.PathLike[str], *, dtype: Any = ...
-) -> tuple[BertEncoder, Tokenizer | None]:
-    """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
+def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
+    """Loads the encoder and tokenizer of a model folder.
 
-    Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
-    them).
+    Heads that the folder contains too are left out (`load_task` loads them).
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
@@ -581,8 +585,8 @@ def load(
             own setting.
 
     Returns:
-        (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
-        it is a byte-level one, which this library does not have.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
+        None, with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -590,7 +594,7 @@ def load(
             than the embedding.
     """
 
-def load_task(folder: str | os.PathLike[str]) -> Task:
+def load_task(folder: str | PathLike[str]) -> Task:
     """Loads the task that a folder holds, head and all; its `config.json` says which.
 
     Args:
@@ -602,6 +606,13 @@ def load_task(folder: str | os.PathLike[str]) -> Task:
 
     Raises:
         InputError: as `load`; also refused is a folder that holds no task of ours.
+    """
+
+def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
+    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+
+    Raises:
+        InputError: there is none that this library reads.
     """
 
 def predict(
@@ -649,7 +660,7 @@ def predict(
 
 def pretrain(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -662,13 +673,13 @@ def pretrain(
     deterministic: bool = ...,
     histograms: bool = ...,
     force: bool = ...,
-    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    vocab: str | os.PathLike[str],
+    data: str | PathLike[str] | Sequence[str | PathLike[str]],
+    vocab: str | PathLike[str],
     steps: int | Sequence[int] | None = ...,
     minutes: float | Sequence[float] | None = ...,
     batch_tokens: int | Sequence[int] | None = ...,
     architecture: str | None = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     initialization: str | None = ...,
     learning_rate: float = ...,
     optimizer: str = ...,
@@ -679,7 +690,8 @@ def pretrain(
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
-    causal_share: float = ...,
+    objective: str | None = ...,
+    causal_fraction: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
@@ -691,9 +703,9 @@ def pretrain(
     sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
     `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
     weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `causal_share` 1 rows of any objective train a causal LM (a `CausalLM`, a
-    BertLMHeadModel), and with a lower share rows of "mlm" are masked or causal by turns (a
-    `MaskedCausalLM`, a BertForMaskedLM to others).
+    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
+    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
+    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
@@ -752,11 +764,13 @@ def pretrain(
             whole rate, and the embeddings the lowest.
         eval_every: steps between two evaluations (None: at every checkpoint).
         eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
-        bad_records: what becomes of a run whose rows cannot all be read: it stops with file and record,
-            or leaves out and counts what is damaged (skip), after reading all rows once at its start.
-        causal_share: the share of a step's rows that are read from left to right, each position
-            predicting the next token: 1 trains a causal LM on rows of any objective, a lower share a
-            masked and causal LM on rows of the objective mlm (GPT-BERT).
+        bad_records: what becomes of a run whose rows cannot all be read: it stops with an error that
+            names file and record, or leaves out and counts what is damaged (skip), after reading all
+            rows once at its start.
+        objective: what is trained: the objective of the data folder, or causal-lm, the next token on
+            the sequences of any folder (None: the data folder's own).
+        causal_fraction: fraction of a step's sequences that are read from left to right, each token
+            predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
         span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
             tokens, for rows of the objective span; 0 trains without the head (None: 1).
         max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
@@ -767,9 +781,9 @@ def pretrain(
         What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
-        `eval_rows` (how many held-out rows `eval` is of), `curve` (see
-        `keras_bert.train.curve.Curve`) and `health` (whether the run looks healthy, `is_healthy`,
-        and a `sentence`). `eval` figures are None without eval rows.
+        `eval_rows` (how many held-out rows `eval` is of), `history` (see
+        `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
+        `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
         Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
         the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
         `keras_bert.draw_run` draws their curves.
@@ -780,7 +794,7 @@ def pretrain(
 
 def push(
     *,
-    model: str | os.PathLike[str],
+    model: str | PathLike[str],
     to: str,
     private: bool = ...,
     revision: str | None = ...,
@@ -796,7 +810,7 @@ def push(
     Args:
         model: a model folder, or the output of a run.
         to: its name on the hub: owner/name.
-        private: where the name is new: shown to you alone.
+        private: shown to you alone; raises an error if the repository exists and is public.
         revision: the branch to push to, which is made where there is none (None: main).
         message: what the commit says.
 
@@ -804,12 +818,13 @@ def push(
         The address of the commit.
 
     Raises:
-        InputError: the folder is none, the name is none or is not yours to write, the hub cannot be
-            reached, or huggingface_hub is not installed.
+        InputError: the folder is none, or one of its files is a link to a file outside; the name is
+            none, is not yours to write, or is that of a public repository where `private` is asked
+            for; the hub cannot be reached, or huggingface_hub is not installed.
     """
 
 def quickstart(
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     *,
     seed: int = ...,
     force: bool = ...,
@@ -844,9 +859,10 @@ def serve(
     *,
     models: str | Sequence[str],
     host: str = ...,
+    allowed_hosts: str | Sequence[str] | None = ...,
     rest_port: int = ...,
     grpc_port: int = ...,
-    attention: str | os.PathLike[str] | None = ...,
+    attention: str | PathLike[str] | None = ...,
     max_body: int = ...,
     max_batch: int = ...,
     max_requests: int = ...,
@@ -862,6 +878,8 @@ def serve(
     Args:
         models: an exported model, or a folder of several; the name of each is that of its folder.
         host: the address to listen on; 0.0.0.0 is all of this machine's.
+        allowed_hosts: more host names of this server, such as a proxy's; a request over HTTP to any
+            other name is refused (None: localhost and `host`).
         rest_port: the port of REST and of the page; 0 is any free one.
         grpc_port: the port of gRPC; 0 is any free one.
         attention: a model folder, not exported, whose attention the page shows (None: the page shows
@@ -877,27 +895,9 @@ def serve(
         InputError: a folder has no model that loads, two have the same name, or a port is taken.
     """
 
-def start_with_neighbours(encoder: BertEncoder) -> None:
-    """Gives a new `BertEncoder` weights whose first heads look at the tokens beside their own.
-
-    D width, H head size, P = min(H, D/4) units of the state that hold positions:
-
-    - Token embeddings have a standard deviation of 1/√D, so that the logits of the tied output have
-      one of about 1, and are 0 in the first P units. Segments start at 0.
-    - Position embeddings are sinusoids in those units and 0 elsewhere, and make half of a state's
-      variance.
-    - In the first block, head n looks OFFSETS[n] positions on (OFFSETS_BEFORE[n] in a causal
-      encoder), as far as there are heads; value and output kernels have a standard deviation of
-      1/√D, so that what is fetched is as large as what it is added to.
-
-    All else stays as it is: larger kernels above the first block wipe out what it has fetched. The
-    random numbers are Keras's. An encoder whose width or heads have no room for a pair of units
-    (P < 2) is left as it is.
-    """
-
 def sweep(
     *,
-    output: str | os.PathLike[str],
+    output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
@@ -911,15 +911,15 @@ def sweep(
     histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
-    model: str | os.PathLike[str] | None = ...,
+    model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
-    vocab: str | os.PathLike[str] | None = ...,
+    vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | os.PathLike[str],
-    dev: str | os.PathLike[str],
+    train: str | PathLike[str],
+    dev: str | PathLike[str],
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
-    frozen: bool = ...,
+    freeze_encoder: bool = ...,
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -931,6 +931,7 @@ def sweep(
     keep: str = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
+    bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     threshold: float = ...,
@@ -982,7 +983,8 @@ def sweep(
         dev: the examples to evaluate on after each epoch.
         epochs: the passes over the training data to try.
         learning_rate: the highest rates to try, reached at the end of the warm-up.
-        frozen: train the head alone: the encoder's outputs are computed once and used in all epochs.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
+            epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
         scalar_mix_l2: pulls the mix toward the average.
         scalar_mix_layer_norm: normalise every layer before mixing.
@@ -1001,8 +1003,11 @@ def sweep(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, or both (None: cls,
-            or mean of a model without a pooler, whose [CLS] was never trained).
+        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
+            none).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
+            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
+            a model without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
         threshold: of several labels, those are given whose probability is higher.
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
@@ -1020,7 +1025,7 @@ def sweep(
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.train.settings.sweep_settings(task)` has them).
+    stand in place of its own (`keras_bert.training.settings.sweep_settings(task)` has them).
 
     Returns:
         What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.cli.cpu import settle_cpu
+from keras_bert.cli.quiet import settle_cpu
 from tests.little_garbage import keep_from_collector
 
 settle_cpu()  # the tests compute as the commands do
@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # The dearest: one that started last would leave the other process idle.
 LONG_FILES = (
+    "test_products.py",
     "test_exports.py",
     "test_strategies.py",
     "test_jax.py",

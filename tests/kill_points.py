@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 
-from keras_bert.files import publishing
+from keras_bert.base.files import publishing
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "fcntl.flock"}
 PUBLISHING = {"os.rename", "os.remove", "os.rmdir", "os.chmod"}

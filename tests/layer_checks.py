@@ -3,6 +3,43 @@
 import keras
 import numpy as np
 
+from keras_bert.layers.layout import Layout
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class WithLayout(keras.layers.Layer):
+    """Makes the layout that a layer is called with, so that it can be called with tensors alone.
+
+    Shapes: hidden (B, S, D), input_mask (B, S) -> (B, S, D), 0 at padding.
+    """
+
+    def __init__(self, layer, *, causal=False, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = layer
+        self.causal = causal
+
+    def build(self, hidden_shape, input_mask_shape=None):
+        if not self.layer.built:
+            self.layer.build((None, hidden_shape[-1]))
+        self.built = True
+
+    def call(self, hidden, input_mask, training=None):
+        layout = Layout(input_mask=input_mask, causal=self.causal)
+        y = layout.pad(self.layer(layout.unpad(hidden), layout=layout, training=training))
+        return y * keras.ops.cast(layout.is_token[..., None], y.dtype)
+
+    def compute_output_shape(self, hidden_shape, input_mask_shape=None):
+        return hidden_shape
+
+    def get_config(self):
+        layer = keras.saving.serialize_keras_object(self.layer)
+        return {**super().get_config(), "layer": layer, "causal": self.causal}
+
+    @classmethod
+    def from_config(cls, config):
+        layer = keras.saving.deserialize_keras_object(config.pop("layer"))
+        return cls(layer, **config)
+
 
 def check_layer(
     make,

@@ -5,6 +5,7 @@ the arguments of commands' functions are the fields of their settings.
 """
 
 import inspect
+import re
 import textwrap
 import typing
 from pathlib import Path
@@ -37,7 +38,8 @@ def stub():
         if inspect.isclass(value)
     ]
     for line in (
-        "from keras_bert.embeddings.text_embedding import TextEmbedding",
+        "from keras_bert.inference.embeddings.embed import TextEmbedding",
+        "from keras_bert.encoders.encoder import Encoder",
         "from keras_bert.inference.fill_mask import Candidate",
         "from keras_bert.records.inspection import Instance",
         "from keras_bert.samples.quickstart import QuickstartSizes",
@@ -78,17 +80,7 @@ def _text(annotation):
         return annotation
     if typing.get_origin(annotation) is None and inspect.isclass(annotation):
         return annotation.__name__
-    text = str(annotation)
-    for module in ("pathlib.", "typing.", "collections.abc.", "keras_bert."):
-        text = text.replace(module, "" if module != "keras_bert." else module)
-    for name in (
-        "embeddings.text_embedding.",
-        "inference.fill_mask.",
-        "records.inspection.",
-        "samples.quickstart.",
-    ):
-        text = text.replace(f"keras_bert.{name}", "")
-    return text
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))  # names without their modules
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ import string
 
 import keras
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
@@ -33,3 +33,16 @@ def make_encoder(tokenizer, **changes):
         "initializer_range": 0.3,
     }
     return BertEncoder(BertConfig(**{**sizes, **changes}))
+
+
+def encode(encoder, inputs, *more):
+    """What an encoder makes of those of `inputs` that it takes: its outputs by name.
+
+    They are `sequence_output`, `pooled_output` where there is a pooler, and any `more`.
+    """
+    names = ("sequence_output", *more)
+    inputs = {name: inputs[name] for name in encoder.input_names}
+    found = encoder(inputs, outputs=(*names, "first_output"))
+    if encoder.pooler is not None:
+        found["pooled_output"] = encoder.pooler(found["first_output"])
+    return {name: x for name, x in found.items() if name != "first_output"}

@@ -9,24 +9,24 @@ import pytest
 import tensorflow as tf
 
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.embeddings.embed import embed
-from keras_bert.errors import InputError
+from keras_bert.inference.embeddings.embed import embed
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
-from keras_bert.masking import unmask
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
+from keras_bert.records.masking import unmask
 from keras_bert.records.verification import verify
-from keras_bert.samples.manual import write_manual
+from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.text import Tokenizer, Vocabulary
+from keras_bert.text import Tokenizer, load_vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
-from keras_bert.train.starting_point import StartingPoint
+from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.undrawn import undrawn
 
@@ -69,7 +69,7 @@ def make_data(work, vocab, output, *options):
     """Runs the command of the data job."""
     arguments = ["pretraining-data", "--input", str(work / "corpus.txt"), "--vocab", str(vocab)]
     arguments += ["--output", str(output), "--max-length", str(LENGTH), "--max-predictions", "8"]
-    arguments += ["--dupe-factor", "1", "--item-bytes", "30000", "--eval-fraction", "0.1"]
+    arguments += ["--dupe-factor", "1", "--shard-bytes", "30000", "--eval-fraction", "0.1"]
     with undrawn():
         return main([*arguments, "--direct_num_workers=1", *options])
 
@@ -105,7 +105,7 @@ def test_the_data_folder_keeps_the_vocabulary_with_its_merges(vocab, data):
     with pytest.raises(InputError, match="made with another vocabulary"):
         data.check_vocabulary(BpeVocabulary(learned.pieces, learned.merges[:-1]))
     assert not (vocab.parent / "data" / "vocab.txt").exists()
-    assert Vocabulary.from_file(data.path) == learned  # so it can be given as --vocab
+    assert load_vocabulary(data.path) == learned  # so it can be given as --vocab
     assert data.card.lowercase is False  # nobody said --cased: the folder did
 
 
@@ -167,13 +167,13 @@ def test_the_picture_of_the_card_names_pieces_readably(data, tmp_path, monkeypat
     pytest.importorskip("matplotlib")
     from matplotlib.axes import Axes
 
-    from data_gen import card_picture
+    from data_gen import dataset_card
 
     names = []
     monkeypatch.setattr(
         Axes, "set_xticks", lambda self, places, labels=None, **_: names.extend(labels or [])
     )
-    assert card_picture.draw_card(data.card, data.vocabulary(), _At(tmp_path))
+    assert dataset_card.draw_card(data.card, data.vocabulary(), _At(tmp_path))
     assert "the" in names and len(names) == 30
     assert not any(END_OF_WORD in name for name in names)
 
@@ -234,7 +234,7 @@ def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_pat
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
     uncased = tmp_path / "uncased"
-    Tokenizer(Vocabulary.from_file(vocab), lowercase=True).save(uncased)
+    Tokenizer(load_vocabulary(vocab), lowercase=True).save(uncased)
     assert make_data(work, uncased, tmp_path / "data", "--cased") == 2
     refusal = "is uncased, as its tokenizer_config.json says, and not cased"
     assert refusal in capsys.readouterr().err
@@ -313,7 +313,7 @@ def test_evaluate_takes_the_folder(work, finetuned, capsys):
 
 @pytest.mark.usefixtures("eager")
 def test_fill_mask_names_pieces_readably(pretrained):
-    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top=500)
+    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top_k=500)
     names = {candidate.piece for candidate in found}
     assert len(names) == 500 and {"the", "(end of word)", "t@@", "[UNK]"} <= names
 
@@ -367,4 +367,4 @@ def test_byte_level_bpe_is_told_wherever_a_vocabulary_is_asked_for(
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
     with pytest.raises(InputError, match=f"{name} alone is no vocabulary; give a vocab.txt, or"):
-        Vocabulary.from_file(vocab / name)
+        load_vocabulary(vocab / name)

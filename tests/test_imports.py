@@ -5,83 +5,65 @@ import fnmatch
 import functools
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Every module of keras_bert is of the first of these ranks that has a pattern of it; a module
-# imports its own rank and lower ones. `tasks` is ranked by file name: what a family's features and
-# serving need of TensorFlow stands above the input pipeline, its task and figures below.
+# imports its own rank and lower ones. What a family of tasks needs of TensorFlow, its features and
+# signatures, has a rank above the input pipeline; the rest of the family is below.
+ABOVE_TASKS = ("tasks.*.features", "tasks.*.signatures", "tasks.signatures")
 RANKS = [
-    (
-        "errors",
-        "lazy",
-        "wording",
-        "html_table",
-        "terminal",
-        "files",
-        "files.*",
-        "settings",
-        "stopping",
-    ),
-    ("replicas",),
-    ("config", "masking", "text", "text.*", "records", "records.*", "examples", "examples.*"),
+    ("base", "base.*"),
+    ("text", "text.*"),
+    ("records", "records.*", "readers", "readers.*"),
     ("layers", "layers.*"),
     ("heads", "heads.*"),
-    ("encoder", "initialization", "mixed_encoder"),
-    ("checkpoints", "checkpoints.*", "input_pipeline", "input_pipeline.*"),
-    ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs"),
-    ("train", "train.*", "inference", "inference.*", "embeddings", "embeddings.*"),
+    ("encoders", "encoders.*"),
+    ("tasks", "tasks.*"),
+    ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
+    ABOVE_TASKS,
+    ("inference", "inference.*"),
+    ("training", "training.*"),
     ("export", "export.*"),
-    ("pictures", "pictures.*", "samples", "samples.*"),
-    ("serving", "serving.*"),
-    ("cli", "cli.*", "diagnosis", "__main__"),
+    ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
+    ("cli", "cli.*", "__main__"),
 ]
-TASKS_RANK = RANKS.index(("encoder", "initialization", "mixed_encoder")) + 1
-RANKS.insert(TASKS_RANK, ("tasks", "tasks.*"))
-ABOVE_TASKS = ("tasks.*.features", "tasks.*.serving", "tasks.serving_inputs")
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
-WITHOUT_TENSORFLOW = {
-    *("errors", "lazy", "wording", "files", "settings", "stopping", "config", "masking", "layers"),
-    *("html_table", "terminal"),
-    *("heads", "replicas"),
-    *("encoder", "initialization", "mixed_encoder", "tasks", "checkpoints", "cli"),
-}
+WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
 # Single modules of parts that may import it.
 LIGHT = {
     *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
-    *("text.piece_counts", "text.vocabulary_files", "text.wordpiece_learner", "text.bpe_learner"),
+    *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
-DATA_GEN_MAY_IMPORT = {
-    *("errors", "wording", "files", "settings", "stopping", "records", "masking", "text"),
-    "terminal",
-}
+DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
-    ("tasks.task", "checkpoints"),
+    ("tasks.task", "checkpoints.saving"),
     ("tasks.task", "export.saved_model"),
-    ("tasks.task", "input_pipeline.framing"),
-    ("tasks.task", "train.finetuning_optimizer"),
-    ("tasks.task", "train.fit_progress"),
-    ("tasks.classification.classifier", "input_pipeline.tokenized_examples"),
-    ("tasks.classification.classifier", "tasks.classification.serving"),
+    ("tasks.task", "inputs.framing"),
+    ("tasks.task", "training.optimizers.optimizer"),
+    ("tasks.task", "training.monitoring.fit_progress"),
+    ("tasks.classification.classifier", "inputs.tokenized_examples"),
+    ("tasks.classification.classifier", "tasks.classification.signatures"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
-    ("tasks.question_answering.question_answerer", "tasks.question_answering.serving"),
+    ("tasks.question_answering.question_answerer", "tasks.question_answering.signatures"),
     ("tasks.pretraining.pretraining_task", "tasks.pretraining.features"),
-    ("tasks.pretraining.pretraining_task", "tasks.pretraining.serving"),
-    ("tasks.classification.regressor", "input_pipeline.tokenized_examples"),
-    ("tasks.classification.regressor", "tasks.classification.serving"),
+    ("tasks.pretraining.pretraining_task", "tasks.pretraining.signatures"),
+    ("tasks.classification.regressor", "inputs.tokenized_examples"),
+    ("tasks.classification.regressor", "tasks.classification.signatures"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
-    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.serving"),
+    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.signatures"),
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),
-    ("tasks.span_classification.relation_classifier", "tasks.span_classification.serving"),
+    ("tasks.span_classification.relation_classifier", "tasks.span_classification.signatures"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
-    ("tasks.span_classification.span_classifier", "tasks.span_classification.serving"),
+    ("tasks.span_classification.span_classifier", "tasks.span_classification.signatures"),
     ("tasks.tagging.tagger", "tasks.tagging.features"),
-    ("tasks.tagging.tagger", "tasks.tagging.serving"),
+    ("tasks.tagging.tagger", "tasks.tagging.signatures"),
     ("tasks.pretraining.fill_mask", "inference.fill_mask"),
 }
 
@@ -124,10 +106,20 @@ def imports(path):
 
 
 def module_of(name):
-    """`keras_bert.text.tokenizer.Tokenizer` -> `keras_bert.text.tokenizer`."""
+    """`keras_bert.text.tokenizer.Tokenizer`, or `keras_bert.text.Tokenizer`, whose package brings
+    it in when it is used, -> `keras_bert.text.tokenizer`."""
+    part = None
     while name not in EVERY and "." in name and name.split(".")[0] in ("keras_bert", "data_gen"):
-        name = name.rpartition(".")[0]
-    return name
+        name, _, part = name.rpartition(".")
+    return lazy_homes(name).get(part, name)
+
+
+@functools.cache
+def lazy_homes(package):
+    """Name -> the module that defines it, of a package that brings it in when it is used."""
+    if package not in EVERY or "lazy_names(" not in EVERY[package].read_text(encoding="utf-8"):
+        return {}
+    return getattr(import_module(package), "_HOMES", {})
 
 
 def short(name):
@@ -194,9 +186,13 @@ def test_data_gen_imports_only_what_the_jobs_share_with_training():
 
 
 def test_no_module_imports_itself_through_others():
-    """At module level; a package's own file may gather its modules, which may name the package."""
+    """At module level or inside a function, but for the listed conveniences."""
     needs = {
-        name: {found for found, at_top in imports(path) if at_top and found in EVERY}
+        name: {
+            found
+            for found, _ in imports(path)
+            if found in EVERY and (short(name), short(found)) not in LATE_IMPORTS
+        }
         - {name, "keras_bert"}
         for name, path in EVERY.items()
     }
@@ -214,6 +210,37 @@ def test_no_module_imports_itself_through_others():
 
     for name in EVERY:
         visit(name)
+
+
+# BERT, and the checkpoint formats that are its alone.
+KNOW_BERT = ("encoders.bert", "encoders.bert.*", "checkpoints.google", "checkpoints.keras_nlp")
+# How a BERT calls its layers.
+LAYERS_OF_BERT = {"inference.embeddings", "blocks", "pooler"}
+
+
+def test_only_its_own_formats_know_of_bert():
+    """Everybody else asks `keras_bert.encoders` for an encoder, and knows `Encoder` alone."""
+    for name, path in KERAS_BERT.items():
+        if any(fnmatch.fnmatchcase(short(name), pattern) for pattern in KNOW_BERT):
+            continue
+        for imported, _ in imports(path):
+            assert not f"{imported}.".startswith("keras_bert.encoders.bert."), (name, imported)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in LAYERS_OF_BERT:
+                owner = ast.unparse(node.value).split(".")[-1]
+                read = node.attr != "inference.embeddings" or owner.endswith(("encoder", "model"))
+                assert not read, (name, node.lineno, ast.unparse(node))
+
+
+def test_only_kernels_ask_which_processor_they_are_for():
+    """Exports say what a graph is for; an LSTM of Keras's has an argument for it."""
+    program = "keras_bert.layers.kernels.program"
+    for name, path in KERAS_BERT.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == program:
+                asked = {alias.name for alias in node.names}
+                asked -= {"for_litert", "for_servers", "use_cudnn"}
+                assert short(name).startswith("layers.kernels.") or not asked, (name, asked)
 
 
 def loaded_after(statement):

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.terminal import shows_bars
 from keras_bert.records.dataset_card import (
     CardSettings,
     CardSplit,
@@ -12,7 +13,6 @@ from keras_bert.records.dataset_card import (
     DatasetCard,
 )
 from keras_bert.records.folder import DataFolder
-from keras_bert.terminal import shows_bars
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXTS = [("win cash now", "spam"), ("see you <soon>", "ham")] * 8
@@ -31,9 +31,12 @@ def cells(shown):
 
 def test_a_task_and_its_config_in_a_line_and_as_a_table(task):
     config = task.config
-    sizes = "bert, 2 blocks, width 16, 2 heads, 91 pieces, up to 40 tokens"
-    assert repr(config) == f"BertConfig({sizes}, {config.parameters:,} parameters)"
-    assert repr(task).startswith("Classifier(labels <ham>, spam; bert, 2 blocks")
+    sizes = (
+        "bert, 2 layers, hidden size 16, 2 heads, 91 tokens in the vocabulary, "
+        "sequences of up to 40 tokens"
+    )
+    assert repr(config) == f"BertConfig({sizes}, {config.parameter_count():,} parameters)"
+    assert repr(task).startswith("Classifier(labels <ham>, spam; bert, 2 layers")
     rows = dict(cells(task._repr_html_()))
     assert rows["labels"] == "&lt;ham&gt;, spam"
     assert rows["parameters"] == f"{task.count_params():,}"
@@ -91,7 +94,7 @@ def test_fit_shows_tokens_a_second_and_the_tasks_own_figure(task, capsys):
     tagger.compile_defaults(learning_rate=1e-9)
     history = tagger.fit(train, validation_data=tagger.dataset(tags), epochs=2, verbose=2)
     said = capsys.readouterr().out
-    assert tagger.FIGURE == "f1" and "f1" not in "".join(history.history).replace("val_f1", "")
+    assert tagger.METRIC == "f1" and "f1" not in "".join(history.history).replace("val_f1", "")
     assert all(0 <= figure <= 1 for figure in history.history["val_f1"])
     assert min(history.history["tokens/s"]) > 0
     assert "tokens/s: " in said and "val_f1: " in said

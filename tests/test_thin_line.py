@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.cli.main import main
-from keras_bert.train.tensorboard import as_table
+from keras_bert.training.monitoring.tensorboard import as_table
 
 ARCHITECTURE = {
     "vocab_size": 120,
@@ -67,9 +67,9 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
 
 def tensorboard_shows_speed_and_examples(run):
     """Rows of the data job are what tells the FLOPs of a token."""
-    entries = json.loads((run / "metrics.json").read_text())["curve"]
+    entries = json.loads((run / "metrics.json").read_text())["history"]
     train, held_out = (events_of(run / "logs" / name) for name in ("train", "eval"))
-    for name in ("tokens_per_second", "input_wait", "flops_utilisation"):
+    for name in ("tokens_per_second", "input_wait", "mfu"):
         figures = [(e["step"], e[name]) for e in entries if e.get(name) is not None]
         assert [step for step, _ in figures] == [2, 3, 4, 5, 6]  # the first step compiles
         np.testing.assert_allclose(np.array(train[f"run/{name}"], float), figures, rtol=1e-6)

@@ -5,20 +5,21 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import keras_bert as kb
+from keras_bert.encoders.encoder import Encoder
 
 
 def on_the_folder(folder: Path) -> None:
     encoder, tokenizer = kb.load(folder, dtype="mixed_bfloat16")
-    assert_type(encoder, kb.BertEncoder)
+    assert_type(encoder, Encoder)
     assert_type(tokenizer, kb.Tokenizer | None)
     config = kb.BertConfig.preset("tiny", vocab_size=100)
     assert_type(config.hidden_size, int)
     assert_type(config.classifier_dropout, float | None)
-    assert_type(config.parameters, int)
+    assert_type(config.parameter_count(), int)
     other = kb.Tokenizer.from_vocab(folder / "vocab.txt", lowercase=True)
     assert_type(len(other), int)
     assert_type(other.vocabulary.id("[MASK]"), int)
-    assert_type(kb.Vocabulary.from_file("vocab.txt").piece(3), str)
+    assert_type(kb.load_vocabulary("vocab.txt").piece(3), str)
 
 
 def through_the_commands() -> None:

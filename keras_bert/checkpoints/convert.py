@@ -2,27 +2,18 @@
 
 from pathlib import Path
 
-from keras_bert.checkpoints import hugging_face
-from keras_bert.checkpoints.folder import (
-    CONFIG,
-    find_model_folder,
-    head_table,
-    load,
-    load_task,
-    own_tensors,
-    save_folder,
-)
-from keras_bert.checkpoints.google import is_google, load_google, save_google
-from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.kinds import ARCHITECTURES, class_of, name_of, stored
-from keras_bert.checkpoints.opened_folder import OpenedFolder
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import held_names, refuse_input_as_output, same_files, scratch_folder
+from keras_bert.base.settings import takes
+from keras_bert.checkpoints.folder import find_model_folder, load, load_task
+from keras_bert.checkpoints.google import is_google, save_google
+from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
+from keras_bert.checkpoints.kinds import holds_task
+from keras_bert.checkpoints.named_models import read_foreign
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.saving import head_table, own_tensors, save_folder
 from keras_bert.checkpoints.settings import ConvertSettings
-from keras_bert.config import read_json
-from keras_bert.encoder import BertEncoder
-from keras_bert.errors import InputError
-from keras_bert.files import held_names, refuse_input_as_output, same_files, scratch_folder
-from keras_bert.mixed_encoder import MixedEncoder
-from keras_bert.settings import takes
+from keras_bert.encoders.encoder import Encoder
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
@@ -49,20 +40,32 @@ def convert(input, output, *, report=None, **settings):
     if not is_google(source):
         source = find_model_folder(settings.input)
     refuse_input_as_output([source], settings.output)
+    is_model = is_google(source) or (source / CONFIG).exists()
+    if is_model and source.resolve() in Path(settings.output).resolve().parents:
+        raise InputError(
+            f"the output {settings.output} is inside the input {source}: give a folder outside of "
+            "the model's own"
+        )
     to = settings.to
     found, model, tokenizer, left_out = read_model(source)
-    if to != "folder" and isinstance(getattr(model, "encoder", None), MixedEncoder):
+    if to != "huggingface" and getattr(model, "layer_mix", None) is not None:
         raise InputError(f"{input} has a learned mix of its layers, which {to} has no place for.")
-    if to == "keras-nlp" and not isinstance(model, BertEncoder):
-        left_out = [*left_out, name_of(model)]
+    if to == "keras-nlp" and not isinstance(model, Encoder):
+        left_out = [*left_out, model.architecture]
         model = model.encoder
-    save = {"folder": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
+    save = {"huggingface": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
     if not settings.force and _is_there(save, model, tokenizer, Path(settings.output)):
         if report is not None:
             report(f"{settings.output} is finished already; nothing is done.")
     else:
         save(model, tokenizer, settings.output, overwrite=settings.force)
-    return {"found": found, "wrote": name_of(model), "left_out": left_out}
+    return {"found": found, "wrote": _architecture(model), "left_out": left_out}
+
+
+def _architecture(model):
+    if isinstance(model, Encoder):
+        return model.tensor_names(model.config).base_class
+    return model.architecture
 
 
 def _is_there(save, model, tokenizer, output):
@@ -79,42 +82,29 @@ def read_model(source):
 
     Raises InputError where a folder (or the prefix of a checkpoint) holds none.
     """
-    if is_google(source):
-        model, tokenizer = load_google(source)
-        return "google", model, tokenizer, []
-    if is_keras_nlp(source):
-        encoder, tokenizer = load_keras_nlp(source)
-        return "keras-nlp", encoder, tokenizer, []
-    if (source / CONFIG).exists():
-        values = read_json(source / CONFIG)
-        known = ARCHITECTURES.get(class_of(values))
-        if known is not None and (known.kind or "task" in stored(values, source=source / CONFIG)):
-            task = load_task(source)
-            return "folder", task, task.tokenizer, _other_heads(source, task)
-        encoder, tokenizer = load(source)
-        return "folder", encoder, tokenizer, _other_heads(source, None)
-    if source.is_file():
-        raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
-    raise InputError(
-        f"{source} is no model that can be read: neither a Hugging Face folder (config.json), nor "
-        "a Google checkpoint (bert_config.json), nor a keras-nlp preset."
-    )
+    if is_google(source) or is_keras_nlp(source) or not (source / CONFIG).exists():
+        return *read_foreign(source), []
+    opened = PretrainedCheckpoint(source)
+    if holds_task(opened.values, opened.names, source=str(source / CONFIG)):
+        task = load_task(source)
+        return "huggingface", task, task.tokenizer, _other_heads(source, task)
+    encoder, tokenizer = load(source)
+    return "huggingface", encoder, tokenizer, _other_heads(source, None)
 
 
 def _other_heads(source, task):
     """The heads in a folder that its task has no use for, by the start of their names."""
-    opened = OpenedFolder(source)
+    opened = PretrainedCheckpoint(source)
     used = set()
     if task is not None:
-        table = head_table(task, opened.architecture, opened.config)
-        used = {line.theirs for line in [*table, *hugging_face.SCALAR_MIX]}
-        used |= set(own_tensors(task, opened.architecture))
+        used = {line.theirs for line in head_table(task.heads, opened.class_names)}
+        used |= set(own_tensors(task, opened.class_names))
     return sorted(
         {
             ".".join(name.split(".")[:2])
             for name in opened.shapes
-            if name.startswith(hugging_face.HEAD_PREFIXES)
+            if name.startswith(opened.names.head_prefixes)
             and name not in used
-            and not name.startswith(hugging_face.DECODERS)
+            and name not in opened.names.copies
         }
     )

@@ -1,42 +1,29 @@
-"""The model folder: `config.json`, `model.safetensors` and the tokenizer's files.
+"""Loads the encoder or the task of a model folder, which `saving` describes."""
 
-It is Hugging Face's: what is written here opens in `transformers`, and its BERT folders open here.
-"""
-
-import json
+import hashlib
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import keras_bert
-from keras_bert.checkpoints import hugging_face, rename, safetensors_files
-from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints.kinds import ARCHITECTURES, MARK, name_of, stored, task_of
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import kinds
+from keras_bert.checkpoints.kinds import MARK, stored, task_of
 from keras_bert.checkpoints.named_models import local_folder
-from keras_bert.checkpoints.opened_folder import CONFIG, OpenedFolder
-from keras_bert.config import read_json
-from keras_bert.encoder import BertEncoder
-from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder
-from keras_bert.mixed_encoder import MixedEncoder
-from keras_bert.text import vocabulary_files
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.saving import head_scale, head_table, own_tensors
+from keras_bert.encoders.encoder import Encoder
 
 if TYPE_CHECKING:
     from keras_bert.tasks.task import Task
     from keras_bert.text.tokenizer import Tokenizer
 
-# The model card, which runs write beside a model.
-CARD = "README.md"
 
+def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, Tokenizer | None]":
+    """Loads the encoder and tokenizer of a model folder.
 
-def load(
-    folder: str | PathLike[str], *, dtype: Any = None
-) -> "tuple[BertEncoder, Tokenizer | None]":
-    """Loads the encoder and tokenizer of a Hugging Face BERT or RoBERTa folder.
-
-    Heads that lie in the folder too, and a task's mix of layers, are left out (`load_task` takes
-    them).
+    Heads that the folder contains too are left out (`load_task` loads them).
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
@@ -48,15 +35,15 @@ def load(
             own setting.
 
     Returns:
-        (`BertEncoder`, `Tokenizer`). The tokenizer of a RoBERTa folder is None, with a warning:
-        it is a byte-level one, which this library does not have.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
+        None, with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
             compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
             than the embedding.
     """
-    source = OpenedFolder(find_model_folder(folder))
+    source = PretrainedCheckpoint(find_model_folder(folder))
     return source.encoder(dtype=dtype), source.tokenizer
 
 
@@ -65,9 +52,8 @@ def holds_task(folder):
 
     Raises: as `load`.
     """
-    source = OpenedFolder(local_folder(folder))
-    held = stored(source.values, source=str(source.folder / CONFIG))
-    return source.architecture.kind is not None or "task" in held
+    source = PretrainedCheckpoint(local_folder(folder))
+    return kinds.holds_task(source.values, source.names, source=str(source.folder / CONFIG))
 
 
 def load_task(folder: str | PathLike[str]) -> "Task":
@@ -83,8 +69,8 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     Raises:
         InputError: as `load`; also refused is a folder that holds no task of ours.
     """
-    source = OpenedFolder(find_model_folder(folder))
-    task_class = task_of(source.values, source=str(source.folder / CONFIG))
+    source = PretrainedCheckpoint(find_model_folder(folder))
+    task_class = task_of(source.values, source.names, source=str(source.folder / CONFIG))
     options = source.settings(task_class)
     if task_class.LEAST_LABELS:
         options["labels"] = source.labels()
@@ -92,42 +78,81 @@ def load_task(folder: str | PathLike[str]) -> "Task":
             raise InputError(
                 f"{source.folder} has a single label; the task {task_class.KIND} has two or more."
             )
-    sizes = rename.sizes_of(source.config, labels=len(options.get("labels", ())))
-    source.settle_decoder(needed="masked_lm_head" in source.architecture.heads)
-    table = head_table(task_class, source.architecture, source.config)
-    _check_head(source, table, sizes)
-    task = task_class(source.task_encoder(), source.tokenizer, **options)
-    own = own_tensors(task, source.architecture)
-    _check_own_head(source, own)
-    rename.assign(task, table, source.read)
-    for name, variable in own.items():
-        variable.assign(source.read(name))
+    source.check_copies(needed="lm_head" in source.class_names.heads)
+    sizes = {**source.names.sizes, "C": len(options.get("labels", ()))}
+    # Before a model is built of the sizes that a config asks for.
+    _check_head(source, head_table(task_class.HEADS, source.class_names), sizes)
+    mix = source.layer_mix()
+    if mix is not None:
+        options["layer_mix"] = mix
+    task = task_class(source.encoder(), source.tokenizer, **options)
+    assign_heads(task, source, source.class_names)
+    task.tuned = (*task.tuned, *source.tuned(task_class))
     return task
 
 
-def head_table(task, architecture, config):
-    """The lines of those heads of a task (or of its class) that `transformers` has names for."""
-    heads = hugging_face.HEADS[config.model_type]
-    known = [architecture.heads[head] for head in task.HEADS if head in architecture.heads]
-    return [line for head in known for line in heads[head]]
+def assign_heads(task, source, class_names, *, heads=None):
+    """Puts the weights of a task's heads that a folder holds into the task.
 
+    Args:
+        task: the task.
+        source: an `PretrainedCheckpoint`.
+        class_names: the `ClassNames` by which the folder holds them.
+        heads: those to be read, of the task's; None is all of them.
 
-def own_tensors(task, architecture):
-    """The variables of a task's other heads, by names of ours; not what the encoder has, too.
-
-    A head `crf_layer`, beside a setting `crf`, is kept under `crf`.
+    Raises:
+        InputError: a tensor is missing or has another shape.
     """
-    tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
-    for head in task.HEADS:
-        if head not in architecture.heads:
-            layer = getattr(task, head)
-            for variable in layer.weights:
-                if id(variable) in shared:
-                    continue
-                _, _, inside = variable.path.rpartition(f"{layer.name}/")
-                name = f"{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
-                tensors[f"{hugging_face.KEPT}{name}"] = variable
-    return tensors
+    sizes = {**source.names.sizes, "C": len(getattr(task, "labels", None) or ())}
+    for head in task.heads if heads is None else heads:
+        table = head_table([head], class_names)
+        own = own_tensors(task, class_names, heads=[head])
+        _check_head(source, table, sizes)
+        _check_own_head(source, own)
+        times = 1.0 / head_scale(task, head)
+        if own and head in task.HEAD_SCALES:
+            times *= _scale_left_out(source, task.HEAD_SCALES[head])
+        read = _times(source.read, times)
+        rename.assign(task, table, read)
+        for name, variable in own.items():
+            variable.assign(np.reshape(read(name), variable.shape))
+
+
+def holds_head(task, source, class_names, head):
+    """Whether a folder's class has a head of a task, or the folder any tensor of it.
+
+    Arguments as in `assign_heads`.
+    """
+    lines = head_table([head], class_names)
+    names = {line.theirs for line in lines} | {*own_tensors(task, class_names, heads=[head])}
+    return head in source.class_names.heads or not names.isdisjoint(source.shapes)
+
+
+def _times(read, factor):
+    if factor == 1.0:
+        return read
+    return lambda name: read(name).astype(np.float32) * np.float32(factor)
+
+
+def _scale_left_out(source, name):
+    """What the folder's weights under names of ours are still to be multiplied by: 1 as a rule.
+
+    Raises:
+        InputError: the folder does not say so, as those do not that were written before weights
+            under such names were multiplied by their scale.
+    """
+    path = source.folder / CONFIG
+    scale = stored(source.values, source=str(path)).get(name)
+    if scale is None:
+        raise InputError(
+            f"{source.folder} was written by an earlier version of keras-bert that left out the "
+            f"{name} of the head, so that its predictions would be wrong; train it again, or copy "
+            f'the number `inputs.made_with.{name}` of the run\'s run.json as "{name}" into '
+            f'"{MARK}" of {path}.'
+        )
+    if type(scale) not in (int, float) or not 0 < scale < np.inf:
+        raise InputError(f"{path}, under {MARK}: `{name}` is {scale!r}; expected a number above 0.")
+    return float(scale)
 
 
 def _check_head(source, table, sizes):
@@ -139,7 +164,7 @@ def _check_head(source, table, sizes):
 def _check_own_head(source, tensors):
     for name, variable in tensors.items():
         found = source.shapes.get(name)
-        if found != tuple(variable.shape):
+        if found != (tuple(variable.shape) or (1,)):
             has = "lacks the tensor" if found is None else f"has the shape {list(found)} in"
             raise InputError(
                 f"{source.folder} {has} {name}; its config asks for {list(variable.shape)}."
@@ -158,79 +183,12 @@ def find_model_folder(path):
     return path
 
 
-def save_folder(model, tokenizer, folder, *, overwrite=False):
-    """Writes an encoder or a task as a model folder, aside first and then under its name.
-
-    Args:
-        model: a `BertEncoder` or a task.
-        tokenizer: its `Tokenizer`; None only for a RoBERTa encoder, whose tokenizer this library
-            does not have.
-        folder: the path to write. It may not exist, or be empty.
-        overwrite: replace a model folder that this library wrote.
-
-    Raises:
-        InputError: the folder holds something else, or something that may not be replaced.
-        ValueError: the tokenizer is missing or does not fit the model, or the model is an export's
-            copy with joined projections.
-    """
-    config = model.config
-    if getattr(model, "encoder", model).base().joined:
-        raise ValueError("Query, key and value are three layers in a folder. Received: joined=True")
-    if tokenizer is None and config.model_type == "bert":
-        raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None")
-    if tokenizer is not None and len(tokenizer) > config.vocab_size:
-        raise ValueError(
-            "The tokenizer has more pieces than the model has rows. "
-            f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}"
-        )
-    values, tensors = to_hugging_face(model)
-    check_output_folder(folder, is_ours=_is_own, force=overwrite)
-    with new_folder(folder) as aside:
-        safetensors_files.write(tensors, aside / safetensors_files.FILE)
-        if tokenizer is not None:
-            tokenizer.save(aside)
-        text = json.dumps(values, indent=2, ensure_ascii=False)
-        (aside / CONFIG).write_text(text + "\n", encoding="utf-8")
-
-
-def to_hugging_face(model):
-    """The dictionary of `config.json` and the arrays by Hugging Face's names."""
-    config = model.config
-    if isinstance(model, MixedEncoder):
-        raise ValueError("A mix is saved with the task that learned it. Received: a MixedEncoder")
-    name = name_of(model)
-    if name not in ARCHITECTURES:
-        raise ValueError(f"There is no architecture for these weights. Received: {name}")
-    architecture = ARCHITECTURES[name]
-    is_task = not isinstance(model, BertEncoder)
-    encoder = model.encoder if is_task else model
-    labels = list(getattr(model, "labels", None) or ())
-    sizes = rename.sizes_of(config, labels=len(labels))
-    kept = {"version": keras_bert.__version__}
-    tensors = {}
-    if isinstance(encoder, MixedEncoder):
-        tensors = rename.gather(encoder, hugging_face.SCALAR_MIX, sizes=sizes)
-        kept["scalar_mix"] = encoder.mix_settings
-        encoder = encoder.encoder
-    prefix = hugging_face.encoder_prefix(name, config.model_type)
-    table = hugging_face.encoder_table(config, bare_prefix=prefix, pooler=architecture.pooler)
-    tensors.update(rename.gather(encoder, table, sizes=sizes))
-    values = {"architectures": [name], **config.to_dict()}
-    if is_task:
-        tensors.update(rename.gather(model, head_table(model, architecture, config), sizes=sizes))
-        for own, variable in own_tensors(model, architecture).items():
-            tensors[own] = np.ascontiguousarray(rename.to_numpy(variable))
-        if model.LEAST_LABELS:
-            values |= labels_format.to_config(labels)
-        values |= model.config_entries()
-        kept["task"] = model.KIND
-        kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
-    values[MARK] = kept
-    return values, tensors
-
-
-def _is_own(folder):
-    """Whether a folder holds a model that this library wrote, and nothing else."""
-    own = {CONFIG, safetensors_files.FILE, CARD, *vocabulary_files.NAMES}
-    entries = set(held_names(folder))
-    return entries <= own and CONFIG in entries and MARK in read_json(folder / CONFIG)
+def fingerprint_of_folder(folder):
+    """A hash of all files of a model folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.suffix in (".json", ".safetensors", ".txt", ".bin") and path.is_file():
+            digest.update(path.name.encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

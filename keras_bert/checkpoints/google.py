@@ -4,6 +4,7 @@ Names are those that google-research/bert's modelling code gives its variables.
 """
 
 import dataclasses
+import glob
 import json
 import re
 import warnings
@@ -12,17 +13,46 @@ from pathlib import Path
 import numpy as np
 
 import keras_bert
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
+    check_output_folder,
+    check_regular,
+    held_names,
+    new_folder,
+    read_json,
+)
+from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints import rename
 from keras_bert.checkpoints.kinds import MARK, stored
-from keras_bert.checkpoints.rename import Rename, transposed
-from keras_bert.checkpoints.wordpiece import check_wordpiece
-from keras_bert.config import ACTIVATIONS, BertConfig, read_json
-from keras_bert.encoder import BertEncoder
-from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder
+from keras_bert.encoders.bert.config import ACTIVATIONS, BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.bert.tensor_names import (
+    GOOGLE_ENCODER,
+    GOOGLE_HEADS,
+    GOOGLE_POOLER,
+    sizes_of,
+)
 from keras_bert.tasks import task_class
-from keras_bert.wording import counted, listed
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabulary import BERT_TOKENS
+
+
+def check_wordpiece(tokenizer, *, needed_by):
+    """Raises `InputError` unless the tokenizer (or None) has a WordPiece vocabulary as BERT's.
+
+    `needed_by` is who reads the format, for the message.
+    """
+    if tokenizer is None or tokenizer.vocabulary.algorithm != "wordpiece":
+        found = "no tokenizer of ours" if tokenizer is None else "one of byte-pair encoding"
+        raise InputError(f"{needed_by} needs a WordPiece vocabulary, and this model has {found}.")
+    own = tokenizer.template, tokenizer.special_tokens
+    if own != (BERT_TEMPLATE, BERT_TOKENS):
+        raise InputError(
+            f"{needed_by} needs BERT's special tokens, {BERT_TEMPLATE}, and this model's tokenizer "
+            f"has the template {tokenizer.template}."
+        )
+
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
@@ -35,65 +65,10 @@ _EPSILON = 1e-12
 _SLOTS = re.compile(r"(/adam_[mv]|/(Adam|LAMB|lamb)[^/]*)$|^global_step$|^beta[12]_power$")
 
 
-def _dense(ours, theirs, shape):
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}/kernel", shape),
-        Rename(f"{ours}.bias", f"{theirs}/bias", shape.split()[-1]),
-    ]
-
-
-def _norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}/LayerNorm/gamma", "D"),
-        Rename(f"{ours}.beta", f"{theirs}/LayerNorm/beta", "D"),
-    ]
-
-
-def _output(ours, theirs, shape):
-    """A head made by hand there: its weights lie the other way round."""
-    return [
-        transposed(f"{ours}.kernel", f"{theirs}output_weights", shape),
-        Rename(f"{ours}.bias", f"{theirs}output_bias", shape.split()[-1]),
-    ]
-
-
-_EMBEDDINGS = "bert/embeddings"
-_TABLE = "embeddings.{}_embedding.embeddings"
-_LAYER = "bert/encoder/layer_{i}"
-
-ENCODER = [
-    Rename(_TABLE.format("token"), f"{_EMBEDDINGS}/word_embeddings", "V D"),
-    Rename(_TABLE.format("position"), f"{_EMBEDDINGS}/position_embeddings", "P D"),
-    Rename(_TABLE.format("segment"), f"{_EMBEDDINGS}/token_type_embeddings", "T D"),
-    *_norm("embeddings.layer_norm", _EMBEDDINGS),
-    *_dense("blocks.{i}.attention.query", f"{_LAYER}/attention/self/query", "D D"),
-    *_dense("blocks.{i}.attention.key", f"{_LAYER}/attention/self/key", "D D"),
-    *_dense("blocks.{i}.attention.value", f"{_LAYER}/attention/self/value", "D D"),
-    *_dense("blocks.{i}.attention.projection", f"{_LAYER}/attention/output/dense", "D D"),
-    *_norm("blocks.{i}.attention_norm", f"{_LAYER}/attention/output"),
-    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}/intermediate/dense", "D I"),
-    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}/output/dense", "I D"),
-    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}/output"),
-]
-
-POOLER = _dense("pooler.dense", "bert/pooler/dense", "D D")
-
-# By the attribute that a task has the head under.
-HEADS = {
-    "masked_lm_head": [
-        *_dense("masked_lm_head.dense", "cls/predictions/transform/dense", "D D"),
-        *_norm("masked_lm_head.layer_norm", "cls/predictions/transform"),
-        Rename("masked_lm_head.bias", "cls/predictions/output_bias", "V"),
-    ],
-    "next_sentence_head": _output("next_sentence_head.dense", "cls/seq_relationship/", "D 2"),
-    "classifier": _output("classifier", "", "D C"),
-    "qa_outputs": _output("qa_outputs", "cls/squad/", "D 2"),
-}
-
 # What a checkpoint with these heads is.
 _KINDS = {
-    ("masked_lm_head", "next_sentence_head"): "pretrainer",
-    ("masked_lm_head",): "fill-mask",
+    ("lm_head", "next_sentence_head"): "pretrainer",
+    ("lm_head",): "fill-mask",
     ("classifier",): "classifier",
     ("qa_outputs",): "question-answering",
 }
@@ -133,6 +108,8 @@ def load_google(path):
             shape.
     """
     folder, prefix = _find(Path(path))
+    for file in folder.glob(f"{glob.escape(prefix.name)}.*"):
+        check_regular(file)
     values = read_json(folder / CONFIG)
     if isinstance(values, dict) and values.get("hidden_act") == "gelu":
         values = {**values, "hidden_act": _gelu(values, source=folder / CONFIG)}
@@ -145,13 +122,15 @@ def load_google(path):
     }
     pooler = any(name.startswith("bert/pooler/") for name in shapes)
     config = dataclasses.replace(config, add_pooling_layer=pooler)
-    heads = [name for name, lines in HEADS.items() if any(line.theirs in shapes for line in lines)]
+    heads = [
+        name for name, lines in GOOGLE_HEADS.items() if any(line.theirs in shapes for line in lines)
+    ]
     labels = None
     if "classifier" in heads:
         labels = _labels(values, shapes, source=str(folder / CONFIG))
-    rename.check_blocks(shapes, config.num_hidden_layers, source=str(prefix))
+    rename.check_layers(shapes, config.num_hidden_layers, source=str(prefix))
     table = _table(config, heads)
-    sizes = rename.sizes_of(config, labels=len(labels or ()))
+    sizes = {**sizes_of(config), "C": len(labels or ())}
     rename.check_shapes(shapes, table, sizes=sizes, source=str(prefix))
     if labels is not None and len(labels) < 2:
         raise InputError(
@@ -159,6 +138,7 @@ def load_google(path):
             "classifier has two or more."
         )
     tokenizer = _tokenizer(folder, config)
+    config.report_extra_keys(source=folder / CONFIG)
     encoder = BertEncoder(config)
     model = _model(encoder, tokenizer, heads, labels=labels)
 
@@ -167,7 +147,7 @@ def load_google(path):
         return rename.numbers(tensor, name, source=prefix)
 
     rename.assign(encoder, _table(config, []), read)
-    rename.assign(model, [line for head in heads for line in HEADS[head]], read)
+    rename.assign(model, [line for head in heads for line in GOOGLE_HEADS[head]], read)
     return model, tokenizer
 
 
@@ -203,19 +183,19 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     import tensorflow as tf
 
     is_task = not isinstance(model, BertEncoder)
-    if is_task and model.ARCHITECTURE not in _ARCHITECTURES:
+    if is_task and model.architecture not in _ARCHITECTURES:
         raise InputError(
             f"google-research/bert has no task like {model.KIND}; convert its encoder."
         )
     encoder = model.encoder if is_task else model
-    if not isinstance(encoder, BertEncoder):
+    if is_task and model.layer_mix is not None:
         raise InputError("google-research/bert has no mix of layers; this task is built on one.")
-    heads = [name for name in HEADS if is_task and hasattr(model, name)]
+    heads = [name for name in GOOGLE_HEADS if is_task and hasattr(model, name)]
     _say_what_changes(model, heads)
     labels = list(getattr(model, "labels", None) or ())
-    sizes = rename.sizes_of(config, labels=len(labels))
+    sizes = {**sizes_of(config), "C": len(labels)}
     tensors = rename.gather(encoder, _table(config, []), sizes=sizes)
-    tensors |= rename.gather(model, [line for h in heads for line in HEADS[h]], sizes=sizes)
+    tensors |= rename.gather(model, [line for h in heads for line in GOOGLE_HEADS[h]], sizes=sizes)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as aside:
         names = sorted(tensors)
@@ -267,6 +247,7 @@ def _config(config, labels):
         "type_vocab_size": config.type_vocab_size,
         "vocab_size": config.vocab_size,
         # That code takes any key; ours reads these and the labels back.
+        **config.extra_keys,
         MARK: {"version": keras_bert.__version__, "hidden_act": config.hidden_act},
     }
     return {**values, **labels_format.to_config(labels)} if labels else values
@@ -319,16 +300,16 @@ def _labels(values, shapes, *, source):
 
 
 def _table(config, heads):
-    table = ENCODER + (POOLER if config.add_pooling_layer else [])
-    table = table + [line for head in heads for line in HEADS[head]]
+    table = GOOGLE_ENCODER + (GOOGLE_POOLER if config.add_pooling_layer else [])
+    table = table + [line for head in heads for line in GOOGLE_HEADS[head]]
     return rename.expand(table, config.num_hidden_layers)
 
 
 def _tokenizer(folder, config):
     from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.vocabulary import Vocabulary
+    from keras_bert.text.vocabulary_files import load_vocabulary
 
-    vocabulary = Vocabulary.from_file(folder / VOCABULARY)
+    vocabulary = load_vocabulary(folder / VOCABULARY)
     if len(vocabulary) > config.vocab_size:
         raise InputError(
             f"{folder / VOCABULARY} has {len(vocabulary)} pieces, more than the "

@@ -8,14 +8,16 @@ import contextlib
 import errno
 import os
 import re
+import sys
 from pathlib import Path
 
 from tqdm import tqdm
 
-from keras_bert.errors import InputError
-from keras_bert.terminal import shows_bars
-from keras_bert.text.vocabulary_files import NAMES as TOKENIZER_FILES
-from keras_bert.wording import listed
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
+from keras_bert.base.terminal import drawn_on, shows_bars
+from keras_bert.checkpoints import torch_files
+from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"
@@ -30,8 +32,8 @@ _WEIGHTS = (
     ("model.safetensors", ()),
     ("model.safetensors.index.json", ("model-*-of-*.safetensors",)),
     ("model.weights.h5", _PRESET),
-    ("pytorch_model.bin", ()),
-    ("pytorch_model.bin.index.json", ("pytorch_model-*-of-*.bin",)),
+    (torch_files.FILE, ()),
+    (torch_files.INDEX, ("pytorch_model-*-of-*.bin",)),
 )
 
 _HTTP_TROUBLE = "the hub at {endpoint} answered: {said}"
@@ -48,8 +50,8 @@ def download(name):
 
     Raises:
         InputError: the name is none, the hub has no such model or shows it to nobody unknown, it
-            cannot be reached, the cache is full, or huggingface_hub is not installed. The sentence
-            says what to do.
+            cannot be reached, the cache is full, huggingface_hub is not installed, or the weights
+            are pickled and torch is not installed or too old. The sentence says what to do.
     """
     repo, revision = parsed(name)
     with _sentences(name, repo, revision):
@@ -57,6 +59,8 @@ def download(name):
         held = _files_of(repo, commit=small.name)
         for mark, others in _WEIGHTS:
             if mark in held:
+                if mark in (torch_files.FILE, torch_files.INDEX):
+                    torch_files.safe_torch(name)  # before gigabytes are fetched
                 wanted = [CONFIG, *TOKENIZER_FILES, mark, *others]
                 is_news = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_news and shows_bars())
@@ -96,7 +100,7 @@ def upload(repo, files, *, private, revision, message):
     Args:
         repo: "owner/name".
         files: path in the repository -> the path of a file here, or its bytes.
-        private: whether a new repository is shown to its owner alone.
+        private: whether the repository is shown to its owner alone: a new one is made so.
         revision: the branch, which is made where there is none; None is `main`.
         message: the first line of the commit.
 
@@ -104,8 +108,8 @@ def upload(repo, files, *, private, revision, message):
         The address of the commit.
 
     Raises:
-        InputError: the hub does not let us write there or cannot be reached, or huggingface_hub is
-            not installed.
+        InputError: the hub does not let us write there or cannot be reached, the repository exists
+            and is public where `private` is asked for, or huggingface_hub is not installed.
     """
     library = _library()
     api = library.HfApi(endpoint=_endpoint(), library_name="keras-bert")
@@ -115,12 +119,38 @@ def upload(repo, files, *, private, revision, message):
     ]
     with _refused_writing(repo):
         api.create_repo(repo, private=private, exist_ok=True)
+        # Asked after it was made: one that existed before keeps what it was.
+        if private and not api.model_info(repo).private:
+            raise InputError(
+                f"{repo} exists already and is public, so nothing was pushed. Make it private at "
+                f"{_endpoint()}/{repo}/settings, give another name, or leave out `private`."
+            )
         if revision is not None:
             api.create_branch(repo, branch=revision, exist_ok=True)
-        commit = api.create_commit(
-            repo, operations, commit_message=message, revision=revision or "main"
-        )
+        with _drawing():
+            commit = api.create_commit(
+                repo, operations, commit_message=message, revision=revision or "main"
+            )
     return str(commit.commit_url)
+
+
+def outside(folder, names):
+    """The first of a folder's files that is a link out of it, and where it leads; None if none is.
+
+    A folder in the hub's cache consists of links to files elsewhere in the cache, which are fine.
+
+    Args:
+        folder: the folder.
+        names: names of files in it.
+    """
+    real = Path(os.path.realpath(folder))
+    cache = Path(os.path.realpath(_cache()))
+    allowed = cache if real.is_relative_to(cache) else real
+    for name in names:
+        target = Path(os.path.realpath(real / name))
+        if not target.is_relative_to(allowed):
+            return name, target
+    return None
 
 
 def _library():
@@ -145,16 +175,22 @@ def _cache():
 
 def _snapshot(repo, revision, patterns, *, bars=False):
     """The folder of a revision with the files that match; with `bars`, they show how far it is."""
-    folder = _library().snapshot_download(
-        repo,
-        revision=revision,
-        allow_patterns=sorted(patterns),
-        endpoint=_endpoint(),
-        cache_dir=_cache(),
-        library_name="keras-bert",
-        tqdm_class=None if bars else _NoBar,
-    )
+    with _drawing():
+        folder = _library().snapshot_download(
+            repo,
+            revision=revision,
+            allow_patterns=sorted(patterns),
+            endpoint=_endpoint(),
+            cache_dir=_cache(),
+            library_name="keras-bert",
+            tqdm_class=None if bars else _NoBar,
+        )
     return Path(folder)
+
+
+def _drawing():
+    """A context in which huggingface_hub's bars, which look for `sys.stderr`, can be drawn."""
+    return contextlib.redirect_stderr(drawn_on(sys.stderr))
 
 
 class _NoBar(tqdm):
@@ -226,6 +262,8 @@ def _refused_writing(repo):
     errors, endpoint = _library().errors, _endpoint()
     try:
         yield
+    except InputError:
+        raise
     except errors.HfHubHTTPError as error:
         if error.response.status_code in (401, 403, 404):
             raise InputError(

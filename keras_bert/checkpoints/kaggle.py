@@ -6,7 +6,7 @@ They go through `kagglehub`, which has its own cache (`KAGGLEHUB_CACHE`) and cre
 import errno
 from pathlib import Path
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 SCHEME = "kaggle://"
 

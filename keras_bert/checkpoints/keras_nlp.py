@@ -4,14 +4,21 @@ import json
 from pathlib import Path
 
 import keras_bert
-from keras_bert.checkpoints import rename
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
+    check_output_folder,
+    check_regular,
+    held_names,
+    new_folder,
+    parse_json,
+    read_small,
+)
+from keras_bert.checkpoints.google import check_wordpiece
 from keras_bert.checkpoints.kinds import MARK
-from keras_bert.checkpoints.rename import Rename
-from keras_bert.checkpoints.wordpiece import check_wordpiece
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.errors import InputError
-from keras_bert.files import check_output_folder, held_names, new_folder, parse_json
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
@@ -19,57 +26,6 @@ _EPSILON = 1e-12
 
 _CONFIG = "config.json"
 _METADATA = "metadata.json"
-_LAYER = "transformer_layers.{i}"
-_ATTENTION = f"{_LAYER}._self_attention_layer"
-
-
-def _norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}.gamma", "D"),
-        Rename(f"{ours}.beta", f"{theirs}.beta", "D"),
-    ]
-
-
-def _dense(ours, theirs, shape):
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}.kernel", shape),
-        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
-    ]
-
-
-def _heads(name):
-    """A projection to the heads, whose width D lies there as N heads of width H."""
-    ours, theirs = f"blocks.{{i}}.attention.{name}", f"{_ATTENTION}.{name}_dense"
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}.kernel", "D D", folded="D N H"),
-        Rename(f"{ours}.bias", f"{theirs}.bias", "D", folded="N H"),
-    ]
-
-
-# Attributes of the backbone: its variables have no other names that stay the same.
-TABLE = [
-    Rename("embeddings.token_embedding.embeddings", "token_embedding.embeddings", "V D"),
-    Rename(
-        "embeddings.position_embedding.embeddings", "position_embedding.position_embeddings", "P D"
-    ),
-    Rename("embeddings.segment_embedding.embeddings", "segment_embedding.embeddings", "T D"),
-    *_norm("embeddings.layer_norm", "embeddings_layer_norm"),
-    *_heads("query"),
-    *_heads("key"),
-    *_heads("value"),
-    Rename(
-        "blocks.{i}.attention.projection.kernel",
-        f"{_ATTENTION}.output_dense.kernel",
-        "D D",
-        folded="N H D",
-    ),
-    Rename("blocks.{i}.attention.projection.bias", f"{_ATTENTION}.output_dense.bias", "D"),
-    *_norm("blocks.{i}.attention_norm", f"{_LAYER}._self_attention_layer_norm"),
-    *_dense("blocks.{i}.feedforward_in", f"{_LAYER}._feedforward_intermediate_dense", "D I"),
-    *_dense("blocks.{i}.feedforward_out", f"{_LAYER}._feedforward_output_dense", "I D"),
-    *_norm("blocks.{i}.feedforward_norm", f"{_LAYER}._feedforward_layer_norm"),
-    *_dense("pooler.dense", "pooled_dense", "D D"),
-]
 
 
 def is_keras_nlp(path):
@@ -87,18 +43,25 @@ def load_keras_nlp(path):
         InputError: keras-nlp is not installed, or the folder is not a whole preset.
     """
     keras_nlp = _keras_nlp()
+    for file in Path(path).rglob("*"):
+        check_regular(file)
     from keras_bert.text.tokenizer import Tokenizer
     from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
     try:
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
         theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
-        encoder = from_keras_nlp(backbone)
-    # Whatever it does with what it did not expect in a file.
+        pieces = theirs.get_vocabulary()
+    # Whatever it does with what it did not expect in a file. Our own code is outside of this.
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = str(error).splitlines()[0]
+        message = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"{path} is not a whole keras-nlp preset: {message}") from error
-    vocabulary = WordPieceVocabulary(theirs.get_vocabulary())
+    try:
+        config = _config(backbone)
+    except ValueError as error:
+        raise InputError(f"{path} is not a whole keras-nlp preset: {error}") from error
+    encoder = _encoder(backbone, config, source=path)
+    vocabulary = WordPieceVocabulary(pieces)
     if len(vocabulary) > encoder.config.vocab_size:
         raise InputError(
             f"{path} has {len(vocabulary)} pieces, more than the {encoder.config.vocab_size} rows "
@@ -108,8 +71,17 @@ def load_keras_nlp(path):
 
 
 def from_keras_nlp(backbone):
-    """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes."""
-    config = BertConfig(
+    """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes.
+
+    Raises:
+        ValueError: a size that no such encoder can have.
+        InputError: a weight that is not finite.
+    """
+    return _encoder(backbone, _config(backbone), source="the keras-nlp backbone")
+
+
+def _config(backbone):
+    return BertConfig(
         vocab_size=backbone.vocabulary_size,
         hidden_size=backbone.hidden_dim,
         num_hidden_layers=backbone.num_layers,
@@ -122,14 +94,16 @@ def from_keras_nlp(backbone):
         type_vocab_size=backbone.num_segments,
         layer_norm_eps=_EPSILON,
     )
-    table = rename.expand(TABLE, config.num_hidden_layers)
+
+
+def _encoder(backbone, config, *, source):
     encoder = BertEncoder(config)
 
     def read(name):
         tensor = rename.to_numpy(rename.variable(backbone, name))
-        return rename.numbers(tensor, name, source="the keras-nlp backbone")
+        return rename.numbers(tensor, name, source=source)
 
-    rename.assign(encoder, table, read)
+    rename.assign(encoder, rename.expand(KERAS_NLP, config.num_hidden_layers), read)
     return encoder
 
 
@@ -166,8 +140,8 @@ def to_keras_nlp(encoder):
         max_sequence_length=config.max_position_embeddings,
         num_segments=config.type_vocab_size,
     )
-    table = rename.expand(TABLE, config.num_hidden_layers)
-    tensors = rename.gather(encoder, table, sizes=rename.sizes_of(config))
+    table = rename.expand(KERAS_NLP, config.num_hidden_layers)
+    tensors = rename.gather(encoder, table, sizes=sizes_of(config))
     for name, tensor in tensors.items():
         rename.variable(backbone, name).assign(tensor)
     return backbone
@@ -205,7 +179,7 @@ def _is_own(folder):
 def _object(path):
     """The object in a JSON file of a preset; {} where there is none."""
     try:
-        value = parse_json(path.read_text(encoding="utf-8"))
+        value = parse_json(read_small(path))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}

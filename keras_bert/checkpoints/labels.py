@@ -1,6 +1,6 @@
 """A task's labels in Hugging Face's `config.json`: `id2label` and `label2id`."""
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 # Labels that are named here: a file may claim any number of them.
 _MOST = 1_000_000

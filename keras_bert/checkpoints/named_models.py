@@ -8,12 +8,12 @@ has the hash of what it was made of for its name, and may be deleted at any time
 import hashlib
 import os
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_folder, scratch_folder, system_errors
+from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import archives, hub, kaggle
-from keras_bert.errors import InputError
-from keras_bert.files import new_folder, scratch_folder, system_errors
-from keras_bert.wording import listed
 
 _CONFIG = "config.json"
 _OTHERS = ("bert_config.json", "metadata.json")
@@ -29,7 +29,7 @@ def local_folder(given):
 
     Raises:
         InputError: see `hub.download`, `kaggle.download` and `archives.unpack`; also where what is
-            found is no model that can be read.
+            found has no model format that is known.
     """
     if not isinstance(given, str | os.PathLike):
         raise InputError(
@@ -63,10 +63,10 @@ def _in_our_form(folder, *, name):
     """A downloaded folder, or what it is converted to."""
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp
 
-    root = _root(folder, name)
+    root = folder / _root(_files_below(folder), name)
     if (root / _CONFIG).exists() and not is_keras_nlp(root):
         return root
-    place = _place(sorted(path for path in root.rglob("*") if path.is_file()))
+    place = _place([root / path for path in sorted(_files_below(root))])
     if not place.exists():
         _convert(root, place, name=name)
     return place
@@ -77,16 +77,15 @@ def _unpacked(archive):
     if place.exists():
         return place
     with scratch_folder(place) as scratch:
-        archives.unpack(archive, scratch)
-        _convert(_root(scratch, archive), place, name=archive)
+        root = archives.unpack(archive, scratch, root=lambda paths: _root(paths, archive))
+        _convert(root, place, name=archive)
     return place
 
 
 def _convert(source, place, *, name):
     """Puts the model in a folder of any form in its place in the cache."""
-    from keras_bert.checkpoints.convert import read_model
-    from keras_bert.checkpoints.folder import save_folder
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp
+    from keras_bert.checkpoints.saving import save_folder
 
     if (source / _CONFIG).exists() and not is_keras_nlp(source):
         with new_folder(place) as aside:
@@ -95,10 +94,31 @@ def _convert(source, place, *, name):
                     shutil.copy2(file, aside)
         return
     try:
-        _, model, tokenizer, _ = read_model(source)
+        _, model, tokenizer = read_foreign(source)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     save_folder(model, tokenizer, place)
+
+
+def read_foreign(source):
+    """A model in a format that is not Hugging Face's -> (the format's name, model, tokenizer).
+
+    Raises:
+        InputError: the folder, or the prefix of a checkpoint, holds none.
+    """
+    from keras_bert.checkpoints.google import is_google, load_google
+    from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
+
+    if is_google(source):
+        return "google", *load_google(source)
+    if is_keras_nlp(source):
+        return "keras-nlp", *load_keras_nlp(source)
+    if source.is_file():
+        raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
+    raise InputError(
+        f"Could not detect the model format of {source}. Expected a Hugging Face folder "
+        "(config.json), a Google checkpoint (bert_config.json) or a keras-nlp preset."
+    )
 
 
 def _place(files):
@@ -113,24 +133,35 @@ def _place(files):
     return place
 
 
-def _root(folder, name):
-    """The folder below `folder` that a model lies in: an archive may have one of its own.
+def _files_below(folder):
+    """The paths of all files below a folder, relative to it; none in folders that are links."""
+    files, folders = [], [(Path(folder), PurePosixPath())]
+    while folders:  # no recursion: somebody's folders may be nested deeper than Python's stack
+        place, path = folders.pop()
+        for entry in os.scandir(place):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((place / entry.name, path / entry.name))
+            elif entry.is_file():
+                files.append(path / entry.name)
+    return files
 
-    What lies deeper than another is a part of that one; two beside each other are refused.
+
+def _root(paths, name):
+    """The folder that a model is in, of a tree with these files, which may have one of its own.
+
+    What is deeper than another is a part of that one; two at the same depth are refused.
     """
-    marks = (_CONFIG, *_OTHERS)
     found = sorted(
-        {path.parent for mark in marks for path in folder.rglob(mark)},
-        key=lambda p: (len(p.parts), p),
+        {path.parent for path in paths if path.name in (_CONFIG, *_OTHERS)},
+        key=lambda folder: (len(folder.parts), folder),
     )
     if len(found) > 1 and len(found[0].parts) == len(found[1].parts):
-        inside = (path.relative_to(folder) for path in found)
         raise InputError(
-            f"{name} holds several models ({listed(inside, most=3)}): give one of them by itself."
+            f"{name} holds several models ({listed(found, most=3)}): give one of them by itself."
         )
     if found:
         return found[0]
-    if any(folder.rglob("saved_model.pb")):
+    if any(path.name == "saved_model.pb" for path in paths):
         raise InputError(
             f"{name} holds a SavedModel, which does not say the sizes of its encoder; take the "
             "checkpoint with a bert_config.json that it was made of."

@@ -7,9 +7,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import check_regular, read_json
 from keras_bert.checkpoints import torch_files
-from keras_bert.config import read_json
-from keras_bert.errors import InputError
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -37,6 +37,7 @@ class Tensors:
         self.shapes = {}
         self._files = {}
         for path in paths:
+            check_regular(path)
             try:
                 opened = safe_open(path, framework="numpy")
             except FileNotFoundError as error:
@@ -100,6 +101,6 @@ def _shards(folder, index_file):
         raise InputError(f"{path} has no weight_map.")
     names = sorted({str(name) for name in weight_map.values()})
     for name in names:
-        if Path(name).name != name or name in ("", ".."):
+        if Path(name).name != name or name in ("", "..") or "\0" in name:
             raise InputError(f"{path} names a file outside its folder: {name!r}.")
     return [folder / name for name in names]

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from keras_bert.settings import Settings, setting
+from keras_bert.base.settings import Settings, setting
 
-FORMATS = ("folder", "google", "keras-nlp")
+FORMATS = ("huggingface", "google", "keras-nlp")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,8 +19,8 @@ class ConvertSettings(Settings):
     )
     output: str = setting(help="the folder to write", unit="PATH", is_path=True)
     to: str = setting(
-        "folder",
-        help="the format to write; folder is Hugging Face's, which every command here reads, and "
+        "huggingface",
+        help="the format to write; huggingface is a folder that every command here reads, and "
         "keras-nlp holds the encoder alone",
         choices=FORMATS,
     )
@@ -33,7 +33,9 @@ class PushSettings(Settings):
 
     model: str = setting(help="a model folder, or the output of a run", unit="FOLDER", is_path=True)
     to: str = setting(help="its name on the hub: owner/name", unit="OWNER/NAME")
-    private: bool = setting(False, help="where the name is new: shown to you alone")
+    private: bool = setting(
+        False, help="shown to you alone; raises an error if the repository exists and is public"
+    )
     revision: str | None = setting(
         None,
         help="the branch to push to, which is made where there is none",

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import check_regular
 
 FILE = "pytorch_model.bin"
 INDEX = "pytorch_model.bin.index.json"
+
+# The first version whose weights-only loader runs nothing (CVE-2025-32434).
+_SAFE_FROM = (2, 6)
 
 
 class TorchTensors:
@@ -18,8 +22,8 @@ class TorchTensors:
         paths: the files.
 
     Raises:
-        InputError: torch is not installed, a file is broken or holds something else than tensors
-            by name, or two of them share a name.
+        InputError: torch is not installed or too old, a file is broken or holds something else
+            than tensors by name, or two of them share a name.
     """
 
     def __init__(self, paths):
@@ -45,15 +49,34 @@ class TorchTensors:
         return np.ascontiguousarray(tensor.detach().to_dense().float().numpy())
 
 
-def _opened(path):
+def safe_torch(source):
+    """The module torch, whose weights-only loader is safe.
+
+    Args:
+        source: the file or model that it is needed for, for messages.
+
+    Raises:
+        InputError: torch is not installed, or its loader can run code that a file holds.
+    """
     try:
         import torch
     except ImportError:
         raise InputError(
-            f"{path} can run code when it is opened as Python does it; the loader that reads "
-            "weights alone is torch's: pip install torch, or take a folder with model.safetensors "
-            "(transformers writes one with save_pretrained)."
+            f"{source} can run code when it is opened as Python does it; the loader that reads "
+            "weights alone is torch's: pip install 'torch>=2.6', or take a folder with "
+            "model.safetensors (transformers writes one with save_pretrained)."
         ) from None
+    if torch.__version__ < _SAFE_FROM:
+        raise InputError(
+            f"{source} was not opened: torch {torch.__version__} can run code that such a file "
+            "holds (CVE-2025-32434). Install 'torch>=2.6', or use a folder with model.safetensors."
+        )
+    return torch
+
+
+def _opened(path):
+    torch = safe_torch(path)
+    check_regular(path)
     try:
         # Files of before 2020 are no archives, and cannot be mapped into memory.
         mapped = zipfile.is_zipfile(path)
@@ -73,6 +96,8 @@ def _opened(path):
             "state_dict alone."
         )
     for name, tensor in tensors.items():
+        if tensor.is_nested:
+            raise InputError(f"{path}: the tensor {name} is nested; weights have one shape.")
         if tensor.is_meta:
             raise InputError(f"{path}: the tensor {name} holds no numbers (its device is meta).")
     return tensors

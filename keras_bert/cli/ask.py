@@ -7,6 +7,7 @@ keras-bert ask http://127.0.0.1:8501 --model spam --metadata
 The server is TensorFlow Serving or keras-bert serve.
 """
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli import flags
 
 SUMMARY = "ask a model that is served"
@@ -25,4 +26,9 @@ def run(arguments):
     from keras_bert.serving.ask import ask
 
     for answer in ask(**settings):
-        print(json.dumps(answer, ensure_ascii=False), flush=True)
+        try:
+            line = json.dumps(answer, ensure_ascii=False)
+        except RecursionError:
+            raise InputError("The answer of the server is nested too deep to be printed.") from None
+        # Half of a surrogate pair has no UTF-8; in JSON it is written as \ud800.
+        print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=True)

@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 
-from keras_bert.cli.cpu import settle_cpu
-from keras_bert.stopping import SIGNALS
+from keras_bert.base.signals import SIGNALS, STOPPED
+from keras_bert.base.terminal import escape_output
+from keras_bert.cli.quiet import settle_cpu
 
-STOPPED = "stopped; nothing was left half written, and the same command begins anew."
 _ENDED = "stopped; the same command begins anew, or goes on from what was saved."
 _IMPORTS = "<frozen importlib._bootstrap>"
 
@@ -21,6 +21,10 @@ def run():
     for a second signal, the process ends at once, which every writer of ours survives. So it does
     where Python itself says that it lost what was raised, as in the callback of a weak reference.
     """
+    if sys.getfilesystemencoding() != "utf-8":
+        # Texts and paths are UTF-8 here, whatever the locale says (LC_ALL=C with PYTHONUTF8=0).
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    escape_output()
     received = []
     tell_of_lost = sys.unraisablehook
 

@@ -10,8 +10,7 @@ names; what it has no place for is said.
 import shlex
 
 from keras_bert.cli import flags
-from keras_bert.cli.one_liner import one_liner
-from keras_bert.cli.report import report
+from keras_bert.cli.report import one_liner, report
 
 SUMMARY = "convert a model's format"
 
@@ -31,15 +30,15 @@ def run(arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         done = convert(**settings, report=report)
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            print(f"Note: {warning.message}")
+    notes = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    for note in dict.fromkeys(notes):
+        print(f"Note: {note}")
     for name in done["left_out"]:
         print(f"Note: {name} has no place there and was left out.")
     output = arguments.output
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
-    to = settings.get("to", "folder")
-    if to == "folder":
+    to = settings.get("to", "huggingface")
+    if to == "huggingface":
         model = shlex.quote(output)
         print(f"Next: keras-bert embed --model {model} --data FILE --output vectors.npz")
     elif to == "google":

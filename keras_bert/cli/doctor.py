@@ -15,7 +15,7 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
-    from keras_bert.diagnosis import diagnose
+    from keras_bert.cli.diagnosis import diagnose
 
     found = diagnose()
     for title, rows in found["sections"].items():

@@ -9,17 +9,16 @@ For each text: its tokens with their places (characters of the text) and vectors
 
 import argparse
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.cli import flags
-from keras_bert.cli.one_liner import one_liner
-from keras_bert.cli.report import report
-from keras_bert.errors import InputError
-from keras_bert.wording import counted
+from keras_bert.cli.report import one_liner, report
 
 SUMMARY = "write contextual embeddings of words and texts"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.embeddings.settings import EmbedToFileSettings
+    from keras_bert.inference.embeddings.settings import EmbedToFileSettings
 
     flags.add(parser, EmbedToFileSettings)
     parser.add_argument("--text", dest="former_text", help=argparse.SUPPRESS)
@@ -29,7 +28,7 @@ def run(arguments):
     if arguments.former_text is not None:
         raise InputError("--text is called --data now: a file of texts.")
     settings = flags.read(arguments)
-    from keras_bert.embeddings.embed_to_file import embed_to_file
+    from keras_bert.inference.embeddings.embed_to_file import embed_to_file
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]

@@ -6,7 +6,7 @@ serialized tf.Example. With an output NAME.tflite it is a file for LiteRT, which
 """
 
 from keras_bert.cli import flags
-from keras_bert.cli.one_liner import one_liner
+from keras_bert.cli.report import one_liner
 
 SUMMARY = "write a SavedModel that takes strings"
 

@@ -1,7 +1,7 @@
 """Say which words a masked language model would put in the place of [MASK].
 
 keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
-keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top 3
+keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top-k 3
 """
 
 import shlex

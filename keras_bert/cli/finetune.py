@@ -2,9 +2,9 @@
 
 keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
 keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
-keras-bert finetune --glue MNLI --data FOLDER --model runs/a --output runs/mnli
-keras-bert finetune --frozen --scalar-mix --model … --train … --dev … --output runs/features
-keras-bert finetune --seeds 5 --model … --train … --dev … --output runs/five
+keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
+keras-bert finetune --freeze-encoder --scalar-mix --model … --train … --dev … --output runs/features
+keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
 
 The flags are those of the kind that --task names, or of a classifier where it is left out. What a
 file may look like depends on it, too (docs/ has a page a family), and is told by content; - is
@@ -13,18 +13,18 @@ standard input, tfds:NAME/CONFIG:SPLIT a prepared split.
 
 import shlex
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent
 from keras_bert.cli import flags
 from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
-from keras_bert.errors import InputError
-from keras_bert.wording import counted, percent
 
 SUMMARY = "fine-tune an encoder on labelled examples"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.train.settings import finetune_settings
+    from keras_bert.training.settings import finetune_settings
 
     kind = kind_of_glue(argv) or kind_given(argv, flag="--task")
     flags.add(parser, finetune_settings(kind), command="finetune")
@@ -34,8 +34,8 @@ def add_arguments(parser, argv):
 def run(arguments):
     settle_glue(arguments)
     settings = flags.read(arguments)
-    from keras_bert.train.finetune import finetune
-    from keras_bert.train.strategy import is_written_here
+    from keras_bert.training.finetune import finetune
+    from keras_bert.training.strategies.strategy import is_written_here
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():
@@ -43,7 +43,7 @@ def run(arguments):
     if "runs" in metrics:
         _tell_seeds(metrics)
     dev = metrics["dev"]
-    trained = metrics["trained_parameters"]
+    trained = metrics["trainable_parameters"]
     of_them = f" ({trained:,} of them trained)" if trained < metrics["parameters"] else ""
     print(
         f"{counted(metrics['steps'], 'step')} of {metrics['parameters']:,} parameters{of_them} in "
@@ -52,7 +52,7 @@ def run(arguments):
     print(f"on the {counted(dev['examples'], 'dev example')}: {_described(settings, dev)}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
-        shares = ", ".join(map(percent, mix["shares"]))
+        shares = ", ".join(map(percent, mix["layer_weights"]))
         print(f"layers in the mix, embeddings first: {shares}, times {mix['gamma']:.2f}")
     draw(arguments.output)
     logs = "runs" if "runs" in metrics else "logs"
@@ -76,7 +76,7 @@ def _tell_seeds(metrics):
     print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
     for name, mean in metrics["mean"].items():
         if isinstance(mean, float):
-            print(f"  {name} {mean:.4f} ± {metrics['deviation'][name]:.4f}")
+            print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
     print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
 
 

@@ -5,8 +5,8 @@ import dataclasses
 import re
 import typing
 
-from keras_bert.errors import InputError
-from keras_bert.settings import about, value_type
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import about, value_type
 
 _YES_OR_NO = {"yes": True, "no": False}
 
@@ -47,7 +47,7 @@ def read(arguments):
     values = {}
     path = getattr(arguments, "settings_file", None)
     if path is not None:
-        from keras_bert.train.run_folder import read_settings
+        from keras_bert.training.run_folder import read_settings
 
         values = read_settings(path, command=arguments.settings_of)
         for name in values:
@@ -55,16 +55,24 @@ def read(arguments):
                 raise InputError(
                     f"{path} has the setting {name}, which {arguments.settings_of} does not know."
                 )
-        values = {name: value for name, value in values.items() if name not in _ousted(cls, given)}
+        # The file has every setting, also the default of one that another was given instead of.
+        ousted = _ousted(cls, given) | _ousted(cls, values) & _defaults(cls, values)
+        values = {name: value for name, value in values.items() if name not in ousted}
     values |= given
     cls.of(values)  # now, before anything heavy is loaded
     return values
 
 
 def _ousted(cls, given):
-    """The settings that those given stand in place of."""
+    """The settings that those given, which are not None, stand in place of."""
+    given = {name for name, value in given.items() if value is not None}
     either = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
     return {other for pair in either for one, other in (pair, pair[::-1]) if one in given}
+
+
+def _defaults(cls, values):
+    """The names of those values that are their settings' defaults."""
+    return {f.name for f in dataclasses.fields(cls) if values.get(f.name, f) == f.default}
 
 
 def with_flags(message, cls):
@@ -99,7 +107,9 @@ def _options(field):
     kind, optional = value_type(field)
     options = {"dest": field.name, "help": _help(field)}
     if kind is bool and not optional:
-        return {**options, "action": "store_true"}
+        # A model that a run continues with may have the setting on: --no-crf turns it off.
+        action = argparse.BooleanOptionalAction if known.stored else "store_true"
+        return {**options, "action": action}
     if kind is bool:
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:
@@ -156,3 +166,21 @@ def _yes_or_no(text):
     if text not in _YES_OR_NO:
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
     return _YES_OR_NO[text]
+
+
+_WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam's have underscores
+
+
+def refuse_unknown(options):
+    """Raises `InputError` for what is not an option of Beam's, which is loaded where it may be."""
+    for option in options:
+        name = option.split("=")[0]
+        if "-" in name.removeprefix("--") and name.startswith("--") and name not in _WITH_A_HYPHEN:
+            raise InputError(
+                f"There is no option {name}, neither of this command nor of Apache Beam; see "
+                "--help for this command's own."
+            )
+    if options:
+        from data_gen.runner import options as check
+
+        check(options)

@@ -1,10 +1,10 @@
-"""`finetune --glue NAME --data FOLDER`: the task, its files and its figure by one name."""
+"""`finetune --glue NAME --glue-dir FOLDER`: the task, its files and its figure by one name."""
 
 import argparse
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli.kinds import value_of
-from keras_bert.errors import InputError
-from keras_bert.examples.glue import glue_settings, glue_task
+from keras_bert.readers.glue import glue_settings, glue_task
 
 
 def kind_of_glue(argv):
@@ -21,7 +21,7 @@ def kind_of_glue(argv):
 def add_glue_data(parser):
     """Adds the flag for GLUE's folder."""
     parser.add_argument(
-        "--data",
+        "--glue-dir",
         metavar="FOLDER",
         default=argparse.SUPPRESS,
         help="GLUE's folder: with --glue, in place of --task, --train, --dev and --figure",
@@ -29,18 +29,20 @@ def add_glue_data(parser):
 
 
 def settle_glue(arguments):
-    """Puts what `--glue` and `--data` stand for among the parsed arguments; other flags win.
+    """Puts what `--glue` and `--glue-dir` stand for among the parsed arguments; other flags win.
 
-    Without `--data` that is the kind of task and the figure; the files are given.
+    Without `--glue-dir` that is the kind of task and the figure; the files are given.
 
     Raises InputError where one is without the other, or GLUE has no such task or file.
     """
-    folder = vars(arguments).pop("data", None)
+    folder = vars(arguments).pop("glue_dir", None)
     name = getattr(arguments, "glue", None)
     if name is None:
         if folder is None:
             return
-        raise InputError("--data is GLUE's folder and goes with --glue; give --train and --dev.")
+        raise InputError(
+            "--glue-dir is GLUE's folder and goes with --glue; give --train and --dev."
+        )
     task = glue_task(name)
     known = {"task": task.kind, "figure": task.figure}
     for setting, value in (known if folder is None else glue_settings(name, folder)).items():

@@ -7,9 +7,10 @@ place. A span stands between < and >, and the tokens just outside, its boundarie
 
 import dataclasses
 
+from keras_bert.base.formatting import counted, percent
+from keras_bert.base.settings import Settings, setting
 from keras_bert.cli import flags
-from keras_bert.settings import Settings, setting
-from keras_bert.wording import counted, percent
+from keras_bert.cli.report import console
 
 SUMMARY = "show rows of pre-training data as text"
 
@@ -40,26 +41,23 @@ def run(arguments):
     import shlex
     from pathlib import Path
 
-    from rich.console import Console
-
     from keras_bert.records import DataFolder
-    from keras_bert.records.inspection import read_instances
-    from keras_bert.records.shown_rows import SEGMENT_LABELS
+    from keras_bert.records.inspection import SEGMENT_LABELS, read_instances
 
-    console = Console(highlight=False)
     path = Path(settings.path)
     folder = DataFolder.open(path.parent if path.is_file() else path)
     if settings.verify:
-        _verify(folder, console)
+        _verify(folder)
     else:
+        terminal = console()
         shards = [str(path)] if path.is_file() else folder.shards(settings.split)
         for instance in read_instances(folder, shards, count=settings.count):
             text = _as_text(instance, SEGMENT_LABELS.get(folder.card.objective))
-            console.print(text, soft_wrap=not console.is_terminal)
-            console.print()
+            terminal.print(text, soft_wrap=not terminal.is_terminal)
+            terminal.print()
     given = shlex.quote(folder.path)
     following = f"pretrain --data {given} --vocab {given} --architecture tiny --steps 10000"
-    console.print(f"Next: keras-bert {following} --output pretrained", soft_wrap=True)
+    print(f"Next: keras-bert {following} --output pretrained")
 
 
 def _as_text(instance, labels):
@@ -90,8 +88,8 @@ def _as_text(instance, labels):
     return text
 
 
-def _verify(folder, console):
-    from keras_bert.records.shown_rows import SEGMENT_LABELS
+def _verify(folder):
+    from keras_bert.records.inspection import SEGMENT_LABELS
     from keras_bert.records.verification import verify
 
     for split, counts in verify(folder).items():
@@ -104,5 +102,5 @@ def _verify(folder, console):
             not_next = SEGMENT_LABELS[folder.card.objective][1]
             share = percent(counts[not_next] / counts["rows"], decimals=2)
             line += f", second segment {not_next} in {share}"
-        console.print(line, soft_wrap=True)
-    console.print("Every row obeys every law, and the counts are those of the dataset card.")
+        print(line)
+    print("Every row obeys every law, and the counts are those of the dataset card.")

@@ -3,8 +3,8 @@
 import contextlib
 from pathlib import Path
 
-from keras_bert.errors import InputError
-from keras_bert.files import parse_json, read_small
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import parse_json, read_small
 from keras_bert.tasks import finetuned_kinds
 
 _DEFAULT = "classifier"
@@ -55,13 +55,14 @@ def _configs(model):
 
 
 def value_of(argv, flag):
-    """What a command line says after a flag, or None."""
+    """What a command line says after a flag, at last where it says it again; or None."""
+    found = None
     for place, word in enumerate(argv):
         if word == flag and place + 1 < len(argv):
-            return argv[place + 1]
+            found = argv[place + 1]
         if word.startswith(f"{flag}="):
-            return word.partition("=")[2]
-    return None
+            found = word.partition("=")[2]
+    return found
 
 
 def _json(path):

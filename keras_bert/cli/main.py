@@ -7,12 +7,13 @@ import sys
 from importlib import import_module
 
 from keras_bert import __version__
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import parse_json, read_small
+from keras_bert.base.signals import STOPPED, Terminated
+from keras_bert.base.terminal import OutputError
 from keras_bert.cli import way
-from keras_bert.cli.console import STOPPED
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries
-from keras_bert.errors import InputError
-from keras_bert.stopping import Terminated
 
 # In the order in which a newcomer meets them; each is a module of this package.
 COMMANDS = (
@@ -36,28 +37,78 @@ COMMANDS = (
     "completion",
 )
 
+# The backends of Keras with which a command that loads it can do its work.
+_TENSORFLOW = "quickstart pretrain finetune sweep evaluate predict fill-mask export".split()
+_BACKENDS = {
+    **dict.fromkeys(_TENSORFLOW, ("tensorflow",)),
+    **dict.fromkeys(("embed", "convert"), ("tensorflow", "jax")),
+}
+
 _DESCRIPTION = "From raw text to a served language model."
+_NO_MEMORY = (
+    "There is not enough memory{}. Free some, or use a smaller batch size, maximum length or model."
+)
 
 
 def main(argv=None):
-    """Runs one command; returns the exit status: 0, 2 for bad input, 130 or 143 if stopped."""
+    """Runs one command; returns the exit status.
+
+    0, 1 where memory ran out, 2 for bad input or output that cannot be written, 130 or 143 if
+    stopped.
+    """
     arguments = parse(argv)
     settings_class = getattr(arguments, "settings_class", None)
     try:
         with contextlib.nullcontext() if arguments.verbose else quiet_libraries():
+            _check_environment(arguments.command)
             arguments.run(arguments)
+            sys.stdout.flush()
     except InputError as error:
         print(f"keras-bert: {with_flags(str(error), settings_class)}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader of our output went away (`keras-bert predict … | head`): not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OutputError as error:
+        print(
+            f"keras-bert: The {error.filename} cannot be written: {error.strerror}.",
+            file=sys.stderr,
+        )
+        return 2
+    except MemoryError as error:
+        said = f" ({error})" if str(error) else ""
+        print(f"keras-bert: {_NO_MEMORY.format(said)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as stop:
         sentence = str(stop) or STOPPED
         print(f"keras-bert: {with_flags(sentence, settings_class)}", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130
     return 0
+
+
+def _check_environment(command):
+    """Raises `InputError` where the libraries that a command loads would fail at their import.
+
+    So they do without docstrings, and with a backend of Keras that the command cannot work with.
+    """
+    if sys.flags.optimize > 1 and command not in (None, "doctor", "completion"):
+        raise InputError(
+            "TensorFlow Text cannot be loaded without docstrings. Set PYTHONOPTIMIZE to 0 or 1, or "
+            "run python without -OO."
+        )
+    backend, said_by = os.environ.get("KERAS_BACKEND"), "KERAS_BACKEND"
+    if not backend:
+        said_by = os.path.join(
+            os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json"
+        )
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            backend = parse_json(read_small(said_by)).get("backend")
+    wanted = _BACKENDS.get(command)
+    if backend and wanted and backend not in wanted:
+        raise InputError(
+            f"{command} needs {' or '.join(wanted)} as the backend of Keras. {said_by} says "
+            f"{backend!r}. Set KERAS_BACKEND=tensorflow."
+        )
 
 
 def parse(argv=None):

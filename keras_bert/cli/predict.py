@@ -10,11 +10,11 @@ With --glue, the lines are those of the file to hand in; with --output, they are
 
 import shlex
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli import flags
 from keras_bert.cli.kinds import kind_given
 from keras_bert.cli.report import report
-from keras_bert.errors import InputError
-from keras_bert.examples.glue import glue_submission, write_submission
+from keras_bert.readers.glue import glue_submission, write_submission
 
 SUMMARY = "answer with a fine-tuned model"
 

@@ -2,7 +2,7 @@
 
 Rows of the objective mlm-nsp train masked tokens and next sentences, those of mlm-sop masked tokens
 and the order of sentences, those of mlm masked tokens alone, those of span masked tokens and what
-stands beside their spans. With --causal-share rows are read from left to right, all or some.
+stands beside their spans. With --causal-fraction rows are read from left to right, all or some.
 Several --data, --steps and --batch-size are phases of the run, one after another.
 
 keras-bert pretrain --data data/ --vocab vocab.txt --architecture mini --steps 5000 --output runs/a
@@ -15,10 +15,10 @@ tensorboard --logdir runs/a/logs
 
 import shlex
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent
 from keras_bert.cli import flags
 from keras_bert.cli.report import report
-from keras_bert.errors import InputError
-from keras_bert.wording import counted, percent
 
 SUMMARY = "pre-train an encoder with masked tokens, and what else the rows are made for"
 # Figure -> what a person calls it.
@@ -33,15 +33,15 @@ _LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
 
 
 def add_arguments(parser, argv):
-    from keras_bert.train.pretrain_settings import PretrainSettings
+    from keras_bert.training.pretrain_settings import PretrainSettings
 
     flags.add(parser, PretrainSettings, command="pretrain")
 
 
 def run(arguments):
     settings = flags.read(arguments)
-    from keras_bert.train.pretrain import pretrain
-    from keras_bert.train.strategy import is_written_here
+    from keras_bert.training.pretrain import pretrain
+    from keras_bert.training.strategies.strategy import is_written_here
 
     metrics = pretrain(**settings, report=report)
     if not is_written_here():

@@ -6,10 +6,9 @@ Any option of Apache Beam may follow, such as --direct_num_workers=4 for four lo
 
 import shlex
 
-from keras_bert.cli import beam_options, flags
+from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.cli import flags
 from keras_bert.cli.report import report
-from keras_bert.text.unknown import note_on_unknown
-from keras_bert.wording import counted, listed, percent
 
 SUMMARY = "turn text into records for pre-training"
 BEAM_OPTIONS = True
@@ -22,23 +21,20 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
+    flags.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
-    beam_options.refuse_misspelt(arguments.beam_options)
     import logging
-
-    from rich.console import Console
 
     from data_gen.pretraining_data import make_pretraining_data
 
     if arguments.verbose:
         logging.basicConfig()
         logging.getLogger("apache_beam").setLevel(logging.INFO)
-    console = Console(highlight=False)
     card = make_pretraining_data(**settings, beam_options=arguments.beam_options, report=report)
-    console.print("\n".join(_summary(card)), soft_wrap=True)
+    print("\n".join(_summary(card)))
     if not card.lowercase and not settings.get("cased"):
-        console.print("Capitals and accents were kept: the folder of the vocabulary says so.")
-    console.print(f"Next: {_following(settings)}", soft_wrap=True)
+        print("Capitals and accents were kept: the folder of the vocabulary says so.")
+    print(f"Next: {_following(settings)}")
 
 
 def _following(settings):
@@ -53,7 +49,8 @@ def _summary(card):
     """What the job read and wrote, from its card."""
     from data_gen.reading import dropped_documents
     from data_gen.text_files import skipped_lines
-    from keras_bert.masking import most_predictions
+    from keras_bert.records.masking import most_predictions
+    from keras_bert.text.tokenizer import note_on_unknown
 
     counters, train = card.counters, card.splits["train"]
     forms = [

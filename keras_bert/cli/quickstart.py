@@ -8,8 +8,9 @@ the command that does the same on your own text.
 
 import shlex
 
+from keras_bert.base.formatting import percent
 from keras_bert.cli import flags
-from keras_bert.wording import percent
+from keras_bert.cli.report import console
 
 SUMMARY = "go the whole way on the samples that come with the package"
 
@@ -22,24 +23,18 @@ def add_arguments(parser, argv):
 
 def run(arguments):
     settings = flags.read(arguments)
-    from rich.console import Console
-
     from keras_bert.samples.quickstart import quickstart
 
-    console = Console(highlight=False)
+    terminal = console()
 
     def report(line):
         command = line.lstrip().startswith("$ ")
-        console.print(line, style="dim" if command else None, markup=False, soft_wrap=True)
+        terminal.print(line, style="dim" if command else None, soft_wrap=True)
 
     results = quickstart(**settings, report=report)
-    console.print(_table(results))
+    terminal.print(_table(results))
     ask = shlex.quote(f"{arguments.output}/ask.py")
-    console.print(
-        f'Next: python {ask} {shlex.quote(str(results["savedmodel"]))} "your own message"',
-        markup=False,
-        soft_wrap=True,
-    )
+    print(f'Next: python {ask} {shlex.quote(str(results["savedmodel"]))} "your own message"')
 
 
 def _table(results):

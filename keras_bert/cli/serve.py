@@ -21,8 +21,7 @@ def add_arguments(parser, argv):
 
 def run(arguments):
     settings = flags.read(arguments)
-    from keras_bert.serving.kernel_layout import lay_kernels_out_once
-    from keras_bert.serving.serve import serve
+    from keras_bert.serving.serve import lay_kernels_out_once, serve
 
     lay_kernels_out_once(settings["models"])
     serve(**settings, report=_say)

@@ -9,18 +9,18 @@ stopped. The flags are those of the kind that --task names, or of a classifier.
 
 import shlex
 
+from keras_bert.base.formatting import counted
 from keras_bert.cli import flags
 from keras_bert.cli.finetune import draw
 from keras_bert.cli.glue import add_glue_data, kind_of_glue, settle_glue
 from keras_bert.cli.kinds import kind_given
-from keras_bert.cli.report import report
-from keras_bert.wording import counted
+from keras_bert.cli.report import console, report
 
 SUMMARY = "fine-tune with every choice of rate, batch size and epochs"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.train.settings import sweep_settings
+    from keras_bert.training.settings import sweep_settings
 
     kind = kind_of_glue(argv) or kind_given(argv, flag="--task")
     flags.add(parser, sweep_settings(kind), command="sweep")
@@ -30,12 +30,10 @@ def add_arguments(parser, argv):
 def run(arguments):
     settle_glue(arguments)
     settings = flags.read(arguments)
-    from rich.console import Console
-
-    from keras_bert.train.sweep import sweep
+    from keras_bert.training.sweep import sweep
 
     metrics = sweep(**settings, report=report)
-    Console(highlight=False).print(_table(metrics))
+    console().print(_table(metrics))
     output = arguments.output
     draw(output)
     logs = shlex.quote(f"{output}/logs")
@@ -48,7 +46,7 @@ def _table(metrics):
 
     runs, best = metrics["runs"], metrics["kept"]["run"]
     table = Table(title=counted(len(runs), "run"), title_justify="left")
-    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {metrics['kept_by']}"):
+    for column in ("rate", "batch", "epochs", "kept epoch", f"dev {metrics['best_metric']}"):
         table.add_column(column, justify="right")
     table.add_column("")
     for name, of_run in runs.items():
@@ -57,7 +55,7 @@ def _table(metrics):
             str(of_run["batch_size"]),
             str(of_run["epochs"]),
             str(of_run["kept"]["epoch"]),
-            f"{of_run['figure']:.4f}",
+            "NaN" if of_run["figure"] is None else f"{of_run['figure']:.4f}",
             "best" if name == best else "",
             style="bold" if name == best else None,
         )

@@ -7,9 +7,9 @@ processes, or --runner.
 
 import shlex
 
-from keras_bert.cli import beam_options, flags
-from keras_bert.cli.report import report
-from keras_bert.wording import counted, percent
+from keras_bert.base.formatting import counted, percent
+from keras_bert.cli import flags
+from keras_bert.cli.report import console, report
 
 SUMMARY = "learn a vocabulary from text"
 BEAM_OPTIONS = True
@@ -22,35 +22,37 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
+    flags.refuse_unknown(arguments.beam_options)
     settings = flags.read(arguments)
-    beam_options.refuse_misspelt(arguments.beam_options)
-    from rich.console import Console
-
     from data_gen.vocabulary import learn_vocabulary
 
-    console = Console(highlight=False, soft_wrap=True)
-    with Console(stderr=True).status("Counting words and learning pieces …"):
+    with console(stderr=True).status("Counting words and learning pieces …"):
         learned = learn_vocabulary(**settings, beam_options=arguments.beam_options, report=report)
     for reason, number in learned.skipped_lines.items():
-        console.print(f"Skipped {counted(number, 'line')}: {reason}.")
+        print(f"Skipped {counted(number, 'line')}: {reason}.")
     counts = learned.vocabulary.counts
-    console.print(
+    print(
         f"{counted(len(learned.vocabulary), 'piece')} from {counted(learned.words, 'word')} "
         f"({learned.distinct_words:,} different ones): "
         f"{counts.sum() / learned.words:.3f} pieces a word."
     )
     if unknown := counts[learned.vocabulary.unk_id]:
-        console.print(
+        print(
             f"{percent(unknown / counts.sum(), decimals=2)} of them are [UNK], for characters that "
             "have no piece: a higher --alphabet-limit gives pieces to more of them."
         )
     if len(learned.vocabulary) < settings["size"]:
-        console.print(
-            f"The text gives no more than these: {settings['size']:,} were asked for. "
-            "More text gives more pieces."
-        )
+        least = settings.get("min_frequency", 1)
+        asked = f"{settings['size']:,} were asked for"
+        if least > 1:
+            print(
+                f"No other piece is in the text {least:,} times, and {asked}. A lower "
+                "--min-frequency gives more pieces, and so does more text."
+            )
+        else:
+            print(f"The text gives no more than these: {asked}. More text gives more pieces.")
     words = ["--input", *settings["input"], "--vocab", settings["output"], "--output", "data"]
     if "text_field" in settings:
         words += ["--text-field", settings["text_field"]]
     words += ["--cased"] * bool(settings.get("cased"))
-    console.print(f"Next: keras-bert pretraining-data {shlex.join(words)}")
+    print(f"Next: keras-bert pretraining-data {shlex.join(words)}")

@@ -4,8 +4,8 @@ import dataclasses
 import shlex
 from pathlib import Path
 
-from keras_bert.errors import InputError
-from keras_bert.files import parse_json, read_small
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import parse_json, read_small
 
 # A folder of somebody's may hold anything: so many names are looked at, and no more.
 _MOST = 2_000

@@ -1,80 +1,60 @@
-"""The copy of a model that is exported: in another precision, query, key and value in one layer."""
-
-import contextlib
-import gc
-import warnings
+"""The copy of a model that is exported in another precision."""
 
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.encoders.encoder import Encoder, copy_weights
+from keras_bert.layers.quantization import quantize_weights
 
 # The most that outputs may be off, as a share of their own size. Rounding of a sound model is far
 # below it (the table in docs/serving.md); above it something has overflowed.
 _MOST = 0.25
 
-_PARTS = ("query", "key", "value")
 # The inputs that are as long as a row; others (places of masks, words of spans) are few.
 _LONG, _FEW = ("input_ids", "input_mask", "segment_ids"), 4
 
 
 def as_exported(model, precision):
-    """A task or an encoder in a precision, whose blocks have query, key and value in one layer.
-
-    One product of three times the width is a sixth faster than three, for a text of 100 tokens and
-    a width of 384.
+    """A task or an encoder in a precision.
 
     "bfloat16" and "float16" store the weights in two bytes and compute in them; logits stay
     float32. "int8" stores each dense layer's and embedding's weights in one byte, with a float32
-    scale a row or column, and computes in float32: TensorFlow multiplies whole numbers more slowly
-    than it does these.
+    scale for each row or column, and computes in float32: TensorFlow multiplies whole numbers more
+    slowly than these.
 
-    Returns the copy, and how far its encoder's outputs are off: the root of the mean squared
-    difference as a share of the outputs' own.
+    Returns the model, or a copy in another precision than float32, and how far its encoder's
+    outputs are off: the root of the mean squared difference as a fraction of the outputs' own.
 
     Raises:
-        InputError: the outputs of the encoder, or of the task's head, are no numbers, or are too
+        InputError: the outputs of the encoder, or of the task's head, are not numbers, or are too
             far off to be of use.
     """
-    config = _changed(model.get_config(), "joined", True)
+    if precision == "float32":
+        return model, 0.0
+    config = model.get_config()
     if precision in ("bfloat16", "float16"):
         config = _changed(config, "dtype", precision)
     copy = type(model).from_config(config)
-    _assign_weights(copy, model)
+    copy_weights(model, copy)
     if hasattr(model, "tokenizer"):
         copy.tokenizer = model.tokenizer
-    if precision == "float32":
-        return copy, 0.0
     if precision == "int8":
-        with warnings.catch_warnings(), _only_new_garbage():
-            # Of each layer without a matrix: there is nothing in it to quantize.
-            warnings.filterwarnings("ignore", message=".*does not have a `quantize`")
-            copy.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
-    rows = some_rows(model.input, model.config)
+        quantize_weights(copy)
+    rows = some_rows(inputs_of(model), model.config)
     expected, found = (one(rows, training=False) for one in (model, copy))
     for name in expected:
         # Of logits, which may all be near 0 where a model is undecided, 1 is a size to go by.
         difference(expected[name], found[name], precision=precision, least=1.0)
     theirs, ours = (getattr(one, "encoder", one) for one in (model, copy))
-    rows = some_rows(theirs.input, theirs.config)
+    rows = some_rows(inputs_of(theirs), theirs.config)
     off = difference(*(run(rows)["sequence_output"] for run in (theirs, ours)), precision=precision)
     return copy, off
 
 
-@contextlib.contextmanager
-def _only_new_garbage():
-    """Keras collects garbage for each layer that it quantizes: half a second to look through all.
-
-    What was there before is out of the collector's sight meanwhile. What somebody else has put
-    there stays there.
-    """
-    was_frozen = gc.get_freeze_count() > 0
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if not was_frozen:
-            gc.unfreeze()
+def inputs_of(model):
+    """The symbolic inputs of a task or an encoder, by name."""
+    return model.symbolic_inputs() if isinstance(model, Encoder) else model.input
 
 
 def difference(expected, found, *, precision, least=0.0):
@@ -100,7 +80,7 @@ def difference(expected, found, *, precision, least=0.0):
 def some_rows(inputs, config):
     """Rows of random pieces for the inputs of a model, symbolic tensors by name: int32 arrays."""
     rng = np.random.default_rng(0)
-    rows, length = 8, min(64, config.max_length)
+    rows, length = 8, min(64, config.max_length or 64)
 
     def shape(name, sizes):
         last = length if name in _LONG else _FEW
@@ -109,7 +89,8 @@ def some_rows(inputs, config):
     found = {name: np.ones(shape(name, x.shape), "int32") for name, x in inputs.items()}
     ids = found["input_ids"]
     found["input_ids"] = rng.integers(0, config.vocab_size, ids.shape).astype("int32")
-    found["segment_ids"] = np.zeros_like(found["segment_ids"])
+    if "segment_ids" in found:
+        found["segment_ids"] = np.zeros_like(found["segment_ids"])
     return found
 
 
@@ -121,16 +102,3 @@ def _changed(config, name, value):
             for key, held in config.items()
         }
     return config
-
-
-def _assign_weights(copy, model):
-    """Gives a copy with joined projections the weights of a model, joined or not."""
-    theirs = {weight.path: weight for weight in model.weights}
-    for ours in copy.weights:
-        parts = [ours.path]
-        if ours.path not in theirs:
-            parts = [ours.path.replace("query_key_value", part) for part in _PARTS]
-        values = [keras.ops.cast(theirs.pop(path), ours.dtype) for path in parts]
-        ours.assign(keras.ops.concatenate(values, axis=-1))
-    if theirs:
-        raise ValueError(f"The copy has no place for {[*theirs]}.")

@@ -1,22 +1,171 @@
 """Writes a task or an encoder as a SavedModel that stands alone.
 
 Any process with TensorFlow and TensorFlow Text can run it.
+
+A file for LiteRT (formerly TensorFlow Lite) takes token ids and gives logits. LiteRT has no
+tokenizer of BERT's, so a program on a phone makes ids by itself; the operations that it lacks are
+written with others while the model is traced (`for_litert`).
 """
 
+import contextlib
+import logging
+import tempfile
 from pathlib import Path
 
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
+    clear_leftovers_in,
+    held_names,
+    new_file,
+    new_folder,
+    owned,
+    scratch_folder,
+)
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, holds_task, load, load_task
-from keras_bert.embeddings.serving import encoder_signatures
-from keras_bert.errors import InputError
-from keras_bert.export.archive import write_saved_model
-from keras_bert.export.precision import as_exported
-from keras_bert.export.server_files import is_version, write_batching, write_server_files
+from keras_bert.export.precision import as_exported, difference, inputs_of, some_rows
+from keras_bert.export.server_files import (
+    is_version,
+    write_batching,
+    write_server_files,
+    write_warmup_requests,
+)
 from keras_bert.export.settings import ExportSettings
-from keras_bert.export.warmup import write_warmup_requests
-from keras_bert.files import clear_leftovers_in, held_names, new_folder, owned
-from keras_bert.input_pipeline.framing import check_max_length
-from keras_bert.settings import takes
+from keras_bert.inference.embeddings.signatures import encoder_signatures
+from keras_bert.inputs.framing import check_max_length
+from keras_bert.layers.kernels.program import for_litert, for_servers
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
+from keras_bert.tasks.signatures import Signature
+
+
+def write_saved_model(folder, signatures):
+    """Writes `Signature`s by name, and the variables that they read, into `folder`.
+
+    Not by Keras's ExportArchive, which stores every weight twice: as Keras's variable and as the
+    one of TensorFlow inside it.
+    """
+    with _temporary_files_beside(folder):
+        functions = {
+            name: tf.function(
+                signature.function, input_signature=list(signature.inputs), autograph=False
+            ).get_concrete_function()
+            for name, signature in signatures.items()
+        }
+        served = tf.Module()
+        read = [variable for function in functions.values() for variable in function.variables]
+        served.weights = list({id(variable): variable for variable in read}.values())
+        # Of what is computed by hand (`custom_gradient`) nothing is traced backwards, which takes
+        # time with each block: no gradient could be asked of rows worked on in turn anyway.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        with _told_nothing():
+            tf.saved_model.save(served, str(folder), signatures=functions, options=options)
+
+
+@contextlib.contextmanager
+def _told_nothing():
+    """TensorFlow would tell a notebook where it writes, which is aside, under a hidden name."""
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _temporary_files_beside(folder):
+    """Keeps temporary files of the process in a hidden folder beside `folder`.
+
+    TensorFlow uses AutoGraph when it saves, whatever it is told, and that writes Python files,
+    which a kill would leave in the system's temporary folder for good.
+    """
+    before = tempfile.tempdir
+    with scratch_folder(folder) as scratch:
+        tempfile.tempdir = str(scratch)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+
+
+_SIGNATURE = "serving_default"
+# How far what was written may be off in float32: another order of the same sums.
+_ROUNDING = 1e-3
+
+
+def export_litert(model, output, *, precision="float32", report=None):
+    """Writes a task or an encoder as the file `output`, whole or not at all.
+
+    The file takes what the model takes, by the same names, of any number and length of rows, and
+    gives its outputs in float32. "float16" and "int8" store the weights so; LiteRT computes in
+    float32 with the first, and rounds what it multiplies with the second ("dynamic range").
+
+    Args:
+        model: a task or an encoder.
+        output: the path of a file that does not exist.
+        precision: "float32", "float16" or "int8".
+        report: a function that is told in a line what a precision costs.
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: the file exists, LiteRT lacks the precision or an operation, or what was
+            written is too far off from the model to be of use.
+    """
+    output = Path(output)
+    if output.exists():
+        raise InputError(f"The output {output} exists; give a new file.")
+    if precision == "bfloat16":
+        raise InputError("LiteRT has no bfloat16; give `precision` float16 or int8.")
+    with scratch_folder(output) as scratch:
+        written = _converted(model, precision, scratch=scratch)
+    off = _difference(model, written, precision)
+    if precision == "float32" and off > _ROUNDING:
+        raise InputError(f"LiteRT computes something else: its outputs are {off:.1%} off.")
+    if precision != "float32" and report is not None:
+        report(f"In {precision} the model's outputs are {off:.1%} off those in float32.")
+    with new_file(output) as aside:
+        aside.write_bytes(written)
+    return output
+
+
+def _converted(model, precision, *, scratch):
+    specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs_of(model).items()]
+
+    def outputs(*inputs):
+        found = model(dict(zip(inputs_of(model), inputs, strict=True)), training=False)
+        return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+
+    with for_litert():
+        write_saved_model(scratch, {_SIGNATURE: Signature(outputs, specs)})
+    # By way of the files: converted from memory, it reads variables that nobody has filled.
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(scratch))
+    if precision != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if precision == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    try:
+        return converter.convert()
+    except Exception as error:  # of a class that TensorFlow does not name publicly
+        missing = [line for line in str(error).splitlines() if line.startswith("TF Select ops")]
+        if not missing:
+            raise
+        raise InputError(
+            f"LiteRT has no operation for a part of this model ({missing[0]})."
+        ) from error
+
+
+def _difference(model, written, precision):
+    """How far the outputs of what was written are off: the most of any of them."""
+    rows = some_rows(inputs_of(model), model.config)
+    interpreter = tf.lite.Interpreter(model_content=written)
+    found = interpreter.get_signature_runner()(**rows)
+    expected = model(rows, training=False)
+    return max(difference(expected[name], found[name], precision=precision) for name in expected)
+
 
 _DEFAULT = "serving_default"
 
@@ -39,7 +188,7 @@ def export(*, report=None, **settings):
     """
     settings = ExportSettings.of(settings)
     if _is_litert(settings.output):
-        for name in ("max_length", "layers", "tokens", "top"):
+        for name in ("max_length", "layers", "tokens", "top_k"):
             if getattr(settings, name) is not None:
                 raise InputError(
                     f"`{name}` is for a SavedModel; a file for LiteRT takes ids of any length, and "
@@ -52,14 +201,14 @@ def export(*, report=None, **settings):
     shared = {"max_length": settings.max_length, "precision": settings.precision, "report": report}
     if not embeds:
         task = load_task(folder)
-        options = {"top": settings.top} if settings.top is not None else {}
+        options = {"top_k": settings.top_k} if settings.top_k is not None else {}
         if options and not isinstance(task, PretrainingTask):
             raise InputError(
-                f"`top` is for [MASK], and {folder} holds a model of the task {task.KIND}."
+                f"`top_k` is for [MASK], and {folder} holds a model of the task {task.KIND}."
             )
         return export_task(task, settings.output, **shared, **options)
-    if settings.top is not None:
-        raise InputError("`top` is for [MASK]; embeddings have no candidates.")
+    if settings.top_k is not None:
+        raise InputError("`top_k` is for [MASK]; embeddings have no candidates.")
     encoder, tokenizer = load(folder)
     return export_encoder(
         encoder,
@@ -77,10 +226,10 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
     Args:
         task: a task with a tokenizer.
         output: the folder of all versions of this model, which a server is pointed at; or a file
-            NAME.tflite (see `keras_bert.export.litert`).
+            NAME.tflite (see `keras_bert.export.saved_model`).
         max_length: tokens that a text is cut to, special tokens counted in; None is the length
             that the task was trained with.
-        precision: one of `keras_bert.export.precisions.PRECISIONS` (see `as_exported`).
+        precision: one of `keras_bert.export.settings.PRECISIONS` (see `as_exported`).
         report: a function that is told in a line what a precision costs, and what was not written.
         **options: what the task's `signatures` take beside `max_length`.
 
@@ -95,8 +244,6 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
     """
     _check(task.tokenizer, task.config, max_length)
     if _is_litert(output):
-        from keras_bert.export.litert import export_litert
-
         return export_litert(task, output, precision=precision, report=report)
     task.signatures(max_length=max_length, **options)  # what cannot be is told before any work
     _next_version(Path(output))  # so is a folder of other things
@@ -123,8 +270,6 @@ def export_encoder(
     """
     _check(tokenizer, encoder.config, max_length)
     if _is_litert(output):
-        from keras_bert.export.litert import export_litert
-
         return export_litert(encoder, output, precision=precision, report=report)
     _next_version(Path(output))  # a folder of other things is refused before any work
     encoder = _as_exported(encoder, precision, report)
@@ -142,7 +287,7 @@ def _check(tokenizer, config, max_length):
     if tokenizer is None:
         raise InputError("The model has no tokenizer of ours, so no text can be given to it.")
     if max_length is not None:
-        check_max_length(max_length, config)
+        check_max_length(max_length, config, tokenizer)
 
 
 def _is_litert(output):
@@ -164,7 +309,8 @@ def _write(signatures, *, output, report):
         version = output / str(_next_version(output))
         clear_leftovers_in(output)  # of an export that was killed
         with new_folder(version) as aside:  # hidden: servers look at numbered folders only
-            write_saved_model(aside, signatures)
+            with for_servers():
+                write_saved_model(aside, signatures)
             write_warmup_requests(aside, requests, model_name=output.resolve().name)
             write_batching(aside, signatures[_DEFAULT].inputs)
     told = write_server_files(output.resolve().parent)

@@ -2,9 +2,10 @@
 
 import dataclasses
 
-from keras_bert.embeddings.choices import LAYERS, TOKENS
-from keras_bert.export.precisions import PRECISIONS
-from keras_bert.settings import Settings, setting
+from keras_bert.base.settings import Settings, setting
+from keras_bert.inference.embeddings.settings import LAYERS, TOKENS
+
+PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class ExportSettings(Settings):
         default_help="words-mean",
         choices=TOKENS,
     )
-    top: int | None = setting(
+    top_k: int | None = setting(
         None,
         help="for [MASK]: candidates for each",
         unit="N",

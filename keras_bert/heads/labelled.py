@@ -1,7 +1,6 @@
 """What every head that gives labels is made of."""
 
 import keras
-from keras import ops
 
 from keras_bert.layers.dense import logits_layer
 
@@ -23,43 +22,19 @@ def labelled_head(encoder, units, *, dropout):
     Args:
         encoder: the encoder that the head stands on.
         units: number of logits.
-        dropout: share of what the head reads that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+        dropout: fraction of what the head reads that is dropped in training. None is the config's
+            `head_dropout`.
 
     Returns:
         The `Dropout` and the `Dense`.
     """
-    config = encoder.config
-    if dropout is None:
-        dropout = config.classifier_dropout
-    if dropout is None:
-        dropout = config.hidden_dropout_prob
     policy = encoder.layer_policy
+    if dropout is None:
+        dropout = encoder.config.head_dropout
     classifier = logits_layer(
-        units, initializer_range=config.initializer_range, name="classifier", dtype=policy
+        units,
+        initializer_range=encoder.config.head_initializer_range,
+        name="classifier",
+        dtype=policy,
     )
     return keras.layers.Dropout(dropout, dtype=policy, name="dropout"), classifier
-
-
-def pooled(encoded, inputs, *, pooling):
-    """One vector a text, of what a task READS: (B, D), or (B, 2 D) for "both".
-
-    * `cls`: the pooler over [CLS], as in BERT. A masked LM alone trains neither.
-    * `mean`: the mean over all that is no padding: [CLS], the text's tokens and each [SEP], as
-      `embed` and sentence-transformers take it, so that a text without a word has one, too.
-    * `both`: the two side by side.
-    """
-    vectors = []
-    if pooling != "mean":
-        vectors.append(encoded["pooled_output"])
-    if pooling != "cls":
-        vectors.append(_mean(encoded["sequence_output"], inputs["input_mask"]))
-    return vectors[0] if len(vectors) == 1 else ops.concatenate(vectors, axis=-1)
-
-
-def _mean(hidden, mask):
-    """(B, S, D), (B, S) -> (B, D), summed in float32."""
-    at_tokens = ops.expand_dims(ops.cast(mask, "float32"), axis=-1)  # (B, S, 1)
-    total = ops.sum(ops.cast(hidden, "float32") * at_tokens, axis=1)
-    count = ops.maximum(ops.sum(at_tokens, axis=1), 1.0)  # (B, 1)
-    return ops.cast(total / count, hidden.dtype)

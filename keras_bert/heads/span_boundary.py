@@ -3,11 +3,10 @@
 import keras
 from keras import ops
 
-from keras_bert.heads.tied_output import tied_logits
-from keras_bert.layers.activations import activation
-from keras_bert.layers.dense import dense, initializer, logits_dtype
-from keras_bert.layers.embedding_table import embedded
-from keras_bert.layers.fast.rows import at_positions
+from keras_bert.heads.lm_head import tied_logits
+from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
+from keras_bert.layers.embeddings import embedded
+from keras_bert.layers.kernels.rows import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
 # Of the embedding of an offset, whatever the model's own width, as in the paper's program.
@@ -122,6 +121,12 @@ class SpanBoundary(keras.layers.Layer):
     def compute_output_shape(self, hidden_shape, left_shape, right_shape, offset_shape):
         return (*left_shape, self.token_embedding.input_dim)
 
+    def forward_flops(self, predictions):
+        """Floating-point operations for so many predictions, an int or an array of them."""
+        size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
+        first = 2 * (2 * size + self.settings["offset_width"]) * size
+        return predictions * (first + 2 * size**2 + 2 * size * vocabulary)
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -142,9 +147,9 @@ def span_boundary_head(encoder, *, max_span_length):
         token_embedding=encoder.token_embedding,
         max_span_length=max_span_length,
         offset_width=OFFSET_WIDTH,
-        hidden_act=encoder.config.hidden_act,
-        layer_norm_eps=encoder.config.layer_norm_eps,
-        initializer_range=encoder.config.initializer_range,
+        hidden_act=encoder.config.head_activation,
+        layer_norm_eps=encoder.config.head_layer_norm_eps,
+        initializer_range=encoder.config.head_initializer_range,
         dtype=encoder.layer_policy,
         name="span_boundary",
     )

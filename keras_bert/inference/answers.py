@@ -6,10 +6,10 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.framing import check_max_length
-from keras_bert.input_pipeline.length_batches import sorted_batches
+from keras_bert.inputs.batches import sorted_batches
+from keras_bert.inputs.framing import check_max_length
 from keras_bert.tasks.task import Task
 
 # So many examples are sorted by length together; their ids are what stays in memory.
@@ -59,7 +59,7 @@ class Inference:
         together, beside = self.batch_size, 0
         if not (examples.kind == "lines" and examples.name == "standard input"):
             together = max(_EXAMPLES_TOGETHER, together)
-            beside = self.task.examples_beside(max_length=self.max_length)
+            beside = self.task.context_size(max_length=self.max_length)
         for chunk, own in _chunks(examples, together, beside=beside):
             rows = self.task.features(chunk, max_length=self.max_length)
             unknown, tokens = rows.unknown
@@ -163,5 +163,5 @@ def opened(base, settings_of, values):
         )
     settings = settings_of(task.SETTINGS).of(values)
     if settings.max_length is not None:
-        check_max_length(settings.max_length, task.config)
+        check_max_length(settings.max_length, task.config, task.tokenizer)
     return task, settings

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import check_numbers
 from keras_bert.inference.settings import FillMaskSettings
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.settings import takes
+from keras_bert.inputs.framing import frame
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
@@ -47,28 +47,33 @@ def fill_mask(**settings) -> list[list[Candidate]]:
         InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
     """
     settings = FillMaskSettings.of(settings)
-    text, top = settings.text, settings.top
+    text, top_k = settings.text, settings.top_k
     task = load_masked_lm(settings.model)
     vocabulary = task.tokenizer.vocabulary
     ids = _ids(text, task.tokenizer)
-    room = task.config.max_length - 2
+    template = task.tokenizer.template
+    max_length = task.encoder.default_max_length(len(ids) + template.num_special(1))
+    room = template.room(max_length)
     if len(ids) > room:
         raise InputError(
             f"The text has {len(ids)} tokens, more than the {room} that the model has room for; "
             f"give a shorter part of it around {MASK}."
         )
-    row = tf.RaggedTensor.from_row_lengths(ids, [len(ids)])
-    inputs = frame([row], vocabulary=vocabulary, max_length=room + 2)
-    positions = 1 + np.flatnonzero(ids == vocabulary.mask_id)[None]  # (1, P)
-    if not positions.size:
+    masks = np.flatnonzero(ids == vocabulary.mask_id)
+    if not masks.size:
         raise InputError(f"The text has no {MASK}; write it where the model shall find a word.")
+    positions = template.before(0, texts=1) + masks[None]  # (1, P)
+    row = tf.RaggedTensor.from_row_lengths(ids, [len(ids)])
+    inputs = frame(
+        [row], tokenizer=task.tokenizer, names=task.encoder.input_names, max_length=max_length
+    )
     inputs = {name: x.numpy() for name, x in inputs.items()}
     # Not the whole task: a `SpanPretrainer` would also want to know of spans.
-    hidden = task.encoder(inputs, training=False)["sequence_output"]
-    logits = task.masked_lm_head(hidden, positions.astype(np.int32), training=False)
+    hidden = task.encoded(inputs, training=False)["sequence_output"]
+    logits = task.lm_head(hidden, positions.astype(np.int32), training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})
-    return [likeliest(row, vocabulary, top) for row in logits]
+    return [likeliest(row, vocabulary, top_k) for row in logits]
 
 
 def load_masked_lm(model):
@@ -91,6 +96,8 @@ def load_masked_lm(model):
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no tokenizer of ours, so no text can be given to it.")
+    if task.tokenizer.vocabulary.mask_id is None:
+        raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} is not predicted.")
     return task
 
 
@@ -102,9 +109,9 @@ def _ids(text, tokenizer):
     return np.concatenate([parts[0], *between])
 
 
-def likeliest(logits, vocabulary, top):
-    """Logits (V,) of a place -> its `top` candidates, the likeliest first."""
+def likeliest(logits, vocabulary, top_k):
+    """Logits (V,) of a place -> its `top_k` candidates, the likeliest first."""
     probabilities = softmax(logits)
     # An embedding may have more rows than the vocabulary has pieces.
-    order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top]
+    order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top_k]
     return [Candidate(vocabulary.piece_name(int(id)), float(probabilities[id])) for id in order]

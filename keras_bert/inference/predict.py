@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from keras_bert.base.settings import reading, takes
 from keras_bert.inference.answers import Inference, opened
 from keras_bert.inference.settings import PredictSettings, predict_settings
-from keras_bert.settings import reading, takes
 from keras_bert.tasks import settings_class
-from keras_bert.text.unknown import note_on_unknown
+from keras_bert.text.tokenizer import note_on_unknown
 
 
 @takes(predict_settings(settings_class("classifier")))

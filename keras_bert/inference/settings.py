@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 
-from keras_bert.errors import InputError
-from keras_bert.settings import Settings, reading, setting, together
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import Settings, reading, setting, together
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class FillMaskSettings(Settings):
         is_path=True,
     )
     text: str = setting(help="a text with [MASK] in it, once or several times", unit="TEXT")
-    top: int = setting(5, help="candidates for each [MASK]", unit="N", at_least=1)
+    top_k: int = setting(5, help="candidates for each [MASK]", unit="N", at_least=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class EvaluateSettings(AnswerSettings):
     data: object = setting(
         help="the labelled examples; - is standard input", unit="FILE", is_path=True
     )
-    errors: int = setting(0, help="show the worst mistakes, so many", unit="N", at_least=0)
+    show_errors: int = setting(0, help="show the worst mistakes, so many", unit="N", at_least=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

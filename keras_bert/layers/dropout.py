@@ -1,24 +1,18 @@
-"""Dropout (Srivastava et al. 2014) from 16 random bits an element."""
+"""Dropout (Srivastava et al. 2014)."""
 
 import keras
-from keras import ops
 
-from keras_bert.layers.fast.random_bits import uniform_uint16
-
-_STEPS = 1 << 16
+from keras_bert.layers.kernels.dropout import dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Dropout(keras.layers.Layer):
-    """Sets a share of the elements to zero in training and scales the others up to make it good.
-
-    With 16 bits an element (Keras's own layer draws 32) the share is a multiple of 1/65536; the
-    scale is that of the share which is really dropped, so that the expectation is exact.
+    """Sets elements to zero in training and scales the others up by 1 / (1 - rate).
 
     Shapes: any -> the same.
 
     Args:
-        rate: share of the elements set to zero, in [0, 1).
+        rate: probability of an element to be set to zero, in [0, 1), a multiple of 1/65536.
         seed: seed of the layer's own generator; None is Keras's global one.
     """
 
@@ -28,22 +22,14 @@ class Dropout(keras.layers.Layer):
             raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
         self.rate = rate
         self.seed = seed
-        self.dropped = round(rate * _STEPS)  # of 65536
-        if self.dropped:
+        if rate:
             self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 
     def call(self, x, training=None):
-        if not training or not self.dropped:
+        if not training or not self.rate:
             return x
-        bits = uniform_uint16(x, self.seed_generator)
-        keep = bits >= ops.cast(self.dropped, "uint16")
-        scale = _STEPS / (_STEPS - self.dropped)
-
-        def drop(x):
-            return ops.where(keep, x * ops.cast(scale, x.dtype), ops.zeros((), x.dtype))
-
-        return ops.custom_gradient(lambda x: (drop(x), drop))(x)  # linear: its own gradient
+        return dropout(x, rate=self.rate, seed_generator=self.seed_generator)
 
     def compute_output_shape(self, input_shape):
         return input_shape

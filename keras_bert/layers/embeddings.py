@@ -5,17 +5,35 @@ from keras import ops
 
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.embedding_table import embedded, embedding_table
-from keras_bert.layers.fast.rows import first_rows
+from keras_bert.layers.kernels.rows import first_rows, look_up
 from keras_bert.layers.layer_norm import LayerNorm
+
+
+def embedding_table(embedding, *, dtype):
+    """All rows of a `keras.layers.Embedding`, (N, D).
+
+    A quantized table is stored in whole numbers with scales: there every id is looked up, since
+    the layer knows how it is stored (`Embedding.embeddings` are the bare whole numbers).
+    """
+    if embedding.quantization_mode:
+        return ops.cast(embedding(ops.arange(embedding.input_dim)), dtype)
+    return ops.cast(embedding.embeddings, dtype)
+
+
+def embedded(embedding, ids, *, dtype):
+    """The rows of ids: int (…) -> (…, D), whether the table is quantized or not."""
+    if embedding.quantization_mode:
+        return ops.cast(embedding(ids), dtype)
+    return ops.cast(look_up(embedding.embeddings, ids), dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Embeddings(keras.layers.Layer):
     """The sum of three embeddings, normalised, with dropout.
 
-    Shapes: input_ids (B, S), segment_ids (B, S), positions (B, S) or None -> (B, S, D).
-    `positions` counts from 0 inside each text; None means one text a row.
+    Shapes: input_ids (B, S), segment_ids (B, S) or None, positions (B, S) or None -> (B, S, D).
+    Without `segment_ids` every token is in segment 0. `positions` counts from 0 inside each
+    sequence; None means one sequence per row.
 
     Args:
         vocab_size: V, rows of the token embedding.
@@ -23,12 +41,12 @@ class Embeddings(keras.layers.Layer):
         max_position_embeddings: rows of the position embedding.
         position_offset: row of the first token's position (2 in RoBERTa, 0 in BERT).
         type_vocab_size: number of segments.
-        dropout: share of the sums set to zero in training.
+        dropout: fraction of the sums set to zero in training.
         layer_norm_eps: epsilon of the LayerNorm.
         initializer_range: standard deviation of new weights.
 
     Raises:
-        ValueError: the row is longer than there are positions.
+        ValueError: the sequence is longer than there are positions.
     """
 
     def __init__(
@@ -75,22 +93,26 @@ class Embeddings(keras.layers.Layer):
         )
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
 
-    def build(self, input_ids_shape, segment_ids_shape=None, positions_shape=None):
+    def build(self, input_ids_shape=None, segment_ids_shape=None, positions_shape=None):
         self.token_embedding.build()
         self.position_embedding.build()
         self.segment_embedding.build()
         self.layer_norm.build((None, None, self.settings["hidden_size"]))
         self.built = True
 
-    def call(self, input_ids, segment_ids, positions=None, training=None):
+    def call(self, input_ids, segment_ids=None, positions=None, training=None):
         length = input_ids.shape[1]
         if length is not None and length > self.max_length:
             raise ValueError(
-                "The row is longer than the model has positions. "
+                "The sequence is longer than the model has positions. "
                 f"Received: length={length}, positions={self.max_length}"
             )
-        tokens = self._look_up(self.token_embedding, input_ids)
-        x = tokens + self._look_up(self.segment_embedding, segment_ids)  # (B, S, D)
+        x = self._look_up(self.token_embedding, input_ids)  # (B, S, D)
+        if segment_ids is None:
+            table = embedding_table(self.segment_embedding, dtype=self.compute_dtype)
+            x = x + first_rows(table, start=0, count=1)  # (1, D) to each
+        else:
+            x = x + self._look_up(self.segment_embedding, segment_ids)
         if positions is None:
             table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
             count = ops.shape(input_ids)[1]

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.fast.normalise import normalise
+from keras_bert.layers.kernels.normalise import normalise
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

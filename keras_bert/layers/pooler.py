@@ -8,9 +8,9 @@ from keras_bert.layers.dense import dense
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pooler(keras.layers.Layer):
-    """A dense layer with tanh over the first token ([CLS]).
+    """A dense layer with tanh over the vector of the first token ([CLS]).
 
-    Shapes: hidden (B, S, D) -> (B, D).
+    Shapes: first (B, D) -> (B, D).
 
     Args:
         hidden_size: D.
@@ -28,12 +28,12 @@ class Pooler(keras.layers.Layer):
             dtype=self.dtype_policy,
         )
 
-    def build(self, hidden_shape):
+    def build(self, first_shape=None):
         self.dense.build((None, self.hidden_size))
         self.built = True
 
-    def call(self, hidden):
-        return ops.tanh(self.dense(hidden[:, 0]))
+    def call(self, first):
+        return ops.tanh(self.dense(first))
 
     def get_config(self):
         return {

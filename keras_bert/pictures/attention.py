@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.embeddings.embed import open_model
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.framing import frame
+from keras_bert.base.errors import InputError
+from keras_bert.inference.embeddings.embed import open_model
+from keras_bert.inputs.framing import frame
 from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 
 # More tokens than this cannot be read on their axes.
@@ -38,21 +38,18 @@ def draw_attention(
     Returns the `Path` of the file.
 
     Raises:
-        InputError: there is no such layer or head, the text is too long, or see `save_picture`.
+        InputError: there is no such layer or head, the text has no tokens or too many, or see
+            `save_picture`.
     """
     if (layer is None) != (head is None):
         raise InputError("One head is drawn by its layer and its number; give both, or neither.")
     encoder, tokenizer = open_model(model)
-    config = encoder.config
-    for name, number, count in (
-        ("layer", layer, config.num_hidden_layers),
-        ("head", head, config.num_attention_heads),
-    ):
+    pieces, probabilities = attention_of(encoder, tokenizer, text)
+    layers, heads = probabilities.shape[:2]
+    for name, number, count in (("layer", layer, layers), ("head", head, heads)):
         if number is not None and not 1 <= number <= count:
             raise InputError(f"There is no {name} {number}; the model has {name}s 1 to {count}.")
-    pieces, probabilities = attention_of(encoder, tokenizer, text)
     if layer is None:
-        layers, heads = probabilities.shape[:2]
         size = (0.9 * heads, 0.9 * layers)
         return save_picture(lambda figure: _grid(figure, probabilities), output, size=size)
     edge = 1 + 0.32 * len(pieces)
@@ -69,25 +66,31 @@ def attention_of(encoder, tokenizer, text):
 
 
 def attention_reader(encoder, tokenizer):
-    """`attention_of` as a function of the text alone, for who asks again and again.
-
-    Each view of an encoder stays in memory with it.
-    """
+    """`attention_of` as a function of the text alone, for repeated calls."""
     vocabulary = tokenizer.vocabulary
-    most = min(_MOST_TOKENS, encoder.config.max_length)
-    view = encoder.view(attention_probabilities=True)
+    encoder.require("attention-probabilities")
+    most = encoder.default_max_length(_MOST_TOKENS)
 
     def read(text):
         ids = tokenizer.tokenize([text])
-        length = int(ids.row_lengths()[0]) + 2
+        special = tokenizer.template.num_special(1)
+        length = int(ids.row_lengths()[0]) + special
+        if length == special:
+            raise InputError("The text has no tokens. Give a text with at least one word.")
         if length > most:
             raise InputError(
-                f"The text has {length} tokens with [CLS] and [SEP]; a picture of attention shows "
+                f"The text has {length} tokens with the special ones; a picture of attention shows "
                 f"{most} at most. Give a shorter text."
             )
-        inputs = frame([tf.cast(ids, tf.int32)], vocabulary=vocabulary, max_length=length)
+        inputs = frame(
+            [tf.cast(ids, tf.int32)],
+            tokenizer=tokenizer,
+            names=encoder.input_names,
+            max_length=length,
+        )
         inputs = {name: x.numpy() for name, x in inputs.items()}
-        found = view(inputs, training=False)["attention_probabilities"]
+        found = encoder(inputs, outputs=("attention_probabilities",), training=False)
+        found = found["attention_probabilities"]
         probabilities = np.stack([np.asarray(x, np.float32)[0] for x in found])
         return [vocabulary.piece_name(int(id)) for id in inputs["input_ids"][0]], probabilities
 

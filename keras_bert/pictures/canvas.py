@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from keras_bert import files
-from keras_bert.errors import InputError
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
 
 INK, GREY = "#1f2430", "#6b7280"
 # Told apart by colour-blind readers too (after Okabe and Ito 2008), in the order of use.

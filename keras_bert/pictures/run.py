@@ -1,15 +1,204 @@
 """The pictures of a training run, drawn from its metrics.json alone."""
 
 import json
+import statistics
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import percent
 from keras_bert.pictures.canvas import COLOURS, GREY, INK, save_picture
-from keras_bert.pictures.confusion import draw_confusion, draw_tables
-from keras_bert.pictures.pretraining_run import draw_curves
+
+_TITLE = "Expected and predicted labels"
+# Fields of more labels than this have no numbers in them: they would be too small to read.
+_MOST_NUMBERS = 30
+# Of more tables than this, one a label, those of the most frequent labels are drawn.
+_MOST_TABLES = 30
+_TABLES_A_ROW = 5
+
+
+def draw_confusion(counts, names, path):
+    """One table of all labels; returns the file's path.
+
+    Args:
+        counts: int (L, L): rows are the expected labels, columns the predicted ones.
+        names: those of the L labels.
+        path: the file.
+    """
+
+    def draw(canvas):
+        axis = canvas.subplots()
+        _table(axis, counts, size=_text_size(len(names)))
+        few = len(names) <= _MOST_NUMBERS
+        font, angle = (9, 45) if few else (6, 90)
+        turned = {"rotation": angle, "ha": "right", "va": "top" if few else "center"}
+        axis.set_xticks(range(len(names)), names, fontsize=font, rotation_mode="anchor", **turned)
+        axis.set_yticks(range(len(names)), names, fontsize=font)
+        axis.set_xlabel("predicted")
+        axis.set_ylabel("expected")
+        axis.set_title(_TITLE, loc="left", fontsize=11)
+
+    edge = 2 + len(names) * _cell(len(names))
+    return save_picture(draw, path, size=(edge, edge))
+
+
+def draw_tables(counts, names, path):
+    """A table of no and yes for each label, where a text may have several; returns the path.
+
+    Args:
+        counts: int (L, 2, 2): rows are no and yes as expected, columns as predicted.
+        names: those of the L labels.
+        path: the file.
+    """
+    often = np.argsort(-counts[:, 1].sum(axis=1), kind="stable")
+    shown = np.sort(often[:_MOST_TABLES])
+    columns = min(len(shown), _TABLES_A_ROW)
+    rows = -(-len(shown) // columns)
+    left_out = len(names) - len(shown)
+
+    def draw(canvas):
+        axes = canvas.subplots(rows, columns, squeeze=False)
+        for place, axis in enumerate(axes.flat):
+            if place >= len(shown):
+                axis.set_visible(False)
+                continue
+            _table(axis, counts[shown[place]], size=9)
+            axis.set_title(names[shown[place]], loc="left", fontsize=8)
+            on_the_left, at_the_end = place % columns == 0, place + columns >= len(shown)
+            axis.set_yticks((0, 1), ("no", "yes") if on_the_left else ("", ""))
+            axis.set_xticks((0, 1), ("no", "yes") if at_the_end else ("", ""))
+            axis.set_ylabel("expected" if on_the_left else "")
+            axis.set_xlabel("predicted" if at_the_end else "")
+        rarer = f"; {left_out:,} rarer ones are left out" if left_out else ""
+        canvas.suptitle(_TITLE + rarer, x=0.02, ha="left", fontsize=11)
+        canvas.tight_layout()
+
+    return save_picture(draw, path, size=(0.6 + 1.5 * columns, 0.8 + 1.5 * rows))
+
+
+def _table(axis, counts, *, size):
+    """Counts coloured by their share of the row; without numbers where the text has no size."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for side in axis.spines.values():
+        side.set_visible(False)
+    for (row, column), count in np.ndenumerate(counts) if size else ():
+        colour = "white" if shares[row, column] > 0.6 else INK if count else "#c4c8cf"
+        shown = {"ha": "center", "va": "center", "fontsize": size}
+        axis.text(column, row, f"{count:,}", color=colour, **shown)
+
+
+def _text_size(labels):
+    if labels > _MOST_NUMBERS:
+        return None
+    return 10 if labels <= 5 else 7.5
+
+
+def _cell(labels):
+    """The inches of a cell."""
+    if labels > _MOST_NUMBERS:
+        return 0.13
+    return 0.8 if labels <= 5 else 0.42
+
+
+_PRETRAINED, _HELD_OUT = COLOURS[0], COLOURS[1]
+_STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of a task's outputs, in their order
+_NAMES = {
+    "masked_lm": "masked tokens",
+    "causal_lm": "next tokens",
+    "span_boundary": "from the boundaries",
+    "next_sentence": "next sentences",
+    "sentence_order": "order of sentences",
+}
+_FORMATS = {
+    "tokens_per_second": "{x:,.0f}",
+    "input_wait": lambda share, _: percent(share),
+}
+_LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.training.monitoring.health`)
+_OF_TOKENS = ("masked_lm", "causal_lm", "span_boundary")  # whose loss the unigram entropy bounds
+
+
+def draw_curves(metrics, path):
+    """Draws losses, accuracies, the regime and the speed over the steps; returns the file's `Path`.
+
+    The losses are those of tokens, beside the unigram entropy as a level line.
+    """
+    curve = metrics["history"]
+    outputs = [name for name in _NAMES if f"{name}_loss" in metrics["train"]]
+
+    def draw(canvas):
+        losses, accuracies, regime, speed = panels = list(canvas.subplots(2, 2).flat)
+        for axis in panels:
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.set_xlabel("steps")
+            axis.locator_params("x", integer=True)
+        _draw_losses(losses, metrics, [name for name in outputs if name in _OF_TOKENS])
+        _draw_outputs(accuracies, curve, outputs, "accuracy")
+        accuracies.set_ylim(0, 1)
+        accuracies.legend(frameon=False, fontsize=8)
+        _draw_pair(regime, curve, "learning_rate", "gradient_norm")
+        _draw_pair(speed, curve, "tokens_per_second", "input_wait")
+        shares = [e["mfu"] for e in curve if "mfu" in e]
+        if shares:
+            share = percent(statistics.median(shares), decimals=0)
+            speed.set_xlabel(f"steps; {share} of the matrix rate")
+        canvas.tight_layout(w_pad=3, h_pad=2)
+
+    return save_picture(draw, path, size=(10, 7))
+
+
+def _draw_losses(axis, metrics, outputs):
+    entropy, tokens = metrics["unigram_entropy"], metrics["history"][-1].get("tokens")
+    _draw_outputs(axis, metrics["history"], outputs, "loss")
+    if entropy is not None:
+        label = f"word frequencies {entropy:.2f}"
+        axis.axhline(entropy, color=GREY, linewidth=1, linestyle="--", label=label)
+    if tokens is not None:
+        axis.set_xlabel(f"steps; {tokens:,} tokens")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _draw_outputs(axis, curve, outputs, figure):
+    """Of each output a figure in training and on held-out rows."""
+    for style, output in zip(_STYLES, outputs, strict=False):
+        for part, said, colour, mark in (
+            ("train", "training", _PRETRAINED, None),
+            ("eval", "held out", _HELD_OUT, "o"),
+        ):
+            points = _points(
+                [e.get(part, {}) | {"step": e["step"]} for e in curve], f"{output}_{figure}"
+            )
+            label = f"{_NAMES[output]}, {said}"
+            axis.plot(
+                *points, color=colour, linestyle=style, marker=mark, ms=3, lw=1.4, label=label
+            )
+    axis.set_title(f"{figure}{' (nats)' if figure == 'loss' else ''}", loc="left", fontsize=11)
+
+
+def _draw_pair(axis, curve, first, second):
+    """One figure by the left axis and one by the right, each in the colour of its name."""
+    right = axis.twinx()
+    right.spines[["top", "left"]].set_visible(False)
+    for side, place, name, colour in (
+        (axis, "left", first, _PRETRAINED),
+        (right, "right", second, _HELD_OUT),
+    ):
+        steps, values = _points(curve, name)
+        side.set_visible(bool(steps))
+        side.plot(steps, values, color=colour, linewidth=1.4)
+        side.set_title(name.replace("_", " "), loc=place, fontsize=11, color=colour)
+        side.set_ylim(bottom=0, top=max(side.get_ylim()[1], _LEAST_TOP.get(name, 0)))
+        if name in _FORMATS:
+            side.yaxis.set_major_formatter(_FORMATS[name])
+
+
+def _points(entries, name):
+    """(steps, values) of the entries that have a value of a name."""
+    found = [entry for entry in entries if entry.get(name) is not None]
+    return [entry["step"] for entry in found], [entry[name] for entry in found]
+
 
 _TRAINED, _DEV = COLOURS[0], COLOURS[1]
 _LIGHT = "#e5e7eb"
@@ -41,7 +230,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     metrics = json.loads(path.read_text(encoding="utf-8"))
     if "unigram_entropy" in metrics:
         return [draw_curves(metrics, Path(run) / "curves.png")]
-    if "kept_by" not in metrics:
+    if "best_metric" not in metrics:
         raise InputError(f"{path} is of no training run, which this draws.")
     folder = Path(run) / "pictures"
     folder.mkdir(exist_ok=True)
@@ -59,7 +248,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
 
 
 def _learning_curve(metrics, path):
-    curve, kept, figure = metrics["curve"], metrics["kept"]["step"], metrics["kept_by"]
+    curve, kept, figure = metrics["history"], metrics["kept"]["step"], metrics["best_metric"]
 
     def points(part, name):
         entries = [entry for entry in curve if name in entry.get(part, {})]

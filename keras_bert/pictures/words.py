@@ -1,12 +1,17 @@
-"""The vectors of words in their contexts, and how such a context is written on a picture."""
+"""Pictures of words where they stand: one in many contexts, and how alike some are."""
 
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.embeddings.embed import open_embedder
-from keras_bert.errors import InputError
-from keras_bert.examples.given_texts import GivenTexts
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import percent
+from keras_bert.inference.embeddings.embed import open_embedder
+from keras_bert.pictures.canvas import COLOURS, GREY, INK, colour_bar, save_picture
+from keras_bert.readers.texts import GivenTexts
 
 _CHARACTERS_AROUND = 16
 
@@ -47,3 +52,180 @@ def _around(text, start, end):
     if len(after) > _CHARACTERS_AROUND:
         after = after[: _CHARACTERS_AROUND + 1].rpartition(" ")[0] + "…"
     return f"{before}{text[start:end].upper()}{after}"
+
+
+def draw_contexts(
+    *,
+    model: object,
+    word: str,
+    texts: Sequence[str],
+    output: str | PathLike[str],
+    groups: Sequence[str] | None = None,
+    layers: str = "last",
+) -> Path:
+    """Draws the vectors of a word in several texts, as points of a plane.
+
+    The plane is the one that shows most of their differences (principal components: Pearson 1901).
+
+    Args:
+        model: a model folder, or a pair of an encoder and its tokenizer.
+        word: the word, which every text has.
+        texts: the texts, two or more.
+        output: the PNG file to write.
+        groups: None, or the name of each text's group (its sense of the word), for a colour; up to
+            six of them.
+        layers: which layers make a vector (see `Embedder`).
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: a text lacks the word, there are more groups than colours, or see
+            `save_picture`.
+    """
+    texts = list(texts)
+    groups = [""] * len(texts) if groups is None else list(groups)
+    names = list(dict.fromkeys(groups))
+    if len(groups) != len(texts) or len(names) > len(COLOURS):
+        raise InputError(
+            f"Each text has its group, and there are {len(COLOURS)} colours for them: "
+            f"{len(texts)} texts and {len(groups)} groups of {len(names)} names cannot be."
+        )
+    found = words_in_context(model, [(text, word) for text in texts], layers=layers)
+    points, shares = project(np.stack([one.vector for one in found]))
+    colours = [COLOURS[names.index(group)] for group in groups]
+
+    def draw(figure):
+        axis = figure.subplots()
+        figure.subplots_adjust(left=0.05, right=0.97, bottom=0.07, top=0.88)
+        axis.scatter(*points.T, c=colours, s=34, zorder=3)
+        axis.margins(0.16, 0.07)
+        for name, share, place in zip(("x", "y"), shares, ("across", "up"), strict=True):
+            label = f"{percent(share, decimals=0)} of the differences lie {place}"
+            getattr(axis, f"set_{name}label")(label, fontsize=8)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+        figure.suptitle(f'"{word}" in {len(texts)} contexts', x=0.05, ha="left", fontsize=11)
+        for number, name in enumerate(names):
+            if name:
+                axis.annotate(
+                    f"● {name}",
+                    (0.05 + 0.2 * number, 0.9),
+                    xycoords="figure fraction",
+                    color=COLOURS[number],
+                )
+        _write_labels(figure, axis, points, [one.label for one in found])
+
+    return save_picture(draw, output, size=(9, 6))
+
+
+def project(vectors):
+    """The plane that shows most of the differences between vectors, and how much that is.
+
+    Shapes: vectors (N, D), N at least 2 -> points (N, 2), shares of the variance (2,). The signs,
+    which are free, are such that the point farthest out on each axis lies on its positive side.
+    """
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    if values[0] == 0:
+        raise InputError("The word has the same vector in all texts; there is nothing to draw.")
+    points = left[:, :2] * values[:2]  # (N, 2)
+    farthest = points[np.abs(points).argmax(axis=0), np.arange(points.shape[1])]
+    return points * np.where(farthest < 0, -1, 1), values[:2] ** 2 / (values**2).sum()
+
+
+def _write_labels(figure, axis, points, labels):
+    """Writes each label where it covers least of the other labels and points."""
+    figure.draw_without_rendering()  # settles the axes' limits, and so where points lie
+    renderer = figure.canvas.get_renderer()
+    inside = axis.get_window_extent(renderer)
+    pixels = axis.transData.transform(points)
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in pixels]
+    for point, label in zip(points, labels, strict=True):
+        text = axis.annotate(
+            label, point, (0, 0), textcoords="offset points", fontsize=7.5, color=GREY
+        )
+        best = None
+        for across, dx in (("left", 6), ("right", -6), ("center", 0)):
+            for up, dy in (("center", 0), ("bottom", 5), ("top", -5)):
+                if (dx, dy) == (0, 0):
+                    continue
+                text.set(ha=across, va=up, position=(dx, dy))
+                box = text.get_window_extent(renderer).extents
+                cost = sum(_overlap(box, other) for other in taken)
+                cost += 4 * (_overlap(box, box) - _overlap(box, inside.extents))
+                if best is None or cost < best[0] - 1:
+                    best = (cost, across, up, (dx, dy), box)
+        text.set(ha=best[1], va=best[2], position=best[3])
+        taken.append(best[4])
+
+
+def _overlap(a, b):
+    """The area that two boxes (left, bottom, right, top) share."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    return max(width, 0) * max(height, 0)
+
+
+# With more words than this the numbers in the fields would be too small to read.
+_MOST_NUMBERS = 16
+
+
+def draw_similarity(
+    *,
+    model: object,
+    pairs: Sequence[tuple[str, str]],
+    output: str | PathLike[str],
+    layers: str = "last",
+) -> Path:
+    """Draws the cosines between the vectors of words in their contexts, as a table.
+
+    Args:
+        model: a model folder, or a pair of an encoder and its tokenizer.
+        pairs: (text, word) for each row, two or more; the word stands in the text.
+        output: the PNG file to write.
+        layers: which layers make a vector (see `Embedder`).
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: a text lacks its word, or see `save_picture`.
+    """
+    found = words_in_context(model, pairs, layers=layers)
+    values = cosines(np.stack([one.vector for one in found]))
+    labels = [one.label for one in found]
+
+    def draw(figure):
+        axis = figure.subplots()
+        lowest = min(0.0, float(values.min()))
+        image = axis.imshow(values, cmap="Blues", vmin=lowest, vmax=1)
+        places = range(len(labels))
+        axis.set_xticks(places, labels, rotation=45, ha="right", rotation_mode="anchor")
+        axis.set_yticks(places, labels)
+        for side in axis.spines.values():
+            side.set_visible(False)
+        if len(labels) <= _MOST_NUMBERS:
+            for (row, column), value in np.ndenumerate(values):
+                colour = "white" if value > lowest + 0.6 * (1 - lowest) else INK
+                axis.text(
+                    column,
+                    row,
+                    f"{value:.2f}",
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    fontsize=7.5,
+                )
+        axis.set_title("Cosine between words in context", loc="left", fontsize=11)
+        colour_bar(axis, image, label="cosine")
+
+    edge = 1 + 0.5 * len(labels)
+    return save_picture(draw, output, size=(edge, edge))
+
+
+def cosines(vectors):
+    """The cosine of every pair: vectors (N, D) -> (N, N), float64."""
+    vectors = vectors.astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors @ vectors.T

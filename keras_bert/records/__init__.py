@@ -1,7 +1,15 @@
-"""What the data jobs write and training reads: the features of a row, and the folder of shards."""
+"""What the data jobs write and training reads: the features of a row, and the folder of shards.
 
-from keras_bert.records.dataset_card import DatasetCard
-from keras_bert.records.folder import DataFolder
-from keras_bert.records.specs import COMPACT, FeatureSpec, compact, padded
+A name brings its module in when it is first used: command lines need no numpy.
+"""
 
-__all__ = ["COMPACT", "DataFolder", "DatasetCard", "FeatureSpec", "compact", "padded"]
+from keras_bert.base.lazy import lazy_names
+
+_HOMES = {
+    "DatasetCard": "keras_bert.records.dataset_card",
+    "DataFolder": "keras_bert.records.folder",
+    **dict.fromkeys(("COMPACT", "FeatureSpec", "compact", "padded"), "keras_bert.records.specs"),
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

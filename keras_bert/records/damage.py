@@ -1,20 +1,33 @@
-"""Which record of a shard cannot be read, and why, in one sentence."""
+"""Records that cannot be read: why, in one sentence, and a data folder without them.
+
+After the first bad record of a file TensorFlow's reader leaves out all the rest, the good rows too.
+So the shards are read once before training, and what is whole in the damaged ones is written again
+into a folder of the run. The rows, and with them the place in the data at every step, are settled
+then: a run that goes on takes the same ones.
+"""
 
 import contextlib
-import re
+import dataclasses
+import json
+from collections import Counter
+from pathlib import Path
 
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import new_folder, read_small, write_json
 from keras_bert.records.dataset_card import SPLITS
+from keras_bert.records.folder import DataFolder
+from keras_bert.records.rows import read_records, read_rows, rows_of
 
-# What TensorFlow says of a record, and what that means.
-_MEANINGS = {
-    "truncated record": "the file ends inside it",
-    "corrupted record": "its bytes are not those that were written",
-    "inflate": "the compressed file is damaged there",
-}
-_NODES = re.compile(r"\{\{.*?\}\}|\[.*?\]")
+# What training raises over a bad record: in reading it, in parsing it (TensorFlow's error has its
+# bytes, which may not be text), and in numpy.
+_OF_ROWS = (
+    tf.errors.DataLossError,
+    tf.errors.InvalidArgumentError,
+    UnicodeDecodeError,
+    tf.errors.UnknownError,
+)
 
 
 def refuse_lost_rows(folder):
@@ -36,7 +49,7 @@ def damage_is_named(folder):
     """Raises the error of `find_damage` where TensorFlow fails in the body over damaged rows."""
     try:
         yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as failed:
+    except _OF_ROWS as failed:
         found = (find_damage(folder, split) for split in SPLITS)
         error = next((error for error in found if error is not None), failed)
         raise error from None
@@ -57,32 +70,127 @@ def find_damage(folder, split):
     return next((error for error in found if error is not None), None)
 
 
-def damage_of(folder, shard, *, first=0, rows=None):
-    """As `find_damage` for one shard (a path), from its record `first` on.
+def damage_of(folder, shard, *, rows=None):
+    """As `find_damage` for one shard (a path).
 
-    `rows` is how many it should hold, where that is known: a file that was cut between two records,
-    or is compressed, ends for TensorFlow without an error.
+    `rows` is how many it should hold, where that is known: a file may have been cut between two
+    records.
     """
-    records = tf.data.TFRecordDataset(shard, folder.compression)
-    number = first
-    for at_once in (1024, 1):  # the batch that holds it, and then the record
-        what = None
-        try:
-            for serialized in records.skip(number).batch(at_once):
-                folder.spec.parse(serialized)
-                number += len(serialized)
-            break
-        except tf.errors.OpError as error:
-            what = f"{shard}, record {number} cannot be read: {_meaning(error)}"
-    if what is None and rows not in (None, number):
-        what = f"{shard} has {number} rows, and the dataset card says {rows}"
-    return what and InputError(f"{what}; make the data again with keras-bert pretraining-data")
+    number = 0
+    try:
+        for part in read_rows(folder, shard):
+            number += len(part.lengths)
+    except InputError as error:
+        return error
+    if rows in (None, number):
+        return None
+    return InputError(
+        f"{shard} has {number} rows, and the dataset card says {rows}; make the data again with "
+        "keras-bert pretraining-data --force"
+    )
 
 
-def _meaning(error):
-    if isinstance(error, tf.errors.InvalidArgumentError):
-        return "it is no row of the kind that the dataset card describes"
-    for said, meaning in _MEANINGS.items():
-        if said in error.message:
-            return meaning
-    return _NODES.sub("", error.message.splitlines()[0]).strip()
+_LEFT_OUT = "left_out.json"
+_AT_ONCE = 1024
+
+
+class ReadableRows(DataFolder):
+    """The rows of a `DataFolder` that can be read.
+
+    `left_out` maps the name of each damaged shard to how many records of it are left out; its
+    `card` counts what is left (of tokens about as many as that makes).
+    """
+
+    def __init__(self, folder, place, said):
+        self.left_out = {name: shard["left_out"] for name, shard in said.items()}
+        self._place = place
+        splits = {split: _counted(folder, split, said) for split in SPLITS}
+        super().__init__(path=folder.path, card=dataclasses.replace(folder.card, splits=splits))
+
+    def shards(self, split):
+        return [
+            str(self._place / name) if (name := _name(shard)) in self.left_out else shard
+            for shard in super().shards(split)
+        ]
+
+
+def readable_rows(folder, place):
+    """Returns the `ReadableRows` of a `DataFolder`.
+
+    What is whole of damaged shards is written into `place` (a path, which is not there yet), once:
+    where it is there, the rows are those that it was written for.
+
+    Raises `InputError` where a shard is missing, where a split that had rows has none left, and for
+    damage in a folder whose card does not count the rows of each shard.
+    """
+    place = Path(place)
+    if not (place / _LEFT_OUT).exists():
+        place.parent.mkdir(exist_ok=True)
+        with new_folder(place) as aside:
+            write_json(aside / _LEFT_OUT, dict(_salvaged(folder, aside)))
+    rows = ReadableRows(folder, place, json.loads(read_small(place / _LEFT_OUT)))
+    for split in SPLITS:
+        if folder.card.splits[split].instances and not rows.card.splits[split].instances:
+            raise InputError(f"No record of the {split} split of {folder.path} can be read.")
+    return rows
+
+
+def _salvaged(folder, place):
+    """Writes the good records of damaged shards; yields (name, what is to be known of it)."""
+    for split in SPLITS:
+        shards = folder.shards(split)
+        counts = folder.card.splits[split].shard_instances or [None] * len(shards)
+        for shard, count in zip(shards, counts, strict=True):
+            damage = damage_of(folder, shard, rows=count)
+            if damage is None:
+                continue
+            if count is None:
+                raise damage
+            records = read_records(shard, folder.compression)
+            whole = [record.content for record in records if record.damage is None]
+            good = [
+                record
+                for begin in range(0, len(whole), _AT_ONCE)
+                for record in _rows_among(whole[begin : begin + _AT_ONCE], folder)
+            ]
+            with tf.io.TFRecordWriter(str(place / _name(shard)), folder.compression) as writer:
+                for record in good:
+                    writer.write(record)
+            yield _name(shard), {"rows": len(good), "left_out": count - len(good)}
+
+
+def _rows_among(records, folder):
+    """The records that are rows of a `DataFolder`."""
+    if not records:
+        return []
+    try:
+        rows_of(folder, records, shard="", first=0)
+    except InputError:
+        if len(records) == 1:
+            return []
+        half = len(records) // 2
+        return [*_rows_among(records[:half], folder), *_rows_among(records[half:], folder)]
+    return records
+
+
+def _counted(folder, split, said):
+    """The card's `CardSplit` with what is left of it."""
+    card = folder.card.splits[split]
+    names = [_name(shard) for shard in folder.shards(split)]
+    if not any(name in said for name in names):
+        return card
+    rows = [
+        said[name]["rows"] if name in said else count
+        for name, count in zip(names, card.shard_instances, strict=True)
+    ]
+    return dataclasses.replace(
+        card,
+        instances=sum(rows),
+        tokens=round(card.tokens * sum(rows) / card.instances),
+        shard_instances=tuple(rows),
+        counters=Counter({**card.counters, "bytes": 0}),  # 0: it does not say
+    )
+
+
+def _name(shard):
+    return shard.rpartition("/")[2]

@@ -5,12 +5,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 
-from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
-from keras_bert.html_table import html_table
-from keras_bert.masking import Masker, most_predictions
-from keras_bert.records.specs import PAIRED, compact, padded
-from keras_bert.wording import listed
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.objectives import PAIRED
+from keras_bert.records.masking import Masker, most_predictions
+from keras_bert.records.specs import compact, padded
+from keras_bert.text.template import BERT_TEMPLATE, Template
+from keras_bert.text.vocabulary import BERT_TOKENS, SpecialTokens
 
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")
@@ -19,6 +21,13 @@ _REQUIRED = (
     "objective", "masking", "rows", "max_length", "max_predictions", "seed", "lowercase",
     "vocabulary", "settings", "splits",
 )  # fmt: skip
+
+# The settings that a card keeps under other keys.
+SETTING_OF_KEY = {
+    "masked_rate": "mlm_probability",
+    "short_rate": "short_seq_prob",
+    "item_bytes": "shard_bytes",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +42,7 @@ class CardVocabulary:
 class CardSettings:
     """The settings of the job as `make_pretraining_data` takes them; None: the card is silent.
 
+    Three have other names there, see `SETTING_OF_KEY`.
     `replacement_counts` says whose counts the replacements of static masks follow: "vocabulary",
     "text" or None. `reading` are the settings of what of the input is read.
     """
@@ -91,7 +101,8 @@ class DatasetCard:
 
     `objective` also says what `next_sentence_labels` tells ("mlm-nsp": whether the second segment
     is random; "mlm-sop": whether the two were swapped). `rows` is the kind of the `FeatureSpec`,
-    "compact" or "padded"; `compression` is None or "gzip".
+    "compact" or "padded"; `compression` is None or "gzip". `special_tokens` and `template`
+    are those of the rows: BERT's, where an older card has none.
     `length_histogram` (S + 1,) counts the train split's rows by their tokens. `unigram_counts`
     (V,) counts the pieces of the train split's text, each text once, and `unigram_entropy` is that
     of its ordinary tokens, in nats a token: the loss of a model that knows nothing else.
@@ -108,6 +119,8 @@ class DatasetCard:
     seed: int
     lowercase: bool
     vocabulary: CardVocabulary
+    special_tokens: SpecialTokens = BERT_TOKENS
+    template: Template = BERT_TEMPLATE
     settings: CardSettings
     splits: Mapping[str, CardSplit]
     counters: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -148,6 +161,8 @@ class DatasetCard:
             **said,
             "input": list(self.input),
             "vocabulary": dataclasses.asdict(self.vocabulary),
+            "special_tokens": self.special_tokens.to_dict(),
+            "template": self.template.to_dict(),
             "settings": dataclasses.asdict(self.settings),
             "splits": {name: split.to_counts() for name, split in self.splits.items()},
             "length_histogram": list(self.length_histogram),
@@ -225,9 +240,9 @@ class DatasetCard:
     def difference(self, other):
         """What another job's card says otherwise of how the rows were made: a name, or None.
 
-        What was counted, and the version that counted it, do not matter.
+        What was counted, the version that counted it, and the names of the input do not matter.
         """
-        counted = {"made_by", "splits", "counters"}
+        counted = {"made_by", "input", "splits", "counters"}
         counted |= {"length_histogram", "unigram_entropy", "unigram_counts"}
         mine, others = self.to_dict(), other.to_dict()
         for kind in ("settings", "reading"):  # each stands in the one above it
@@ -244,9 +259,12 @@ def _known(cls, said):
 
 
 def _typed(said):
+    special, template = said.get("special_tokens"), said.get("template")
     return {
         "input": tuple(said.get("input", ())),
         "vocabulary": CardVocabulary(**_known(CardVocabulary, said["vocabulary"])),
+        "special_tokens": BERT_TOKENS if special is None else SpecialTokens.from_dict(special),
+        "template": BERT_TEMPLATE if template is None else Template.from_dict(template),
         "settings": CardSettings(**_known(CardSettings, said["settings"])),
         "splits": {split: CardSplit.from_counts(said["splits"][split]) for split in SPLITS},
         "length_histogram": tuple(said.get("length_histogram", ())),

@@ -1,6 +1,6 @@
 """The folder that a data job leaves: shards, a dataset card, and COMPLETED, written last."""
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SPLITS, DatasetCard
 from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
@@ -89,7 +89,7 @@ class DataFolder:
             raise InputError(
                 f"there is no vocabulary in {self.path}: run keras-bert pretraining-data again"
             )
-        return parse_vocabulary(contents, folder=self.path)
+        return parse_vocabulary(contents, folder=self.path, special_tokens=self.card.special_tokens)
 
     def check_vocabulary(self, vocabulary):
         """Raises `InputError` unless these rows were made with this vocabulary."""

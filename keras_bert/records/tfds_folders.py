@@ -7,7 +7,7 @@ import os
 import re
 from typing import NamedTuple
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 PREFIX = "tfds:"
 INFO = "dataset_info.json"

@@ -4,12 +4,12 @@ from collections import Counter
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.masking import SPAN_WORDS
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import percent
 from keras_bert.records.damage import find_damage
 from keras_bert.records.dataset_card import SPLITS
-from keras_bert.records.rows import read_rows
-from keras_bert.wording import percent
+from keras_bert.records.masking import SPAN_WORDS
+from keras_bert.records.rows import read_rows, refuse_rows
 
 # How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
 _DEVIATIONS = 4.5
@@ -81,34 +81,26 @@ class _Checked:
             self._spans()
 
     def _offend(self, bad, what):
-        """Raises for the first row where `bad` (R,) or (R, n) is true."""
-        bad = bad.reshape(len(bad), -1).any(axis=1)
-        if bad.any():
-            number = self._rows.first + int(bad.argmax())
-            raise InputError(f"{self._rows.shard}, record {number}: {what}")
+        refuse_rows(self._rows, bad, what)
 
     def _frame(self):
         rows, vocabulary = self._rows, self._vocabulary
-        ids, lengths, segments = rows.input_ids, rows.lengths, rows.segment_lengths
-        self._offend(lengths > self._card.max_length, "it is longer than the maximum length")
-        self._offend((ids < 0) | (ids >= len(vocabulary)), "an id is none of the vocabulary's")
-        self._offend(segments.sum(axis=1) != lengths, "its segments do not sum to its length")
-        self._offend(segments < np.array([3, 2])[: segments.shape[1]], "a segment is empty")
-        ends = np.cumsum(segments, axis=1) - 1  # where [SEP] stands
-        row = np.arange(len(ids))
-        self._offend(ids[:, 0] != vocabulary.cls_id, "it does not begin with [CLS]")
-        self._offend(
-            ids[row[:, None], ends] != vocabulary.sep_id, "a segment does not end in [SEP]"
-        )
-        text = np.array(self._inside)
-        text[:, 0] = False
-        text[row[:, None], ends] = False
-        framing = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id]
+        ids, segments = rows.input_ids, rows.segment_lengths
+        template, texts = self._card.template, segments.shape[1]
+        sizes = segments - template.belonging(texts)  # of the texts alone
+        text, row, place = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
+        for number, (what, _) in enumerate(template.parts(texts)):
+            if isinstance(what, str):
+                where = "a segment does not end in" if number else "it does not begin with"
+                self._offend(ids[row, place] != vocabulary.id(what), f"{where} {what}")
+                text[row, place] = False
+                place += 1
+            else:
+                place += sizes[:, what]
+        framing = [vocabulary.id(token) for token in template.special_tokens]
+        framing.append(vocabulary.pad_id)
         self._offend(text & np.isin(ids, framing), "a special token stands inside its text")
         self._offend(~self._inside & (ids != 0), "there is something in its padding")
-        if rows.next_sentence_labels is not None:
-            labels = rows.next_sentence_labels
-            self._offend((labels != 0) & (labels != 1), "its next-sentence label is not 0 or 1")
         self._text = text
 
     def _predictions(self):
@@ -118,16 +110,12 @@ class _Checked:
         )
         counts, row = rows.prediction_counts, np.arange(len(positions))[:, None]
         held = np.arange(positions.shape[1]) < counts[:, None]
-        self._offend(counts > self._card.max_predictions, "it has too many predictions")
         budget = np.rint(rows.lengths * self._card.settings.masked_rate).clip(1)
         self._offend(counts > budget, "it has more predictions than the rate of masking allows")
-        self._offend(held & (positions >= rows.lengths[:, None]), "a masked position is outside it")
         rising = np.diff(positions, axis=1) > 0
         self._offend(held[:, 1:] & ~rising, "its masked positions do not rise")
         self._offend(held & ~self._text[row, positions * held], "a special token is masked")
-        known = (originals >= 0) & (originals < len(special))
-        self._offend(held & ~known, "a masked id is none of the vocabulary's")
-        self._offend(held & special[originals * held * known], "a masked token is a special one")
+        self._offend(held & special[originals * held], "a masked token is a special one")
         seen = rows.input_ids[row, positions * held]
         bad = special[seen] & (seen != self._vocabulary.mask_id)
         self._offend(held & bad, "a special token replaces a masked one")
@@ -160,10 +148,6 @@ class _Checked:
             rows.predictions[f"span_{name}"] for name in ("left", "right", "offset")
         )
         self._offend(held & (position - left != offset), "an offset is not the place in its span")
-        self._offend(
-            held & ((left >= position) | (position >= right)), "a token is outside of its span"
-        )
-        self._offend(held & (right >= rows.lengths[:, None]), "a span ends outside it")
         beside = self._chosen[row, left * held] | self._chosen[row, right * held]
         self._offend(held & beside, "a token beside a span is masked")
         # All tokens of a span are there: masked ones between its ends are as many as its tokens.

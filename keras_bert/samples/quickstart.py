@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from keras_bert.errors import InputError
-from keras_bert.files import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import (
     NotJson,
     clear_leftovers_in,
     delete,
@@ -19,12 +19,12 @@ from keras_bert.files import (
     system_errors,
     write_json,
 )
-from keras_bert.samples.docstrings import PACKAGES
+from keras_bert.base.formatting import listed
+from keras_bert.base.settings import takes
+from keras_bert.base.signals import says
 from keras_bert.samples.quickstart_steps import ARCHITECTURE, QuickstartSteps
 from keras_bert.samples.settings import QuickstartSettings
-from keras_bert.settings import takes
-from keras_bert.stopping import says
-from keras_bert.wording import listed
+from keras_bert.samples.texts import PACKAGES
 
 # The names in the output folder, the last ones first: `settings.json` is written at the beginning
 # and marks the folder as ours, `results.json` at the end. With `force` these are deleted, in this
@@ -57,8 +57,8 @@ class QuickstartSizes:
         architecture: the fields of a config.json but for the vocabulary's size.
         max_length: tokens in a row of pre-training data and in a message, special ones counted in.
         eval_fraction: share of the documents that is held out.
-        masked_rate: share of a row's tokens that are predicted; with so few steps more than BERT's
-            15 % teach more (Wettig et al. 2022).
+        mlm_probability: share of a row's tokens that are predicted; with so few steps more than
+            BERT's 15 % teach more (Wettig et al. 2022).
         steps, batch_size, learning_rate: of pre-training.
         tagged: numbers of tagged sentences that taggers are trained on; the last is all of them.
         tagger_steps: of each tagger.
@@ -73,7 +73,7 @@ class QuickstartSizes:
     architecture: Mapping[str, Any] = field(default_factory=lambda: dict(ARCHITECTURE))
     max_length: int = 64
     eval_fraction: float = 0.03
-    masked_rate: float = 0.25
+    mlm_probability: float = 0.25
     steps: int = 1500
     batch_size: int = 32
     learning_rate: float = 2e-3

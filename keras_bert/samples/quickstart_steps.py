@@ -15,10 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from keras_bert import samples
-from keras_bert.files import clear_leftovers_in, write_json
-from keras_bert.samples.docstrings import write_docstrings
-from keras_bert.samples.manual import write_manual
-from keras_bert.wording import counted, percent
+from keras_bert.base.files import clear_leftovers_in, write_json
+from keras_bert.base.formatting import counted, percent
+from keras_bert.samples.texts import write_docstrings, write_manual
 
 # "tiny" with twice as many heads, half as large, so that the neighbours on both sides have two
 # each; without dropout, which the few steps here have no use for.
@@ -168,7 +167,7 @@ class QuickstartSteps:
             "Turn the text into records for pre-training, with a Beam job",
             *("keras-bert", "pretraining-data", "--input", text, "--vocab", vocab),
             *("--output", data, "--objective", "mlm", "--masking", "dynamic"),
-            *("--max-length", sizes.max_length, "--masked-rate", sizes.masked_rate),
+            *("--max-length", sizes.max_length, "--mlm-probability", sizes.mlm_probability),
             *("--eval-fraction", sizes.eval_fraction, "--seed", self.seed),
         ) as done:
             card = make_pretraining_data(
@@ -178,7 +177,7 @@ class QuickstartSteps:
                 objective="mlm",
                 masking="dynamic",
                 max_length=sizes.max_length,
-                masked_rate=sizes.masked_rate,
+                mlm_probability=sizes.mlm_probability,
                 eval_fraction=sizes.eval_fraction,
                 seed=self.seed,
             )
@@ -189,7 +188,7 @@ class QuickstartSteps:
             )
 
     def pretrain(self):
-        from keras_bert.train.pretrain import pretrain
+        from keras_bert.training.pretrain import pretrain
 
         sizes = self.sizes
         data, vocab, architecture, run = (
@@ -272,7 +271,7 @@ class QuickstartSteps:
         return max(1, round(sizes.tagger_steps * sizes.finetune_batch_size / examples))
 
     def _finetune(self, name, title, task, train, **given):
-        from keras_bert.train.finetune import finetune
+        from keras_bert.training.finetune import finetune
 
         given |= {
             "batch_size": self.sizes.finetune_batch_size,

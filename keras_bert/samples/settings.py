@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_bert.settings import Settings, setting
+from keras_bert.base.settings import Settings, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,25 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from keras_bert.errors import InputError
-from keras_bert.serving.asked_examples import AskedExamples
-from keras_bert.serving.extra import needs_extra
-from keras_bert.serving.settings import ask_settings, given_names
-from keras_bert.settings import takes
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
+from keras_bert.readers.text_file import TextFile
+from keras_bert.serving.settings import ask_settings, given_names, needs_extra
+
+
+class AskedExamples(TextFile):
+    """The objects of a file of JSON Lines, as they stand there; to be gone through once.
+
+    Raises `InputError` where the file cannot be read or a line is no object.
+    """
+
+    def __iter__(self):
+        with self.closed_on_error():
+            for number, line in self._lines():
+                if line.strip():
+                    yield self._json_object(number, line)
+            self._closer.close()
+
 
 # Seconds; many more have no place in the numbers of sockets and of gRPC.
 _LONGEST = 1_000_000

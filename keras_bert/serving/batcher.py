@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 # One long request must not keep all others waiting.
 _LANES = 2
@@ -53,7 +53,7 @@ class Batcher:
     async def compute(self, version, signature, inputs):
         """The outputs of a `ModelVersion`, whose inputs have been checked, rows first.
 
-        Raises `Refusal`. Who is cancelled while waiting is not computed.
+        Raises `RequestError`. Who is cancelled while waiting is not computed.
         """
         rows = max((array.shape[0] for array in inputs.values() if array.ndim), default=0)
         answer = asyncio.get_running_loop().create_future()
@@ -62,11 +62,11 @@ class Batcher:
         return await answer
 
     async def close(self):
-        """Ends the lanes; what is computed is waited for."""
+        """Ends the lanes. A computation that has begun runs to its end in its thread."""
         for lane in self._lanes:
             lane.cancel()
         await asyncio.gather(*self._lanes, return_exceptions=True)
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self):
         loop = asyncio.get_running_loop()
@@ -113,10 +113,10 @@ def _outcomes(batch):
 def _alone(request):
     try:
         return request.version.compute(request.signature, request.inputs)
-    except Refusal as refusal:
-        return refusal
+    except RequestError as request_error:
+        return request_error
     except Exception as error:  # a request must not take the lane down
-        return Refusal("INTERNAL", f"{type(error).__name__}: {error}")
+        return RequestError("INTERNAL", f"{type(error).__name__}: {error}")
 
 
 def _together(batch):

@@ -5,20 +5,29 @@ import contextlib
 import functools
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import uvicorn
 
-from keras_bert.errors import InputError
-from keras_bert.serving.bounds import Bounds, PromptProtocol
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
+from keras_bert.serving.bounds import Bounds, Hosts, Places, PromptProtocol
 from keras_bert.serving.grpc_services import grpc_server
-from keras_bert.serving.model_folders import model_folders
 from keras_bert.serving.model_server import ModelServer
+from keras_bert.serving.model_version import ServedModel, model_folders
 from keras_bert.serving.page import page_routes
 from keras_bert.serving.rest import rest_application
-from keras_bert.serving.served_model import ServedModel
 from keras_bert.serving.settings import ServeSettings
 
-_LAST_ANSWERS = 10  # seconds that requests under way have when the server ends
+# Seconds that requests under way have when the server ends, and that refusing the others takes;
+# together less than the ten that `docker stop` waits.
+_LAST_ANSWERS, _LAST_REFUSALS = 8, 1
+# Pages of this machine may show ours in a frame, as a notebook does.
+_FRAMES = "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*"
+_HEADERS = [
+    ("Content-Security-Policy", f"default-src 'self'; img-src data:; {_FRAMES}"),
+    ("X-Frame-Options", "SAMEORIGIN"),  # for browsers that know no frame-ancestors
+]
 
 
 class DevelopmentServer:
@@ -41,6 +50,7 @@ class DevelopmentServer:
         self._server = ModelServer(
             self._models, max_batch=settings.max_batch, timeout=settings.timeout
         )
+        self._grpc_places = Places(self._server, settings.max_requests)
         self._http = None
         self.rest_port = self.grpc_port = self.rest = self.grpc = None
         self.started = threading.Event()
@@ -48,15 +58,18 @@ class DevelopmentServer:
     async def run(self):
         """Serves until `stop`, or a signal in the main thread."""
         settings = self._settings
+        asyncio.get_running_loop().set_default_executor(_Threads())
         with contextlib.closing(_listen(settings.host, settings.rest_port)) as listening:
             grpc = grpc_server(
-                self._server, max_body=settings.max_body, max_requests=settings.max_requests
+                self._server,
+                max_body=settings.max_body,
+                places=self._grpc_places,
             )
             self.rest_port = listening.getsockname()[1]
             self.grpc_port = _add_port(grpc, settings.host, settings.grpc_port)
             self.rest = f"http://{_with_port(settings.host, self.rest_port)}"
             self.grpc = f"grpc://{_with_port(settings.host, self.grpc_port)}"
-            self._http = uvicorn.Server(self._http_config())
+            self._http = _HttpServer(self._http_config(), grpc=grpc, server=self._server)
             self._server.open()
             await grpc.start()
             looking = asyncio.create_task(self._look_for_versions())
@@ -66,32 +79,43 @@ class DevelopmentServer:
                 await self._http.serve(sockets=[listening])
             finally:
                 looking.cancel()
-                await asyncio.gather(looking, grpc.stop(_LAST_ANSWERS), return_exceptions=True)
+                await asyncio.gather(looking, grpc.stop(0), return_exceptions=True)
                 await self._server.close()
 
     def stop(self):
         """Ends the server; may be called from any thread."""
         self._http.should_exit = True
 
+    def last_words(self):
+        """What became of the requests that were under way when the server was stopped."""
+        unanswered = self._server.unanswered
+        if unanswered == 0:
+            return "Stopped. All requests under way were answered."
+        return (
+            f"Stopped. {counted(unanswered, 'request')} could not be answered in {_LAST_ANSWERS} s."
+        )
+
     def _http_config(self):
         settings = self._settings
         application = Bounds(
             rest_application(self._server, page_routes(self._server, settings.attention)),
+            hosts=Hosts(settings.host, settings.allowed_hosts or ()),
+            places=Places(self._server, settings.max_requests),
             max_body=settings.max_body,
-            max_requests=settings.max_requests,
-            timeout=settings.timeout,
         )
         return uvicorn.Config(
             application,
-            http=functools.partial(PromptProtocol, timeout=settings.timeout),
+            # Connections, too, are bounded: most of them may be idle.
+            http=functools.partial(
+                PromptProtocol, timeout=settings.timeout, most=4 * settings.max_requests
+            ),
             ws="none",
             lifespan="off",
             log_level="critical",
             access_log=False,
             server_header=False,
-            # Connections, too, are bounded: most of them may be idle.
-            limit_concurrency=4 * settings.max_requests,
-            timeout_graceful_shutdown=_LAST_ANSWERS,
+            headers=_HEADERS,
+            timeout_graceful_shutdown=_LAST_ANSWERS + _LAST_REFUSALS,
         )
 
     async def _look_for_versions(self):
@@ -100,7 +124,8 @@ class DevelopmentServer:
             for model in self._models:
                 line = await asyncio.to_thread(model.refresh)
                 if line is not None:
-                    with contextlib.suppress(OSError):  # whoever read it may have gone
+                    # Whoever read it may have gone, or cannot read its letters.
+                    with contextlib.suppress(OSError, ValueError):
                         self._report(line)
 
     def _tell_where(self):
@@ -108,6 +133,40 @@ class DevelopmentServer:
         self._report(f"REST   {self.rest}/v1/models/{self._models[0].name}")
         self._report(f"gRPC   {self.grpc}")
         self._report(f"Page   {self.rest}/")
+
+
+class _HttpServer(uvicorn.Server):
+    """Uvicorn's server, with which the gRPC server ends.
+
+    Whoever has no answer in time is refused in the words of its interface. Uvicorn alone would
+    cancel the requests, and answer with a status of 500.
+    """
+
+    def __init__(self, config, *, grpc, server):
+        super().__init__(config)
+        self._grpc = grpc
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+
+    def handle_exit(self, sig, frame):
+        if self.should_exit:  # a second signal
+            self.force_exit = True
+            self._loop.call_soon_threadsafe(self._server.give_up)
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets=None):
+        giving_up = self._loop.call_later(_LAST_ANSWERS, self._server.give_up)
+        stopping = asyncio.create_task(self._grpc.stop(_LAST_ANSWERS + _LAST_REFUSALS))
+        await super().shutdown(sockets)
+        await stopping
+        giving_up.cancel()
+
+
+class _Threads(ThreadPoolExecutor):
+    """The threads of an event loop that ends without them: nothing in them can be broken off."""
+
+    def shutdown(self, wait=True, *, cancel_futures=False):
+        super().shutdown(wait=False, cancel_futures=True)
 
 
 def _load(model, report):

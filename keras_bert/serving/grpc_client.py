@@ -2,6 +2,8 @@
 
 import grpc
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -10,7 +12,8 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from keras_bert.serving.client_errors import ServerError
+from keras_bert.serving.inputs import array_of_proto
+from keras_bert.serving.request_error import RequestError, ServerError, wrong_count
 from keras_bert.serving.rest_json import bytes_of, json_values
 
 # Answers of many long texts are larger than gRPC's 4 MiB.
@@ -56,8 +59,11 @@ class GrpcClient:
         request = get_model_status_pb2.GetModelStatusRequest()
         request.model_spec.name = model
         answer = self._ask(self._models.GetModelStatus, request)
-        name = get_model_status_pb2.ModelVersionStatus.State.Name
-        return [(status.version, name(status.state)) for status in answer.model_version_status]
+        states = get_model_status_pb2.ModelVersionStatus.State
+        return [
+            (status.version, _name_of(states, status.state))
+            for status in answer.model_version_status
+        ]
 
     def predict(self, model, examples, *, signature="serving_default", version=None):
         """See `RestClient.predict`."""
@@ -76,8 +82,18 @@ class GrpcClient:
                 ) from None
             request.inputs[name].CopyFrom(proto)
         answer = self._ask(self._prediction.Predict, request)
-        columns = {name: tf.make_ndarray(proto) for name, proto in answer.outputs.items()}
-        columns = {name: json_values(name, array) for name, array in sorted(columns.items())}
+        columns = {}
+        for name, proto in sorted(answer.outputs.items()):
+            try:
+                array = array_of_proto(name, proto, max_values=_LARGEST_ANSWER)
+            except RequestError as error:
+                raise self._odd(str(error)) from None
+            rows = len(array) if array.ndim else 0
+            if rows != len(examples):
+                raise wrong_count(self._address, rows, len(examples))
+            columns[name] = json_values(name, array)
+        if examples and not columns:
+            raise wrong_count(self._address, 0, len(examples))
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _signatures(self, model, version):
@@ -85,8 +101,18 @@ class GrpcClient:
         _fill(request.model_spec, model, version)
         answer = self._ask(self._prediction.GetModelMetadata, request)
         found = get_model_metadata_pb2.SignatureDefMap()
-        answer.metadata["signature_def"].Unpack(found)
+        try:
+            has_signatures = answer.metadata["signature_def"].Unpack(found)
+        except DecodeError:
+            has_signatures = False
+        if not has_signatures:
+            raise self._odd("The metadata has no signatures.")
         return found.signature_def
+
+    def _odd(self, what):
+        return ServerError(
+            f"{self._address} does not answer as TensorFlow Serving does. {what}", code="INTERNAL"
+        )
 
     def _ask(self, method, request):
         try:
@@ -120,14 +146,18 @@ def _columns(examples):
 
 
 def _described(tensors):
-    dtype = tf.dtypes.as_dtype
     return {
         name: {
-            "dtype": f"DT_{dtype(info.dtype).name.upper()}".replace("FLOAT32", "FLOAT"),
+            "dtype": _name_of(types_pb2.DataType, info.dtype),
             "shape": [dim.size for dim in info.tensor_shape.dim],
         }
         for name, info in sorted(tensors.items())
     }
+
+
+def _name_of(enum, number):
+    """The name of a value of an enumeration; its number where it has none, as JSON has it."""
+    return enum.Name(number) if number in enum.values() else str(number)
 
 
 def _sendable(value):

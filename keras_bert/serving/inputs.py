@@ -5,7 +5,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 
 def numpy_type(info):
@@ -19,22 +19,22 @@ def rank_of(info):
 
 
 def check_names(names, infos):
-    """Raises `Refusal` unless `names` are those of the `TensorInfo`s."""
+    """Raises `RequestError` unless `names` are those of the `TensorInfo`s."""
     wanted = ", ".join(sorted(infos))
     unknown = sorted(set(names) - set(infos))
     if unknown:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"There is no input {unknown[0]!r}; the inputs are {wanted}."
         )
     missing = sorted(set(infos) - set(names))
     if missing:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"The input {missing[0]!r} is missing; the inputs are {wanted}."
         )
 
 
 def check_inputs(arrays, infos, *, max_batch):
-    """Raises `Refusal` where arrays are not of the types and shapes that a signature takes.
+    """Raises `RequestError` where arrays are not of the types and shapes that a signature takes.
 
     Args:
         arrays: NumPy arrays by name.
@@ -46,7 +46,7 @@ def check_inputs(arrays, infos, *, max_batch):
         info = infos[name]
         wanted = numpy_type(info)
         if array.dtype != wanted:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 f"The input {name!r} is of type {_called(array.dtype)}; it should be "
                 f"{_called(wanted)}.",
@@ -54,13 +54,13 @@ def check_inputs(arrays, infos, *, max_batch):
         _check_shape(name, array.shape, info)
     rows = {array.shape[0] for array in arrays.values() if array.ndim}
     if len(rows) > 1:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"The inputs {', '.join(sorted(arrays))} have {' and '.join(map(str, sorted(rows)))} "
             "rows; give equally many.",
         )
     if rows and max(rows) > max_batch:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"The request has {max(rows):,} examples, more than the {max_batch:,} that this server "
             "takes; ask in parts.",
@@ -68,20 +68,24 @@ def check_inputs(arrays, infos, *, max_batch):
 
 
 def array_of_proto(name, proto, *, max_values):
-    """The array of a `TensorProto`. Raises `Refusal` where it is none.
+    """The array of a `TensorProto`. Raises `RequestError` where it is none.
 
     A proto may say that it holds a billion equal values in a few bytes, and none of a billion
     needs room: `max_values` bounds what is made of it.
     """
     dims = [dim.size for dim in proto.tensor_shape.dim]
     if proto.tensor_shape.unknown_rank or min(dims, default=0) < 0:
-        raise Refusal("INVALID_ARGUMENT", f"The input {name!r} has no whole shape.")
+        raise RequestError("INVALID_ARGUMENT", f"The tensor {name!r} has no whole shape.")
     if math.prod(dims) > max_values:
-        raise Refusal("INVALID_ARGUMENT", f"The input {name!r} says that it has {dims} values.")
+        raise RequestError(
+            "INVALID_ARGUMENT", f"The tensor {name!r} says that it has {dims} values."
+        )
     try:
         return tf.make_ndarray(proto)
     except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise Refusal("INVALID_ARGUMENT", f"The input {name!r} is not a tensor: {error}") from None
+        raise RequestError(
+            "INVALID_ARGUMENT", f"The tensor {name!r} cannot be read: {error}"
+        ) from None
 
 
 def _check_shape(name, shape, info):
@@ -93,7 +97,7 @@ def _check_shape(name, shape, info):
     )
     if not fits:
         wanted = ", ".join("any" if size == -1 else str(size) for size in dims)
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"The input {name!r} has the shape {list(shape)}; it should be [{wanted}].",
         )

@@ -3,7 +3,7 @@
 from google.protobuf import json_format
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 SIGNATURES = "signature_def"  # the one kind of metadata that there is
 _State = get_model_status_pb2.ModelVersionStatus.State
@@ -54,9 +54,9 @@ def status_json(model, number=None):
 
 
 def check_method(version, signature, method):
-    """Raises `Refusal` always: no model of ours has a signature of Classify's or Regress's kind."""
+    """Raises `RequestError` always: exports have no signatures for Classify or Regress."""
     found = version.signature_def(signature).method_name
-    raise Refusal(
+    raise RequestError(
         "INVALID_ARGUMENT",
         f"Expected {method} signature method_name to be tensorflow/serving/{method}. Was: {found}. "
         "Ask with Predict.",

@@ -12,11 +12,11 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from keras_bert.embeddings.embed import open_model
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.inference.embeddings.embed import open_model
 from keras_bert.pictures.attention import attention_reader
 from keras_bert.serving import rest_json
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 _FILES = Path(__file__).parent / "page_files"
 _VECTOR = "sentence"  # the output of an exported encoder that is a vector a text
@@ -35,7 +35,7 @@ def page_routes(server, attention):
     handlers = {
         "/try/models": (functools.partial(_models, server, read_attention is not None), "GET"),
         "/try/vectors": (functools.partial(_vectors, server), "POST"),
-        "/try/attention": (functools.partial(_attention, read_attention), "POST"),
+        "/try/attention": (functools.partial(_attention, server, read_attention), "POST"),
     }
     routes = [Route(path, handler, methods=[verb]) for path, (handler, verb) in handlers.items()]
     return [*routes, Mount("/", StaticFiles(directory=_FILES, html=True))]
@@ -55,7 +55,9 @@ async def _vectors(server, request):
     asked = rest_json.read_object(await request.body())
     name, texts = asked.get("model"), asked.get("texts")
     if not (isinstance(name, str) and isinstance(texts, list)):
-        raise Refusal("INVALID_ARGUMENT", "Give 'model', a name, and 'texts', a list of strings.")
+        raise RequestError(
+            "INVALID_ARGUMENT", "Give 'model', a name, and 'texts', a list of strings."
+        )
 
     def read_inputs(infos):
         return rest_json.read_inputs({rest_json.ROWS: texts}, infos)[1]
@@ -63,22 +65,31 @@ async def _vectors(server, request):
     async with server.request(name, entrypoint="REST"):
         _, outputs = await server.predict(name, None, "", read_inputs)
     if _VECTOR not in outputs:
-        raise Refusal("INVALID_ARGUMENT", f"The model {name} gives no vector of a text.")
+        raise RequestError("INVALID_ARGUMENT", f"The model {name} gives no vector of a text.")
     vectors = outputs[_VECTOR].astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    vectors = np.round(vectors / np.maximum(lengths, 1e-12), 5)
-    return JSONResponse({"vectors": vectors.tolist()})
+    return JSONResponse({"vectors": _rounded(vectors / np.maximum(lengths, 1e-12), 5)})
 
 
-async def _attention(read, request):
+async def _attention(server, read, request):
     """{text} -> pieces (S), and attention (L, N, S, S): layer, head, from, to."""
     if read is None:
-        raise Refusal("NOT_FOUND", "The server was given no model to look into.")
+        raise RequestError("NOT_FOUND", "The server was given no model to look into.")
     text = rest_json.read_object(await request.body()).get("text")
     if not isinstance(text, str):
-        raise Refusal("INVALID_ARGUMENT", "Give 'text', a string.")
+        raise RequestError("INVALID_ARGUMENT", "Give 'text', a string.")
+    rest_json.utf8_of("text", text)
     try:
-        pieces, shares = await asyncio.to_thread(read, text)
+        async with server.time_limit(f"There was no answer within {server.timeout:g} s."):
+            pieces, shares = await asyncio.to_thread(read, text)
     except InputError as error:
-        raise Refusal("INVALID_ARGUMENT", str(error)) from None
-    return JSONResponse({"pieces": pieces, "attention": np.round(shares, 4).tolist()})
+        raise RequestError("INVALID_ARGUMENT", str(error)) from None
+    return JSONResponse({"pieces": pieces, "attention": _rounded(shares, 4)})
+
+
+def _rounded(array, decimals):
+    if not np.isfinite(array).all():
+        raise RequestError(
+            "INTERNAL", "The model gives numbers that are not finite (NaN or infinite)."
+        )
+    return np.round(array, decimals).tolist()

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from keras_bert.serving import model_protos, rest_json
-from keras_bert.serving.refusal import HTTP_STATUS, Refusal
+from keras_bert.serving.request_error import HTTP_STATUS, RequestError
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 _MODELS = ("/v1/models/{name:model}/versions/{version:version}", "/v1/models/{name:model}")
@@ -45,7 +45,7 @@ def rest_application(server, more_routes=()):
             Route(METRICS_PATH, functools.partial(_metrics, server), methods=["GET"]),
             *more_routes,
         ],
-        exception_handlers={Refusal: _refused, 404: _malformed, 405: _malformed, 500: _broken},
+        exception_handlers={RequestError: _refused, 404: _malformed, 405: _malformed, 500: _broken},
     )
 
 
@@ -87,8 +87,8 @@ async def _metrics(server, request):
     return PlainTextResponse(server.metrics.text())
 
 
-async def _refused(request, refusal):
-    return JSONResponse({"error": refusal.message}, HTTP_STATUS[refusal.code])
+async def _refused(request, request_error):
+    return JSONResponse({"error": request_error.message}, HTTP_STATUS[request_error.code])
 
 
 async def _malformed(request, error):

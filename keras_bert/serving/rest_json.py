@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
-from keras_bert.files import NotJson, parse_json
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.serving.inputs import check_names, numpy_type, rank_of
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 ROWS, COLUMNS = "instances", "inputs"
 _ANSWERS = {ROWS: "predictions", COLUMNS: "outputs"}
@@ -24,14 +24,14 @@ _MOST_AXES = 64  # of NumPy's arrays
 
 
 def read_object(body):
-    """The object of a JSON text. Raises `Refusal` where it is none."""
+    """The object of a JSON text. Raises `RequestError` where it is none."""
     try:
         request = parse_json(body)
     except NotJson as error:
         where = "" if error.line is None else f" on line {error.line}"
-        raise Refusal("INVALID_ARGUMENT", f"JSON Parse error{where}: {error}") from None
+        raise RequestError("INVALID_ARGUMENT", f"JSON Parse error{where}: {error}") from None
     if not isinstance(request, dict):
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"The body is {_called(request)}; it should be an object."
         )
     return request
@@ -41,13 +41,13 @@ def read_signature(request):
     """The name of the signature that a request is for; "" is the default one."""
     unknown = sorted(set(request) - _KEYS)
     if unknown:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"There is no key {unknown[0]!r} in a request; there are {', '.join(sorted(_KEYS))}.",
         )
     name = request.get("signature_name", "")
     if not isinstance(name, str):
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"signature_name is {_called(name)}; it should be a string."
         )
     return name
@@ -57,7 +57,7 @@ def read_inputs(request, infos):
     """(ROWS or COLUMNS, the arrays by name) of a request, for `TensorInfo` by name."""
     forms = [form for form in (ROWS, COLUMNS) if form in request]
     if len(forms) != 1:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", "Give either 'instances', a list of examples, or 'inputs'."
         )
     (form,) = forms
@@ -66,7 +66,7 @@ def read_inputs(request, infos):
 
 
 def write_outputs(outputs, form):
-    """The bytes of an answer, of arrays by name. Raises `Refusal` where they are no rows.
+    """The bytes of an answer, of arrays by name. Raises `RequestError` where they are no rows.
 
     Row by row: an encoder gives millions of numbers, each of which takes a hundred bytes on its way
     to text, and no other thread goes on while one piece is written.
@@ -79,7 +79,7 @@ def write_outputs(outputs, form):
     else:
         counts = {len(array) if array.ndim else None for array in outputs.values()}
         if len(counts) != 1 or None in counts:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT",
                 "The outputs have not a row for each example; ask by columns, with 'inputs'.",
             )
@@ -108,7 +108,7 @@ def _object(names, texts):
 
 
 def _dumped(value):
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _columns(value, infos):
@@ -120,14 +120,16 @@ def _columns(value, infos):
 
 def _columns_of_rows(rows, infos):
     if not isinstance(rows, list):
-        raise Refusal("INVALID_ARGUMENT", f"'instances' is {_called(rows)}; it should be a list.")
+        raise RequestError(
+            "INVALID_ARGUMENT", f"'instances' is {_called(rows)}; it should be a list."
+        )
     if not rows:
         return {name: [] for name in infos}
     named = [isinstance(row, dict) and not _is_bytes(row) for row in rows]
     if not any(named):
         return {_only(infos): rows}
     if not all(named):
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", "Of the instances some are objects and some are not; give one kind."
         )
     for row in rows:
@@ -138,23 +140,23 @@ def _columns_of_rows(rows, infos):
 def _only(infos):
     if len(infos) != 1:
         names = ", ".join(sorted(infos))
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT", f"The inputs are {names}; give them by name, as an object."
         )
     return next(iter(infos))
 
 
 def _array(name, value, info):
-    """Nested lists as an array. Raises `Refusal` for uneven lists and other types."""
+    """Nested lists as an array. Raises `RequestError` for uneven lists and other types."""
     shape, level = [], [value]
     while any(isinstance(one, list) for one in level):
         if len(shape) == _MOST_AXES:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT", f"The lists of the input {name!r} are nested too deep."
             )
         sizes = {len(one) if isinstance(one, list) else None for one in level}
         if len(sizes) != 1:
-            raise Refusal(
+            raise RequestError(
                 "INVALID_ARGUMENT", f"The lists of the input {name!r} are not equally long."
             )
         shape.append(sizes.pop())
@@ -171,7 +173,7 @@ def _value(name, value, dtype):
     """One value of an array, of what stands in the JSON."""
     if dtype.kind == "O":
         if isinstance(value, str):
-            return _utf8(name, value)
+            return utf8_of(name, value)
         if _is_bytes(value):
             return _bytes(name, value["b64"])
     elif dtype.kind == "b":
@@ -180,9 +182,11 @@ def _value(name, value, dtype):
     elif type(value) is int or (type(value) is float and dtype.kind == "f"):
         if _fits(value, dtype):
             return value
-        raise Refusal("INVALID_ARGUMENT", f"A number of the input {name!r} is not {dtype.name}.")
+        raise RequestError(
+            "INVALID_ARGUMENT", f"A number of the input {name!r} is not {dtype.name}."
+        )
     wanted = "string" if dtype.kind == "O" else dtype.name
-    raise Refusal(
+    raise RequestError(
         "INVALID_ARGUMENT", f"The input {name!r} holds {_called(value)}; it should be {wanted}."
     )
 
@@ -196,11 +200,12 @@ def _fits(number, dtype):
     return np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
 
 
-def _utf8(name, text):
+def utf8_of(name, text):
+    """A string of an input in UTF-8. Raises `RequestError` for half of a surrogate pair."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refusal(
+        raise RequestError(
             "INVALID_ARGUMENT",
             f"A string of the input {name!r} holds half of a surrogate pair.",
         ) from None
@@ -210,7 +215,9 @@ def _bytes(name, text):
     try:
         return bytes_of(text)
     except (binascii.Error, ValueError):
-        raise Refusal("INVALID_ARGUMENT", f"A 'b64' of the input {name!r} is not base64.") from None
+        raise RequestError(
+            "INVALID_ARGUMENT", f"A 'b64' of the input {name!r} is not base64."
+        ) from None
 
 
 def bytes_of(text):
@@ -224,13 +231,20 @@ def _is_bytes(value):
 
 
 def json_values(name, array):
-    """An array as nested lists of what JSON has; the name of an output tells bytes from text."""
+    """An array as nested lists of what JSON has; the name of an output tells bytes from text.
+
+    JSON has no NaN and no infinities: null is in their place. TensorFlow Serving writes their
+    names, which only some programs read.
+    """
     if array.dtype.kind == "O":
         write = _b64 if name.endswith("_bytes") else _text
         array = np.frompyfunc(write, 1, 1)(array)
-    elif array.dtype.kind == "f":
+    elif array.dtype.kind in "fV":  # V: bfloat16, whose kind NumPy does not know
+        array = array.astype(np.float32) if array.dtype.kind == "V" else array
         # The shortest digits that are this number in its own type, not in a wider one.
         array = array.astype(str).astype(np.float64)
+        if not np.isfinite(array).all():
+            array = np.where(np.isfinite(array), array.astype(object), None)
     return array.tolist() if isinstance(array, np.ndarray) else array
 
 

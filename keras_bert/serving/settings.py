@@ -1,11 +1,29 @@
 """The settings of the development server and of the client."""
 
+import contextlib
 import dataclasses
 import functools
 
-from keras_bert.errors import InputError
-from keras_bert.settings import Settings, setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import Settings, setting
 from keras_bert.tasks import finetuned_kinds, settings_class
+
+_BROUGHT = ("grpc", "requests", "starlette", "tensorflow_serving", "uvicorn")
+
+
+@contextlib.contextmanager
+def needs_extra(who):
+    """Around imports: `InputError` where one is missing that the extra `serve` brings."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _BROUGHT:
+            raise
+        raise InputError(
+            f"{who} needs {missing}, which is not installed; "
+            "pip install 'keras-bert-toolkit[serve]' brings it."
+        ) from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,6 +39,13 @@ class ServeSettings(Settings):
         "127.0.0.1",
         help="the address to listen on; 0.0.0.0 is all of this machine's",
         unit="ADDRESS",
+    )
+    allowed_hosts: list[str] | None = setting(
+        None,
+        help="more host names of this server, such as a proxy's; a request over HTTP to any other "
+        "name is refused",
+        unit="NAME",
+        default_help="localhost and `host`",
     )
     rest_port: int = setting(
         8501, help="the port of REST and of the page; 0 is any free one", at_least=0, at_most=65535

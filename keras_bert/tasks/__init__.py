@@ -7,7 +7,7 @@ table. Looking at it imports no task, so that the command line answers without K
 from importlib import import_module
 from typing import NamedTuple
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 
 class Kind(NamedTuple):
@@ -25,18 +25,18 @@ _FAMILIES = "keras_bert.tasks"
 KINDS = {
     "pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:Pretrainer"),
     "sentence-order-pretrainer": Kind(
-        f"{_FAMILIES}.pretraining.sentence_order_pretrainer:SentenceOrderPretrainer"
+        f"{_FAMILIES}.pretraining.pretrainer:SentenceOrderPretrainer"
     ),
     "fill-mask": Kind(f"{_FAMILIES}.pretraining.fill_mask:FillMask"),
-    "span-pretrainer": Kind(f"{_FAMILIES}.pretraining.span_pretrainer:SpanPretrainer"),
+    "span-pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:SpanPretrainer"),
     "causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:CausalLM"),
-    "masked-causal-lm": Kind(f"{_FAMILIES}.pretraining.masked_causal_lm:MaskedCausalLM"),
+    "masked-causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:MaskedCausalLM"),
     "classifier": Kind(
         f"{_FAMILIES}.classification.classifier:Classifier",
         settings=f"{_FAMILIES}.classification.settings:ClassifierSettings",
     ),
     "pair-classifier": Kind(
-        f"{_FAMILIES}.classification.pair_classifier:PairClassifier",
+        f"{_FAMILIES}.classification.classifier:PairClassifier",
         settings=f"{_FAMILIES}.classification.settings:PairClassifierSettings",
     ),
     "regression": Kind(

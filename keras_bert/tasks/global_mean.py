@@ -1,21 +1,59 @@
-"""The mean of a loss over a batch that several devices share."""
+"""What a loss is a mean over: the batch of all devices, or the tokens of a whole epoch.
+
+Replicas are devices that each compute a part of a step's batch. They are those of `tf.distribute`,
+as a step sees them while it is traced. On JAX a step is one program over all devices, in which a
+sum over the batch is one already: there is one replica.
+"""
+
+import contextlib
 
 import keras
 from keras import ops
 
-from keras_bert.replicas import replica_count, sum_over_replicas
+
+def replica_count():
+    """How many replicas there are under the strategy that is in scope; 1 without any."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def means_over_replicas(losses):
+def sum_over_replicas(x):
+    """The sum of what each replica has in a tensor's place; without a gradient.
+
+    Where no step is traced, as while Keras finds out about shapes, it is the tensor itself.
+    """
+    x = keras.ops.stop_gradient(x)
+    if replica_count() == 1:
+        return x
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return x if context is None else context.all_reduce(tf.distribute.ReduceOp.SUM, x)
+
+
+_BY_WEIGHT = "mean_with_sample_weight"
+
+
+def global_means(losses, *, of_epochs=False):
     """The losses of a task by output, so that each is the mean over the batch of all replicas.
 
-    Without replicas they are as given; otherwise see `GlobalMean`.
+    With `of_epochs` those that are means over what has a weight can be means over a whole epoch,
+    too (see `means_over`). What needs neither is as given; otherwise see `GlobalMean`.
     """
-    if replica_count() == 1:
-        return losses
-    return {name: GlobalMean(loss) for name, loss in losses.items()}
+    # On JAX a step is compiled with the value that a variable beside the model's had then.
+    of_epochs = of_epochs and keras.backend.backend() == "tensorflow"
+    return {
+        name: GlobalMean(loss)
+        if replica_count() > 1 or (of_epochs and loss.reduction == _BY_WEIGHT)
+        else loss
+        for name, loss in losses.items()
+    }
 
 
+@keras.saving.register_keras_serializable(package="keras_bert")
 class GlobalMean(keras.losses.Loss):
     """A mean over what counts in the batch of all replicas, as one device would have it.
 
@@ -28,25 +66,88 @@ class GlobalMean(keras.losses.Loss):
     so that the gradients of all replicas add up to that of the mean, Σ w v / Σ w. As a number it is
     that mean on every replica, divided by their number, by which Keras multiplies what it reports.
 
+    Where the mean is by weight, Σ w may be replaced by `divide_by`, so that a token counts the same
+    in every batch: in batches of texts of one length, Σ w of a batch of short ones is small.
+
     Args:
         loss: a loss with one of Keras's reductions to a mean, and "none". It is taken over: it
             gives its values from now on.
+
+    Attributes: `loss`, `by_weight` (whether it is a mean by weight), `divisors` (see `divide_by`).
     """
 
     def __init__(self, loss):
         super().__init__(name=loss.name, dtype=loss.dtype)
-        self._by_weight = loss.reduction == "mean_with_sample_weight"
+        self._reduction = loss.reduction
         loss.reduction = "none"
-        self._values = loss
+        self.loss = loss
+        self.by_weight = self._reduction == _BY_WEIGHT
+        self.divisors = (0.0, 0.0)  # of a batch, and of each of its rows
+        if self.by_weight:
+            self._divisors = keras.Variable(self.divisors, trainable=False, name="divisors")
+
+    def divide_by(self, *, batch=0.0, row=0.0):
+        """Sets what Σ w v of a batch is divided by: `batch`, or `row` for each of its rows.
+
+        0 for both is Σ w of the batch.
+        """
+        self.divisors = (batch, row)
+        self._divisors.assign(self.divisors)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        values = self._values(y_true, y_pred, sample_weight)
-        if self._by_weight and sample_weight is not None:
-            count = ops.sum(ops.cast(sample_weight, values.dtype))
-        else:
-            count = ops.cast(ops.size(values), values.dtype)
-        part = ops.sum(values)
-        whole, count = ops.unstack(sum_over_replicas(ops.stack([part, count])))
-        part = ops.divide_no_nan(part, count)
+        values = self.loss(y_true, y_pred, sample_weight)
+        by_weight = self.by_weight and sample_weight is not None
+        count = ops.sum(ops.cast(sample_weight, values.dtype)) if by_weight else ops.size(values)
+        rows = ops.shape(y_pred)[0]
+        sums = [ops.cast(x, values.dtype) for x in (ops.sum(values), count, rows)]
+        whole, count, rows = ops.unstack(sum_over_replicas(ops.stack(sums)))
+        if by_weight:
+            of_batch, of_row = ops.unstack(ops.cast(self._divisors, values.dtype))
+            given = of_batch + of_row * rows
+            count = ops.where(given > 0, given, count)
+        part = ops.divide_no_nan(sums[0], count)
         mean = ops.divide_no_nan(whole, count) / replica_count()
         return part + ops.stop_gradient(mean - part)
+
+    def get_config(self):
+        self.loss.reduction = self._reduction
+        try:
+            return {"loss": keras.saving.serialize_keras_object(self.loss)}
+        finally:
+            self.loss.reduction = "none"
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(keras.saving.deserialize_keras_object(config["loss"]))
+
+
+@contextlib.contextmanager
+def means_over(model, totals, *, steps=None, rows=None):
+    """Within it, losses by weight are means over all batches together, and not over each one.
+
+    In training every batch's sum is divided by the mean weight of a batch, so that a token of a
+    short text counts as much as one of a long text. In evaluation it is divided by the mean weight
+    of its rows: the mean over batches, weighted by their rows, is then that over all tokens.
+
+    Args:
+        model: a compiled model.
+        totals: the sum of all weights by the output's name (see `TokenizedExamples.weight_totals`);
+            an output that is not among them is left as it is.
+        steps: in training, the batches that the weights are of.
+        rows: in evaluation, the rows that they are of.
+    """
+    losses = getattr(model, "loss", None)
+    losses = losses if isinstance(losses, dict) else {}
+    before = {}
+    for name, loss in losses.items():
+        if isinstance(loss, GlobalMean) and loss.by_weight and name in totals:
+            before[name] = loss.divisors
+            loss.divide_by(
+                batch=totals[name] / steps if steps else 0.0,
+                row=totals[name] / rows if rows else 0.0,
+            )
+    try:
+        yield
+    finally:
+        for name, (batch, row) in before.items():
+            losses[name].divide_by(batch=batch, row=row)

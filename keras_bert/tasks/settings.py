@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert.settings import Settings, setting
+from keras_bert.base.settings import Settings, setting
 
 MAX_LENGTH = 128
 
@@ -37,4 +37,12 @@ class TaskSettings(Settings):
         default_help="the model's own",
         at_least=0,
         below=1,
+    )
+    bilstm: int | None = setting(
+        None,
+        help="a bidirectional LSTM of two layers over the encoder, of so many units each way",
+        unit="UNITS",
+        default_help="none",
+        at_least=1,
+        stored=True,
     )

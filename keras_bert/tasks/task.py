@@ -12,14 +12,27 @@ from typing import Any
 
 import keras
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import check_names
-from keras_bert.errors import InputError
-from keras_bert.html_table import html_table
-from keras_bert.settings import about
-from keras_bert.tasks.global_mean import means_over_replicas
-from keras_bert.tasks.refuse_examples import refuse_examples
-from keras_bert.wording import listed
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.settings import about
+from keras_bert.encoders.config import EncoderConfig
+from keras_bert.encoders.encoder import Encoder, check_ids
+from keras_bert.heads.bilstm import BiLstm
+from keras_bert.heads.layer_mix import ScalarMix
+from keras_bert.tasks.global_mean import global_means, means_over
+
+
+def refuse_examples(method, x, instead):
+    """Raises `InputError` where `x` is a path, a list of examples, or a pair of one and its labels.
+
+    Keras would print all of them. `method` and `instead` say what was called, and what to call.
+    """
+    if isinstance(x, list | tuple) and len(x):
+        x = x[0]
+        if isinstance(x, list | tuple | dict):
+            x = next(iter(x.values() if isinstance(x, dict) else x), None)
+    if isinstance(x, str | bytes | PathLike):
+        raise InputError(f"`{method}` takes batches of rows, not texts or a path; {instead}.")
 
 
 class Task(keras.Model):
@@ -31,8 +44,7 @@ class Task(keras.Model):
 
         class Classifier(Task):
             KIND = "classifier"
-            ARCHITECTURE = "BertForSequenceClassification"
-            READS = ("pooled_output",)
+            ENCODER_OUTPUTS = ("first_output",)
             HEADS = ("classifier",)
             LEAST_LABELS = 2
 
@@ -42,65 +54,96 @@ class Task(keras.Model):
                 self.classifier = keras.layers.Dense(len(labels), name="classifier")
                 super().__init__(tokenizer, name=name)
 
-            def connect(self, encoded, inputs):
-                return {"logits": self.classifier(encoded["pooled_output"])}  # (B, C)
+            def build_head(self, encoded, inputs):
+                return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
-    Attributes: `encoder`, `tokenizer` (or None: then the task takes token ids only), `config` (the
-    encoder's `BertConfig`).
+    Between encoder and head every kind may have a learned mix of the encoder's layers
+    (`layer_mix`) and a BiLSTM over the tokens (`bilstm`), which belong to the head.
+
+    Args:
+        tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: then the task takes token
+            ids only.
+        layer_mix: None, or the arguments `layer_norm_eps` and `l2` of a `ScalarMix`.
+        bilstm: None, or the units of a `BiLstm` over the tokens.
+
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix` and `bilstm_layer`
+    (or None), `transform` (the encoder's `head_transform` where the head reads it, or None).
 
     Class attributes:
         KIND: its name in `keras_bert.tasks.KINDS`, which a model folder stores.
-        ARCHITECTURE: the class of `transformers` that reads the folder.
-        READS: what the head reads, by name: outputs of the encoder and inputs of the task.
-        HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What
-            ARCHITECTURE has no name for is kept under `keras_bert.` and the layers' own names,
-            which must be given (Keras numbers those that it makes up).
+        ENCODER_OUTPUTS: the outputs of the encoder that the head reads, by name.
+        HEAD_READS: the encoder's inputs that the head reads as well, by name.
+        REQUIRES: what the encoder must be able to do (see `Encoder.LIMITS`).
+        HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What the
+            class of `transformers` has no name for is kept under `keras_bert.` and the layers' own
+            names, which must be given (Keras numbers those that it makes up).
+        HEAD_SCALES: {attribute of HEADS: attribute with the number, a power of two, that a folder
+            has the head's weights multiplied by}.
         LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
-        FIGURE: the figure on the dev data by which a run keeps the best epoch; more is better. It
-            is one of `default_metrics`, or else of `measure`.
+        METRIC: the figure on the dev data by which a run keeps the best epoch; more is better. It
+            is one of `default_metrics`, or else of `official_metrics`.
         SHOWN: {figure: what a person calls it}, shown while the task trains.
 
-    ARCHITECTURE, READS, FIGURE and SHOWN are set by a constructor, before it calls ours, where they
-    depend on its arguments.
+        tuned: the stored settings that nobody gave, so that `tune_threshold` sets them.
+
+    ENCODER_OUTPUTS, HEAD_READS, METRIC, SHOWN and `tuned` are set by a constructor, before it calls
+    ours, where they depend on its arguments.
 
     Raises:
-        ValueError: the encoder is none, or the head reads a pooler that it does not have.
+        ValueError: `encoder` is not an `Encoder`.
+        InputError: the encoder cannot do what the task requires, or the head reads the first token
+            of a causal one.
     """
 
     KIND = None
-    ARCHITECTURE = None
-    READS = ("sequence_output",)
+    ENCODER_OUTPUTS = ("sequence_output",)
+    HEAD_READS = ()
+    REQUIRES = ()
     HEADS = ()
+    HEAD_SCALES = {}
     LEAST_LABELS = 0
     SETTINGS = None
-    FIGURE = None
+    METRIC = None
     SHOWN = {"loss": "loss"}
+    tuned = ()
 
     def __new__(cls, encoder=None, *more, **options):
         # Here, as each constructor looks into its encoder. (Keras makes a task without anything.)
         by_keras = encoder is None and not (more or options)
-        if not by_keras and not isinstance(getattr(encoder, "config", None), BertConfig):
+        if not by_keras and not isinstance(encoder, Encoder):
             raise ValueError(
-                f"`{cls.__name__}` takes a `BertEncoder`: `encoder, tokenizer = kb.load(folder)` "
-                "gives a model folder's, and `kb.load_task(folder)` the whole task that one holds. "
+                f"`{cls.__name__}` takes an encoder: `encoder, tokenizer = kb.load(folder)` loads "
+                "a model folder's, and `kb.load_task(folder)` the whole task that a folder holds. "
                 f"Received: encoder={encoder!r}"
             )
         return super().__new__(cls)
 
-    def __init__(self, tokenizer=None, *, name):
+    def __init__(self, tokenizer=None, *, layer_mix=None, bilstm=None, name):
         encoder = self.encoder
-        if "pooled_output" in self.READS and not encoder.config.add_pooling_layer:
-            raise ValueError(
-                f"`{type(self).__name__}` needs an encoder with a pooler. "
-                f"Received: add_pooling_layer={encoder.config.add_pooling_layer}"
+        encoder.require(*self.REQUIRES, *(["layer-mix"] if layer_mix is not None else []))
+        if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
+            raise InputError(
+                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
+                "token, so that it is the same for every text. Use an encoder that is not causal."
             )
+        self.layer_mix = layer_mix
+        self.bilstm = bilstm
+        policy = encoder.layer_policy
+        self.scalar_mix = self.bilstm_layer = None
+        if layer_mix is not None:
+            states = encoder.config.num_hidden_states
+            self.scalar_mix = ScalarMix(
+                num_layers=states, **layer_mix, dtype=policy, name="scalar_mix"
+            )
+        if bilstm is not None:
+            self.transform = None  # it takes the encoder's own vectors
+            self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         rows = {name: self.to_rows(x) for name, x in features.items()}
-        encoded = encoder(rows, reads=tuple(name for name in self.READS if name not in inputs))
-        outputs = self.connect(encoded, inputs)
-        super().__init__(inputs=inputs, outputs=outputs, name=name)
+        encoded = encoder(rows, outputs=self.encoder_outputs)
+        super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
 
     # As a notebook shows it.
@@ -127,13 +170,9 @@ class Task(keras.Model):
 
     # The model.
 
-    @staticmethod
-    def feature_inputs():
-        """The three inputs of every encoder, as symbolic (B, S) int32 tensors by name."""
-        return {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("input_ids", "input_mask", "segment_ids")
-        }
+    def feature_inputs(self):
+        """The encoder's inputs as symbolic (B, S) int32 tensors by name."""
+        return self.encoder.symbolic_inputs()
 
     @staticmethod
     def head_inputs():
@@ -147,30 +186,78 @@ class Task(keras.Model):
 
     @staticmethod
     def to_examples(x, features):
-        """Vectors of the encoder's rows, (R, 1, D), -> of the task's `features`, (B, n, D)."""
+        """Vectors of the encoder's rows, (R, S, D), -> of the task's `features`, (B, …, S, D)."""
         return x
 
-    def connect(self, encoded, inputs):
-        """The head: what it READS of the encoder's outputs and the task's inputs -> the outputs.
+    transform = None
 
-        All are symbolic, in dictionaries by name. Other names than those of READS may be missing: a
-        frozen encoder's outputs come from a file.
+    @property
+    def encoder_outputs(self):
+        """The outputs that the encoder is asked for: the head's, or what lies between reads."""
+        if self.scalar_mix is not None:
+            return ("hidden_states",)
+        return self.ENCODER_OUTPUTS if self.bilstm_layer is None else ("sequence_output",)
+
+    @property
+    def inputs_of_head(self):
+        """The names of the task's inputs that the head and what lies below it read."""
+        mask = () if self.bilstm_layer is None else ("input_mask",)
+        return tuple(dict.fromkeys((*self.HEAD_READS, *mask, *self.head_inputs())))
+
+    def head(self, encoded, inputs):
+        """From the `encoder_outputs` and the `inputs_of_head`, both by name, to the outputs."""
+        mask = inputs.get("input_mask") if self.bilstm_layer is not None else None
+        return self.build_head(self._between(encoded, mask), inputs)
+
+    def encoded(self, inputs, training=None, causal=None):
+        """What `build_head` reads of the encoder, for the encoder's inputs by name."""
+        outputs = self.encoder_outputs
+        found = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
+        return self._between(found, inputs["input_mask"])
+
+    def _between(self, encoded, mask):
+        if self.scalar_mix is not None:
+            hidden = self.scalar_mix(list(encoded["hidden_states"]))  # (B, S, D)
+            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
+        if self.bilstm_layer is not None:
+            hidden = encoded["sequence_output"]
+            hidden = self.bilstm_layer(hidden, self.to_rows(mask))  # (B, S, 2 U)
+            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
+        return encoded
+
+    @property
+    def heads(self):
+        """The attributes that hold weights of the head: HEADS, and what every kind may have."""
+        shared = ("scalar_mix", "bilstm_layer", "transform")
+        held = (name for name in shared if getattr(self, name) is not None)
+        return (*dict.fromkeys((*held, *self.HEADS)),)
+
+    def build_head(self, encoded, inputs):
+        """The head: the ENCODER_OUTPUTS and the task's inputs -> the outputs.
+
+        All are symbolic, in dictionaries by name. Of the encoder's inputs only those of HEAD_READS
+        are there in any case: a frozen encoder's outputs come from a file.
         """
         raise NotImplementedError
 
     @classmethod
-    def reads(cls, config, **settings):
-        """What the head of a task with these settings READS, on an encoder of that config."""
-        return cls.READS
+    def reads_first_token(cls, **settings):
+        """Whether a task with these settings asks for the first token, whatever the encoder."""
+        return False
 
-    @classmethod
-    def architecture(cls, **settings):
-        """The class of `transformers` that reads a folder of the task with these stored settings.
+    def is_standard(self):
+        """Whether the settings compute what the class of `transformers` for the kind computes."""
+        return self.scalar_mix is None and self.bilstm_layer is None
 
-        ARCHITECTURE, unless that class would compute something else; "BertModel", of which the head
-        is no part, reads every folder rightly.
+    @property
+    def architecture(self):
+        """The class of `transformers` that the folder names.
+
+        It is the one for the kind, or that of the encoder alone where there is none or it would
+        compute something else.
         """
-        return cls.ARCHITECTURE
+        names = self.encoder.tensor_names(self.config)
+        return names.class_of(self.KIND) if self.is_standard() else names.base_class
 
     @classmethod
     def settings_in_config(cls, values):
@@ -183,11 +270,17 @@ class Task(keras.Model):
 
     def call(self, inputs, training=None, mask=None):
         # Keras takes the inputs of a dictionary with a name too many by alphabetical order.
-        return super().call(check_names(inputs, self.input), training=training, mask=mask)
+        if not isinstance(inputs, dict) or set(inputs) != set(self.input):
+            received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
+            raise ValueError(
+                f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}"
+            )
+        check_ids(inputs, self.config)
+        return super().call(inputs, training=training, mask=mask)
 
     @property
-    def config(self) -> BertConfig:
-        """The encoder's `BertConfig`."""
+    def config(self) -> EncoderConfig:
+        """The encoder's config."""
         return self.encoder.config
 
     @property
@@ -199,11 +292,11 @@ class Task(keras.Model):
     @property
     def trainable_variables(self):
         """As Keras's, without a pooler that the head does not read: nothing would train it."""
-        return self._without_unread_pooler(super().trainable_variables)
+        return self._without_unread(super().trainable_variables)
 
     @property
     def trainable_weights(self):
-        return self._without_unread_pooler(super().trainable_weights)
+        return self._without_unread(super().trainable_weights)
 
     @property
     def non_trainable_variables(self):
@@ -215,11 +308,14 @@ class Task(keras.Model):
         trained = {id(variable) for variable in self.trainable_weights}
         return [variable for variable in self.weights if id(variable) not in trained]
 
-    def _without_unread_pooler(self, variables):
-        pooler = getattr(getattr(self, "encoder", None), "pooler", None)
-        if pooler is None or "pooled_output" in self.READS:
+    def _without_unread(self, variables):
+        encoder = getattr(self, "encoder", None)
+        if encoder is None:
             return variables
-        unread = {id(variable) for variable in pooler.variables}
+        read = [layer for group in encoder.layer_groups for layer in group]
+        read += [] if self.transform is None else [self.transform]
+        read = {id(variable) for layer in read for variable in layer.variables}
+        unread = {id(v) for v in encoder.variables if id(v) not in read}
         return [variable for variable in variables if id(variable) not in unread]
 
     # Training.
@@ -227,6 +323,13 @@ class Task(keras.Model):
     def default_losses(self) -> dict[str, Any]:
         """Returns the loss of each output, by the output's name."""
         return {}
+
+    def compiled_losses(self):
+        """`default_losses` as `compile` takes them.
+
+        Those of a kind that reads files are means over all tokens of an epoch (see `means_over`).
+        """
+        return global_means(self.default_losses(), of_epochs=self.SETTINGS is not None)
 
     def default_loss_weights(self):
         """Returns what each loss counts in their sum, by the output's name; None is 1 each."""
@@ -257,7 +360,7 @@ class Task(keras.Model):
             learning_rate: its highest rate; None is 5e-5, or 1e-3 where the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.train.finetuning_optimizer import finetuning_optimizer
+            from keras_bert.training.optimizers.optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
@@ -268,7 +371,7 @@ class Task(keras.Model):
         options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
             optimizer=optimizer,
-            loss=means_over_replicas(self.default_losses()),
+            loss=self.compiled_losses(),
             weighted_metrics=self.default_metrics(),
             **options,
         )
@@ -282,24 +385,37 @@ class Task(keras.Model):
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, whose progress bar shows more where `x` comes from `dataset`.
 
-        That is tokens/s, and after an epoch the task's own figure (FIGURE) on `validation_data`,
+        That is tokens/s, and after an epoch the task's own figure (METRIC) on `validation_data`,
         where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
         """
         for batches in (x, options.get("validation_data")):
-            refuse_examples("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.train.fit_progress import with_progress
+            self._check_given("fit", batches, "`task.dataset` makes batches of those")
+        from keras_bert.training.monitoring.fit_progress import with_progress
 
-        return super().fit(x, y, *more, **with_progress(self, x, options))
+        found = made_of(x)
+        totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
+        with means_over(self, totals, steps=steps):
+            return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
-        refuse_examples("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        return super().evaluate(x, *more, **options)
+        self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
+        found = made_of(x)
+        totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
+        with means_over(self, totals, rows=rows):
+            return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.predict` for examples and files."""
-        refuse_examples("predict", x, "kb.predict(model=task, data=…) answers those")
+        self._check_given("predict", x, "kb.predict(model=task, data=…) answers those")
         return super().predict(x, *more, **options)
+
+    def _check_given(self, method, x, instead):
+        """Looks at what a method of Keras's is given, as far as that can be seen before it runs."""
+        refuse_examples(method, x, instead)
+        inputs = x[0] if isinstance(x, tuple) and x else x
+        if isinstance(inputs, dict):
+            check_ids(inputs, self.config)
 
     # Labelled files: examples in, batches, answers and figures out.
 
@@ -344,6 +460,11 @@ class Task(keras.Model):
         """Lines for the user on what is odd among the labelled examples of a file, but no error."""
         return []
 
+    @classmethod
+    def labels_with(cls, made_with, **settings):
+        """The labels of a task that is made with these arguments; none where it has none."""
+        return tuple(made_with.get("labels", ()))
+
     @property
     def made_with(self):
         """What `made_from` settled for this task."""
@@ -362,7 +483,7 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def examples_beside(self, *, max_length=None):
+    def context_size(self, *, max_length=None):
         """How many examples on either side the rows of one may hold tokens of.
 
         `max_length` is as in `features`.
@@ -380,14 +501,14 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         """Settles what is best set when training is over, such as a threshold.
 
-        Sets stored settings of the task that nobody gave; called at each evaluation by official
+        Sets the settings that are `tuned`; called at each evaluation by official
         figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """The official figures over all answers, as JSON can hold them.
 
         Raises InputError for an example that cannot be measured, which is named.
@@ -400,7 +521,7 @@ class Task(keras.Model):
 
     @staticmethod
     def describe_measures(measures: dict[str, Any]) -> str:
-        """The main figures of `measure`, as a person reads them."""
+        """The main figures of `official_metrics`, as a person reads them."""
         return ", ".join(
             f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
         )
@@ -427,8 +548,7 @@ class Task(keras.Model):
 
         Raises InputError: the data cannot be read, or the task reads no files.
         """
-        from keras_bert.input_pipeline.framing import check_max_length
-        from keras_bert.train.fit_progress import MadeOf
+        from keras_bert.inputs.framing import check_max_length
 
         if self.SETTINGS is None:
             raise InputError(
@@ -436,7 +556,7 @@ class Task(keras.Model):
                 f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
             )
         if max_length is not None:
-            check_max_length(max_length, self.config)
+            check_max_length(max_length, self.config, self.tokenizer)
         examples = list(self.read(data, made_with=self.made_with, **columns))
         rows = self.features(examples, max_length=max_length, labelled=True)
         batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
@@ -482,7 +602,14 @@ class Task(keras.Model):
         # A functional model's own config is its graph, which cannot be given to our constructors.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        return {"encoder": encoder, "name": self.name, **self.made_with, **stored}
+        shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        return {
+            "encoder": encoder,
+            "name": self.name,
+            **shared,
+            **self.made_with,
+            **stored,
+        }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -491,3 +618,20 @@ class Task(keras.Model):
             config["encoder"], custom_objects=custom_objects
         )
         return cls(**config)
+
+
+class MadeOf:
+    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
+
+    `steps` are those of an epoch.
+    """
+
+    def __init__(self, rows, *, steps_an_epoch):
+        self.rows = rows
+        self.steps = steps_an_epoch
+        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
+
+
+def made_of(dataset):
+    """What `Task.dataset` noted at its dataset; None of any other."""
+    return getattr(dataset, "keras_bert_made_of", None)

@@ -5,16 +5,17 @@ when it is first used, so that code which needs only the vocabulary stays light.
 like a public name: once loaded, it would stand in its place.
 """
 
-from keras_bert.lazy import lazy_names
+from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
     "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
-    "learn_wordpiece": "keras_bert.text.wordpiece_learner",
-    "learn_bpe": "keras_bert.text.bpe_learner",
+    "load_vocabulary": "keras_bert.text.vocabulary_files",
+    "learn_wordpiece": "keras_bert.text.learners",
+    "learn_bpe": "keras_bert.text.learners",
     "Tokenizer": "keras_bert.text.tokenizer",
-    "Tokens": "keras_bert.text.offsets",
+    "Tokens": "keras_bert.text.tokenizer",
 }
 
 __all__ = sorted(_HOMES)

@@ -2,17 +2,19 @@
 
 import json
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.files import NotJson, parse_json
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.text.vocabulary import (
+    BERT_TOKENS,
     MAX_WORD_LENGTH,
-    SPECIAL_PIECES,
     UNK,
     Vocabulary,
     index_pieces,
+    write_into,
 )
 
 # Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
@@ -30,20 +32,20 @@ class BpeVocabulary(Vocabulary):
         pieces: strings in the order of their ids, the special ones among them, each once: single
             characters, END_OF_WORD, and what the merges make.
         merges: pairs of pieces, the one learned first first. Their concatenation is a piece.
-        counts: as for `Vocabulary`.
+        counts, special_tokens: as for `Vocabulary`.
     """
 
     algorithm = "bpe"
     FILES = (VOCAB_FILE, MERGES_FILE)
 
-    def __init__(self, pieces, merges, counts=None):
-        super().__init__(pieces, counts=counts)
+    def __init__(self, pieces, merges, counts=None, special_tokens=BERT_TOKENS):
+        super().__init__(pieces, counts=counts, special_tokens=special_tokens)
         self.merges = tuple((left, right) for left, right in merges)
-        _check(self.pieces, self.merges, self._ids)
+        _check(self.merges, self._ids, special_tokens)
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
 
     @classmethod
-    def from_texts(cls, vocab, merges, *, sources):
+    def from_texts(cls, vocab, merges, *, sources, special_tokens=BERT_TOKENS):
         """From the texts of a `vocab.json` (piece -> id) and a `merges.txt` (a pair a line).
 
         `sources` are what errors call the two.
@@ -51,10 +53,10 @@ class BpeVocabulary(Vocabulary):
         vocab_source, merges_source = sources
         _refuse_other_kinds(vocab, vocab_source)
         pieces = _parse_pieces(vocab, vocab_source)
-        index_pieces(pieces, name=vocab_source, unit="id")
+        index_pieces(pieces, name=vocab_source, unit="id", special_tokens=special_tokens)
         pairs = _parse_merges(merges, merges_source)
         try:
-            return cls(pieces, pairs)
+            return cls(pieces, pairs, special_tokens=special_tokens)
         except InputError as error:
             raise InputError(f"{merges_source} does not fit {VOCAB_FILE}: {error}") from None
 
@@ -63,8 +65,11 @@ class BpeVocabulary(Vocabulary):
         merges = "".join(f"{left} {right}\n" for left, right in self.merges)
         return {VOCAB_FILE: f"{vocab}\n", MERGES_FILE: f"{_VERSION_LINE}\n{merges}"}
 
+    def save(self, path):
+        write_into(Path(path), self.files(), last=MERGES_FILE)
+
     def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.pieces, self.merges, self.counts)
+        return type(self), (self.pieces, self.merges, self.counts, self.special_tokens)
 
     def piece_text(self, id):
         return self.piece(id).removesuffix(END_OF_WORD)
@@ -131,7 +136,7 @@ class BpeVocabulary(Vocabulary):
         return symbols
 
 
-def _check(pieces, merges, ids):
+def _check(merges, ids, special_tokens):
     if END_OF_WORD not in ids:
         raise InputError(
             f"the vocabulary has no end-of-word mark {END_OF_WORD!r} (U+2017); a BPE vocabulary of "
@@ -140,7 +145,7 @@ def _check(pieces, merges, ids):
     seen = set()
     for number, (left, right) in enumerate(merges, 1):
         for piece in (left, right, left + right):
-            if piece not in ids or piece in SPECIAL_PIECES:
+            if piece not in ids or piece in special_tokens.tokens:
                 raise InputError(
                     f"merge {number}, {left!r} and {right!r}, needs the piece {piece!r}, which the "
                     "vocabulary does not have."

@@ -3,11 +3,19 @@
 Dictionaries in, dictionaries out: who reads and writes files is `keras_bert.text.vocabulary_files`.
 """
 
+import dataclasses
 import json
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.bpe_vocabulary import END_OF_WORD
-from keras_bert.text.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_PIECES, UNK, index_pieces
+from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
+from keras_bert.text.vocabulary import (
+    BERT_TOKENS,
+    MAX_WORD_LENGTH,
+    UNK,
+    SpecialTokens,
+    index_pieces,
+)
 from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
 # Where a word ends: before white space, after a punctuation mark, before one. What counts as one
@@ -28,26 +36,45 @@ _FINAL_SIGMA = (
 )
 
 
-# How a `tokenizer_config.json` calls the special pieces.
-_NAMED = {
-    "pad_token": PAD,
-    "unk_token": UNK,
-    "cls_token": CLS,
-    "sep_token": SEP,
-    "mask_token": MASK,
-}
-
 # Classes that make their steps of BERT's settings, whatever `tokenizer.json` says of them.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 
 
-def case_of(config, tokenizer, added=(), *, source):
+def special_tokens_of(config, *, source):
+    """The `SpecialTokens` that a `tokenizer_config.json` names; BERT's where it names none.
+
+    Raises `InputError` where words are not BERT's, or a token is not one.
+    """
+    source = f"{source}/tokenizer_config.json"
+    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+        raise InputError(
+            f"{source} asks for a BertJapaneseTokenizer, whose words come of a dictionary of "
+            "Japanese (MeCab); this library makes them as BERT does."
+        )
+    is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
+    extra = config.get("extra_special_tokens")
+    named = {**(extra if isinstance(extra, dict) else {}), **config}
+    found = {}
+    for field in dataclasses.fields(SpecialTokens):
+        usual = getattr(BERT_TOKENS, field.name)
+        token = named.get(f"{field.name}_token", usual)
+        if token is None and is_bert:
+            token = usual
+        token = token.get("content") if isinstance(token, dict) else token
+        if not isinstance(token, str | None):
+            raise InputError(f"{source}: {field.name}_token should be a string.")
+        found[field.name] = token
+    return SpecialTokens(**found)
+
+
+def case_of(config, tokenizer, added=(), *, special_tokens, source):
     """Whether a folder's model is uncased; None where nothing says.
 
     Args:
         config, tokenizer: what its `tokenizer_config.json` and `tokenizer.json` hold; {} where
             there is no such file.
         added: the tokens that its `added_tokens.json` names.
+        special_tokens: its `SpecialTokens`.
         source: what errors call the folder.
 
     Raises `InputError` where they ask for ids which this library does not give.
@@ -55,8 +82,8 @@ def case_of(config, tokenizer, added=(), *, source):
     parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
     bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
     _check_steps(config, tokenizer, parts, source=source)
-    _check_named(config, source=source)
-    _check_added(_added_by(config, tokenizer, source=source).union(added), source=source)
+    tokens = _added_by(config, tokenizer, source=source).union(added)
+    _check_added(tokens.difference(special_tokens.tokens), source=source)
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
             raise InputError(f"{source}: {key} is {config[key]!r}; it should be true or false.")
@@ -78,7 +105,7 @@ def case_of(config, tokenizer, added=(), *, source):
     return said if said is None else bool(said)
 
 
-def wordpiece_of(tokenizer, *, source):
+def wordpiece_of(tokenizer, *, special_tokens, source):
     """The vocabulary of a `tokenizer.json` that stands alone, as transformers 5 saves BERT's."""
     model = _held(tokenizer, "model", dict, source=source)
     if "ByteLevel" in json.dumps([tokenizer.get("pre_tokenizer"), tokenizer.get("decoder")]):
@@ -97,8 +124,8 @@ def wordpiece_of(tokenizer, *, source):
     pieces = sorted(ids, key=ids.get) if numbered else []
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
         raise InputError(f"{source} must give every piece an id, from 0 on and none twice.")
-    index_pieces(pieces, name=source, unit="id")
-    return WordPieceVocabulary(pieces)
+    index_pieces(pieces, name=source, unit="id", special_tokens=special_tokens)
+    return WordPieceVocabulary(pieces, special_tokens=special_tokens)
 
 
 def check_pieces(vocabulary, tokenizer, *, source):
@@ -120,26 +147,108 @@ def check_pieces(vocabulary, tokenizer, *, source):
             )
 
 
-def tokenizer_config(vocabulary, *, lowercase):
-    """The content of `tokenizer_config.json` for a vocabulary of either kind."""
-    classes = {"wordpiece": "BertTokenizer", "bpe": "PreTrainedTokenizerFast"}
+def template_of(config, tokenizer, vocabulary, *, source):
+    """The `Template` of a folder: that of its tokenizer.json, or BERT's where it has none.
+
+    Args:
+        config, tokenizer: what `tokenizer_config.json` and `tokenizer.json` hold; {} for no file.
+        vocabulary: the folder's `Vocabulary`.
+        source: what errors call the folder.
+
+    Raises `InputError` where this library does not know such a template, or its special tokens are
+    not those of the vocabulary.
+    """
+    source = f"{source}/tokenizer.json"
+    steps = [_held(tokenizer, "post_processor", dict, source=source)]
+    if steps[0].get("type") == "Sequence":
+        steps = _held(steps[0], "processors", list, source=source)
+    # What is of type ByteLevel only moves offsets.
+    steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
+    if config.get("tokenizer_class") in _BERT_CLASSES or tokenizer.get("post_processor") is None:
+        return bert_template(vocabulary.special_tokens)
+    if not steps:
+        return PLAIN_TEMPLATE
+    try:
+        [step] = steps
+        template, ids = _template_of_step(step)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{source}: post_processor puts special tokens around texts in a way that this library "
+            f"does not know ({error})."
+        ) from None
+    special = set(vocabulary.special_ids.tolist())
+    for token, id in ids.items():
+        if token not in vocabulary or vocabulary.id(token) != id or id not in special:
+            raise InputError(
+                f"{source}: post_processor has the token {token!r} with the id {id}, which is not "
+                "a special token of the vocabulary."
+            )
+    return template
+
+
+def _template_of_step(step):
+    """The `Template` of a post-processor that adds special tokens, and their ids by name."""
+    kind = step["type"]
+    if kind in ("BertProcessing", "RobertaProcessing"):
+        (cls, cls_id), (sep, sep_id) = step["cls"], step["sep"]
+        if kind == "BertProcessing":
+            between, second = [(sep, 0)], 1
+        else:
+            between, second = [(sep, 0), (sep, 0)], 0
+        template = Template(
+            single=((cls, 0), (0, 0), (sep, 0)),
+            pair=((cls, 0), (0, 0), *between, (1, second), (sep, second)),
+        )
+        return template, {cls: cls_id, sep: sep_id}
+    if kind != "TemplateProcessing":
+        raise ValueError(kind)
+    # An entry may stand for several tokens.
+    entries = {name: (each["tokens"], each["ids"]) for name, each in step["special_tokens"].items()}
+    written = Template.from_dict(step)
+    template = Template(
+        *(
+            tuple(
+                (token, segment)
+                for what, segment in parts
+                for token in (entries[what][0] if isinstance(what, str) else [what])
+            )
+            for parts in (written.single, written.pair)
+        )
+    )
+    ids = dict(pair for entry in entries.values() for pair in zip(*entry, strict=True))
+    return template, {token: ids[token] for token in template.special_tokens}
+
+
+def tokenizer_config(vocabulary, *, lowercase, is_bert):
+    """The content of `tokenizer_config.json` for a vocabulary of either kind.
+
+    `is_bert` is whether BERT's own class makes the same ids of the vocabulary alone.
+    """
+    missing = dict.fromkeys(BERT_TOKENS.to_dict())  # null: the tokenizer has none
+    tokens = missing | vocabulary.special_tokens.to_dict()
+    own = ("start", "delimiter", "extract")  # roles that transformers has no key for
+    named, extra = (
+        {f"{role}_token": token for role, token in tokens.items() if (role in own) is is_own}
+        for is_own in (False, True)
+    )
     return {
-        "tokenizer_class": classes[vocabulary.algorithm],
+        "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
         "do_lower_case": lowercase,
         "strip_accents": None,  # as the case says
         "tokenize_chinese_chars": True,
-        **_NAMED,
+        **named,
+        **({"extra_special_tokens": extra} if extra else {}),
     }
 
 
-def bpe_tokenizer(vocabulary, *, lowercase):
-    """The content of `tokenizer.json` (Hugging Face `tokenizers`) for byte-pair encoding.
+def tokenizer(vocabulary, *, lowercase, template):
+    """The content of `tokenizer.json` (Hugging Face `tokenizers`) for a vocabulary of either kind.
 
-    Its splitting can append nothing to a word, so the end-of-word mark is put in before: a pattern
-    that matches nothing but a place is "replaced" by the mark and a space. Its lower case knows no
-    final sigma, which Python's does, and with it the original BERT and this library.
+    For byte-pair encoding: their splitting can append nothing to a word, so the end-of-word mark is
+    put in before: a pattern that matches nothing but a place is "replaced" by the mark and a space.
+    Their lower case knows no final sigma, which Python's does, and with it the original BERT and
+    this library.
     """
-    sigma = [_replace({"Regex": _FINAL_SIGMA}, "\u03c2")] if lowercase else []
     special = [
         {
             "id": vocabulary.id(piece),
@@ -150,44 +259,60 @@ def bpe_tokenizer(vocabulary, *, lowercase):
             "normalized": False,
             "special": True,
         }
-        for piece in SPECIAL_PIECES
+        for piece in vocabulary.special_tokens.tokens
     ]
-    cls, sep = ({"SpecialToken": {"id": p, "type_id": 0}} for p in (CLS, SEP))
-    pieces = {p: {"id": p, "ids": [vocabulary.id(p)], "tokens": [p]} for p in (CLS, SEP)}
+    used = {
+        token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
+        for token in template.special_tokens
+    }
+    make = _wordpiece_parts if vocabulary.algorithm == "wordpiece" else _bpe_parts
+    parts = make(vocabulary, lowercase=lowercase)
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": sorted(special, key=lambda token: token["id"]),
+        "normalizer": parts["normalizer"],
+        "pre_tokenizer": parts["pre_tokenizer"],
+        "post_processor": {
+            "type": "TemplateProcessing",
+            **template.to_dict(),
+            "special_tokens": used,
+        },
+        "decoder": parts["decoder"],
+        "model": parts["model"],
+    }
+
+
+def _wordpiece_parts(vocabulary, *, lowercase):
+    return {
+        "normalizer": _bert_normalizer(lowercase),
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": CONTINUATION_PREFIX, "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNK,
+            "continuing_subword_prefix": CONTINUATION_PREFIX,
+            "max_input_chars_per_word": MAX_WORD_LENGTH,
+            "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
+        },
+    }
+
+
+def _bpe_parts(vocabulary, *, lowercase):
+    sigma = [_replace({"Regex": _FINAL_SIGMA}, "\u03c2")] if lowercase else []
+    return {
         "normalizer": {
             "type": "Sequence",
             "normalizers": [
                 *sigma,
-                {
-                    "type": "BertNormalizer",
-                    "clean_text": True,
-                    "handle_chinese_chars": True,
-                    "strip_accents": None,
-                    "lowercase": lowercase,
-                },
+                _bert_normalizer(lowercase),
                 # The mark itself, written in a text, is an unknown character and a word.
                 _replace({"String": END_OF_WORD}, " \ufffd "),
                 _replace({"Regex": _WORD_END}, f"{END_OF_WORD} "),
             ],
         },
         "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [cls, {"Sequence": {"id": "A", "type_id": 0}}, sep],
-            "pair": [
-                cls,
-                {"Sequence": {"id": "A", "type_id": 0}},
-                sep,
-                {"Sequence": {"id": "B", "type_id": 1}},
-                {"SpecialToken": {"id": SEP, "type_id": 1}},
-            ],
-            "special_tokens": pieces,
-        },
         "decoder": {"type": "BPEDecoder", "suffix": END_OF_WORD},
         "model": {
             "type": "BPE",
@@ -201,6 +326,16 @@ def bpe_tokenizer(vocabulary, *, lowercase):
             "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
             "merges": [list(pair) for pair in vocabulary.merges],
         },
+    }
+
+
+def _bert_normalizer(lowercase):
+    return {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": None,
+        "lowercase": lowercase,
     }
 
 
@@ -234,23 +369,6 @@ def _check_steps(config, tokenizer, normalizers, *, source):
         )
 
 
-def _check_named(config, *, source):
-    """Refuses other pieces in the place of [CLS] and its like, and words that are not BERT's."""
-    for key, piece in _NAMED.items():
-        said = config.get(key)
-        said = said.get("content") if isinstance(said, dict) else said
-        if said not in (None, piece):
-            raise InputError(
-                f"{source}/tokenizer_config.json: {key} is {said!r}; this tokenizer has {piece!r} "
-                "in its place."
-            )
-    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
-        raise InputError(
-            f"{source}/tokenizer_config.json asks for a BertJapaneseTokenizer, whose words come of "
-            "a dictionary of Japanese (MeCab); this library makes them as BERT does."
-        )
-
-
 def _added_by(config, tokenizer, *, source):
     """The tokens that a folder's files add to its vocabulary's, [CLS] and its like among them."""
     config_file = f"{source}/tokenizer_config.json"
@@ -270,12 +388,12 @@ def _added_by(config, tokenizer, *, source):
 
 
 def _check_added(tokens, *, source):
-    own = sorted(tokens - set(SPECIAL_PIECES))
+    own = sorted(tokens)
     if own:
         shown = ", ".join(map(repr, own[:3])) + (" …" if own[3:] else "")
         raise InputError(
-            f"{source} adds {shown} to BERT's tokens, to be cut out of a text before it is parted "
-            "into words; this tokenizer cuts out none."
+            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
+            "split into words; this tokenizer cuts out none."
         )
 
 

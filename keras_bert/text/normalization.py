@@ -14,7 +14,7 @@ from tensorflow_text.core.pybinds import (
     pywrap_fast_wordpiece_tokenizer_model_builder as wordpiece_model_builder,
 )
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text.vocabulary import MAX_PIECE_BYTES
 
 # Every code point but the surrogates: what RE2 compiles this to is valid UTF-8 and nothing else.

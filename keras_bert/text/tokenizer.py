@@ -1,19 +1,222 @@
-"""The tokenizer: strings to ids, in the graph, for the jobs, training and serving alike."""
+"""The tokenizer: strings to ids and offsets, in the graph, for jobs, training and serving alike."""
 
 import re
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import Self
+from typing import NamedTuple, Self
 
 import tensorflow as tf
 
+from keras_bert.base.formatting import counted, html_table, percent
 from keras_bert.text.bpe import BytePairEncoding
-from keras_bert.text.normalization import normalize
-from keras_bert.text.offsets import Tokens, to_source
-from keras_bert.text.tokenized_texts import TokenizedTexts
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.normalization import characters, clean, fast_wordpiece, normalize
+from keras_bert.text.ragged import kept
+from keras_bert.text.template import BERT_TEMPLATE, Template
+from keras_bert.text.vocabulary import MAX_WORD_LENGTH, SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
-from keras_bert.text.wordpiece import WordPiece
+
+
+class Tokens(NamedTuple):
+    """What `Tokenizer.tokenize_with_offsets` returns. All are ragged (B, None), a row a text.
+
+    `starts` and `ends` count characters (code points, as Python does) of the given string,
+    `byte_starts` and `byte_ends` its bytes in UTF-8; an end is the first place after the token. The
+    end-of-word mark of byte-pair encoding, where it is a token alone, begins and ends there.
+    In bytes that are not UTF-8 throughout, characters are those of the string without the
+    invalid bytes; byte offsets are those of the bytes as given.
+    """
+
+    ids: tf.RaggedTensor  # int32
+    starts: tf.RaggedTensor  # int32
+    ends: tf.RaggedTensor  # int32
+    byte_starts: tf.RaggedTensor  # int32
+    byte_ends: tf.RaggedTensor  # int32
+    word_starts: tf.RaggedTensor  # bool
+
+
+def to_source(texts, starts, ends, *, lowercase):
+    """Carries byte offsets in the normalized texts back to the given ones.
+
+    TensorFlow Text keeps no map through lower-casing and dropped accents. But a text is normalized
+    character by character, as far as lengths go, so the unique characters of the batch tell how
+    many normalized bytes each character of the source became.
+
+    Args:
+        texts: string (B,), as the user gave them.
+        starts, ends: ragged int64 (B, None), bytes of the normalized texts.
+        lowercase: as in `normalize`.
+
+    Returns starts, ends, byte_starts, byte_ends: ragged int32 (B, None) in `texts`. An end is
+    extended over the combining marks that follow, which normalization drops.
+    """
+    points, byte_starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
+    row_splits, points = points.row_splits, points.values  # (B + 1,), (C,)
+    byte_starts = tf.cast(byte_starts.values, tf.int32)
+
+    unique, which = tf.unique(points)
+    characters = tf.strings.unicode_encode(unique[:, None], "UTF-8")
+    normalized = normalize(characters, lowercase=lowercase)
+    size = tf.gather(tf.strings.length(normalized), which)  # (C,) normalized bytes
+    width = tf.gather(tf.strings.length(characters), which)  # (C,) bytes in the source
+    vanishing_mark = (tf.strings.length(normalized) == 0) & (
+        tf.strings.length(clean(characters)) > 0
+    )
+    mark = tf.gather(vanishing_mark, which)
+
+    # A mark belongs to the character before it, but never to one of another row.
+    count = tf.size(points)
+    row_firsts = tf.boolean_mask(row_splits[:-1], row_splits[1:] > row_splits[:-1])
+    is_first = tf.scatter_nd(row_firsts[:, None], tf.ones_like(row_firsts, tf.int32), [count]) > 0
+    bases = tf.where(~mark | is_first)[:, 0]  # (G,)
+    group = tf.cumsum(tf.cast(~mark | is_first, tf.int32)) - 1  # (C,)
+    group_ends = tf.concat([tf.cast(bases, tf.int32), [count]], axis=0)[1:]
+
+    source = tf.repeat(tf.range(count), size)  # (N,) normalized byte -> source character
+    before = tf.cumsum(size, exclusive=True)
+    row_bytes = tf.gather(tf.concat([before, [tf.reduce_sum(size)]], axis=0), row_splits[:-1])
+    base = tf.cast(tf.gather(row_bytes, starts.value_rowids()), tf.int64)  # (T,)
+    last = tf.gather(source, base + ends.values - 1)
+    end = tf.gather(group_ends, tf.gather(group, last))
+    # A token as wide as nothing (an end-of-word mark alone) is where the one before it ends.
+    empty = starts.values == ends.values
+    first = tf.gather(source, tf.where(empty, base + ends.values - 1, base + starts.values))
+    first = tf.where(empty, end, first)
+
+    row_start = tf.cast(tf.gather(row_splits[:-1], starts.value_rowids()), tf.int32)
+    byte_end = tf.gather(byte_starts + width, end - 1)
+    found = (
+        first - row_start,
+        end - row_start,
+        tf.where(empty, byte_end, tf.gather(byte_starts, tf.minimum(first, count - 1))),
+        byte_end,
+    )
+    return tuple(starts.with_values(values) for values in found)
+
+
+_MAX_BYTES = 4 * MAX_WORD_LENGTH  # UTF-8 takes at most four a character
+_LONG_RUN = rf"(?s).*\S{{{MAX_WORD_LENGTH + 1}}}.*"
+
+
+class WordPiece(tf.Module):
+    """Greedy longest-match-first pieces of normalized texts.
+
+    Args:
+        vocabulary: `WordPieceVocabulary`.
+    """
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self._unk_id = vocabulary.unk_id
+        self._pieces = fast_wordpiece(vocabulary.pieces, max_bytes=_MAX_BYTES)
+        with tf.init_scope():
+            self._continuations = tf.constant(vocabulary.continuations)
+
+    def __call__(self, texts):
+        """string (B,) -> ids (int32), starts, ends (int64, bytes of `texts`): ragged (B, None)."""
+        ids, starts, ends = self._pieces.tokenize_with_offsets(texts)
+        # Looking for so long a run without white space takes a tenth of the time that looking at
+        # the words takes, and nearly every batch is done with it.
+        suspicious = tf.reduce_any(tf.strings.regex_full_match(texts, _LONG_RUN))
+        return tf.cond(
+            suspicious,
+            lambda: self._without_long_words(texts, ids, starts, ends),
+            lambda: (ids, starts, ends),
+        )
+
+    def word_starts(self, ids):
+        """ragged ids (B, None) -> ragged bool (B, None)."""
+        return ids.with_values(~tf.gather(self._continuations, ids.values))
+
+    def _without_long_words(self, texts, ids, starts, ends):
+        """Makes one [UNK] of every word of more than MAX_WORD_LENGTH characters."""
+        continues = tf.gather(self._continuations, ids.values)  # (T,)
+        word_of = tf.cumsum(tf.cast(~continues, tf.int32)) - 1  # (T,)
+        words = tf.reduce_sum(tf.cast(~continues, tf.int32))  # W
+        word_starts = tf.math.unsorted_segment_min(starts.values, word_of, words)  # (W,)
+        word_ends = tf.math.unsorted_segment_max(ends.values, word_of, words)
+        # Counted by the places of all characters: to cut long words out of a long text would copy
+        # the text for each of them.
+        found = characters(texts)
+        rows = tf.boolean_mask(ids.value_rowids(), ~continues)
+        base = tf.gather(found.text_places, rows)
+        last = tf.searchsorted(found.places, base + word_ends)
+        bad_word = last - tf.searchsorted(found.places, base + word_starts) > MAX_WORD_LENGTH
+        bad = tf.gather(bad_word, word_of)  # (T,)
+        new_ids = tf.where(bad, self._unk_id, ids.values)
+        new_ends = tf.where(bad, tf.gather(word_ends, word_of), ends.values)
+        keep = ~(bad & continues)
+        return tuple(
+            kept(ids.with_values(values), keep) for values in (new_ids, starts.values, new_ends)
+        )
+
+
+# From this share on; a model cannot tell one [UNK] from another.
+_MUCH = 0.05
+
+
+def note_on_unknown(unknown, tokens, *, which=""):
+    """A sentence where many of so many tokens are [UNK], else None.
+
+    Args:
+        unknown: how many are.
+        tokens: how many there are.
+        which: says in the sentence whose they are ("dev").
+    """
+    if unknown <= _MUCH * tokens:
+        return None
+    return (
+        f"{percent(unknown / tokens)} of the {which + ' ' if which else ''}tokens are [UNK]: the "
+        "vocabulary does not have these words, nor parts of them."
+    )
+
+
+_TEXTS, _TOKENS = 3, 60  # that are shown
+
+
+class TokenizedTexts(Tokens):
+    """`Tokens` that know their texts and vocabulary, and so what they look like."""
+
+    @classmethod
+    def of(cls, texts, vocabulary, **fields):
+        """`Tokens` of these texts (B,); in a graph, where nobody looks at them, plain ones."""
+        if not tf.executing_eagerly():
+            return Tokens(**fields)
+        tokens = cls(**fields)
+        tokens._texts, tokens._vocabulary = texts, vocabulary
+        return tokens
+
+    def __repr__(self):
+        count = counted(int(self.ids.nrows()), "text")
+        shown = " | ".join(" ".join(pieces) for pieces in self._pieces())
+        shown += " …" if self._left() else ""
+        return f"Tokens({count}, {counted(len(self.ids.flat_values), 'token')}: {shown})"
+
+    def _repr_html_(self):
+        shown = []
+        for number, pieces in enumerate(self._pieces()):
+            text = self._texts[number].numpy().decode("utf-8", errors="ignore")
+            columns = (self.ids, self.starts, self.ends)
+            ids, starts, ends = (column[number].numpy().tolist() for column in columns)
+            rows = [
+                (piece, id, text[start:end], f"{start} to {end}")
+                # As far as pieces are shown.
+                for piece, id, start, end in zip(pieces, ids, starts, ends, strict=False)
+            ]
+            shown.append(
+                html_table(rows, header=("piece", "id", "in the text", "at"), caption=text)
+            )
+        left = [f"<p>… and {counted(self._left(), 'token')} more</p>"] if self._left() else []
+        return "\n".join(shown + left)
+
+    def _left(self):
+        """How many tokens are not shown."""
+        return len(self.ids.flat_values) - sum(map(len, self._pieces()))
+
+    def _pieces(self):
+        """The first pieces of the first texts, lists of str."""
+        shown = (row.numpy()[:_TOKENS].tolist() for row in self.ids[:_TEXTS])
+        return [[self._vocabulary.piece_name(id) for id in ids] for ids in shown]
+
 
 _ALGORITHMS = {"wordpiece": WordPiece, "bpe": BytePairEncoding}
 
@@ -30,12 +233,16 @@ class Tokenizer(tf.Module):
     Args:
         vocabulary: `Vocabulary`.
         lowercase: True for uncased models: lower case, accents dropped.
+        template: the `Template` by which texts become rows; BERT's by default.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool):
+    def __init__(
+        self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
+    ):
         super().__init__()
         self.vocabulary = vocabulary
         self.lowercase = lowercase
+        self.template = template
         self._pieces = _ALGORITHMS[vocabulary.algorithm](vocabulary)
 
     @classmethod
@@ -44,18 +251,24 @@ class Tokenizer(tf.Module):
     ) -> Self:
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
-        Where `lowercase` is None, it is as the folder says, and True where nothing does.
+        Where `lowercase` is None, it is as the folder says, and True where nothing does. The
+        template is the folder's, and BERT's where there is none.
 
         Raises `InputError` where it cannot be opened so (see `open_vocabulary`).
         """
-        vocabulary, lowercase = open_vocabulary(vocabulary, lowercase=lowercase)
-        return cls(vocabulary, lowercase=lowercase)
+        vocabulary, lowercase, template = open_vocabulary(vocabulary, lowercase=lowercase)
+        return cls(vocabulary, lowercase=lowercase, template=template)
 
     @classmethod
     def from_folder(cls, folder: str | PathLike[str]) -> Self:
         """From a Hugging Face tokenizer folder, BERT's or one that `save` wrote."""
-        vocabulary, lowercase = open_folder(folder)
-        return cls(vocabulary, lowercase=lowercase)
+        vocabulary, lowercase, template = open_folder(folder)
+        return cls(vocabulary, lowercase=lowercase, template=template)
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The special tokens by what they are for, such as `special_tokens.mask`."""
+        return self.vocabulary.special_tokens
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -65,12 +278,12 @@ class Tokenizer(tf.Module):
         return f"Tokenizer({len(self):,} pieces, {self.vocabulary.algorithm}, {case})"
 
     def __reduce__(self):  # a graph does not travel; its arguments do
-        return _rebuild, (type(self), self.vocabulary, self.lowercase)
+        return _rebuild, (type(self), self.vocabulary, self.lowercase, self.template)
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
 
-        No special pieces are added. An empty text gives an empty row.
+        No special tokens are added. An empty text gives an empty row.
         """
         ids, _, _ = self._pieces(normalize(_as_tensor(texts), lowercase=self.lowercase))
         return ids
@@ -102,11 +315,11 @@ class Tokenizer(tf.Module):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids."""
-        write_folder(folder, self.vocabulary, lowercase=self.lowercase)
+        write_folder(folder, self.vocabulary, lowercase=self.lowercase, template=self.template)
 
 
-def _rebuild(cls, vocabulary, lowercase):
-    return cls(vocabulary, lowercase=lowercase)
+def _rebuild(cls, vocabulary, lowercase, template):
+    return cls(vocabulary, lowercase=lowercase, template=template)
 
 
 def _as_tensor(texts):

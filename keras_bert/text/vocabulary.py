@@ -1,6 +1,7 @@
 """What every vocabulary tells: its pieces and their ids, and where words begin."""
 
 import abc
+import dataclasses
 import hashlib
 import re
 from collections.abc import Sequence
@@ -9,36 +10,94 @@ from os import PathLike
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import delete, new_file
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
 MAX_WORD_LENGTH = 200
 MAX_PIECE_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
+# All files that a vocabulary of either kind may have in a folder.
+NAMES = frozenset(
+    {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
+)
 _UNUSED = re.compile(r"\[unused\d+\]")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpecialTokens:
+    """The special tokens of a tokenizer by what they are for; None where it has none for that.
+
+    BERT's are the first five. Other models begin and end a sequence with `bos` and `eos`, or with
+    `start` and `extract`, and have `delimiter` between two texts.
+    """
+
+    pad: str | None = None
+    unk: str | None = None
+    cls: str | None = None
+    sep: str | None = None
+    mask: str | None = None
+    bos: str | None = None
+    eos: str | None = None
+    start: str | None = None
+    delimiter: str | None = None
+    extract: str | None = None
+
+    @classmethod
+    def from_dict(cls, values):
+        """From what `to_dict` gives; ValueError where it is something else."""
+        roles = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or not all(
+            role in roles and isinstance(token, str) for role, token in values.items()
+        ):
+            raise ValueError(
+                f"Special tokens must be strings, by one of {', '.join(sorted(roles))}. "
+                f"Received: {values!r}"
+            )
+        return cls(**values)
+
+    def to_dict(self):
+        """Role -> token, of those that there are."""
+        return {role: token for role, token in dataclasses.asdict(self).items() if token}
+
+    @property
+    def tokens(self):
+        """The different special tokens, in the order of their roles."""
+        return tuple(dict.fromkeys(self.to_dict().values()))
+
+
+BERT_TOKENS = SpecialTokens(pad=PAD, unk=UNK, cls=CLS, sep=SEP, mask=MASK)
 
 
 class Vocabulary(abc.ABC):
     """Pieces in the order of their ids.
 
-    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `Vocabulary.from_file` opens
-    either.
+    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `keras_bert.load_vocabulary`
+    reads either.
 
     Args:
-        pieces: strings, the special ones ([PAD], [UNK], [CLS], [SEP], [MASK]) among them, each
-            once.
+        pieces: strings, the special ones among them, each once.
         counts: None, or int64 (V,), how often each piece stands in the text that the vocabulary
             was learned from. No part of the vocabulary's identity.
+        special_tokens: `SpecialTokens`; BERT's by default ([PAD], [UNK], [CLS], [SEP], [MASK]).
 
-    Raises `keras_bert.errors.InputError` when the pieces cannot be a vocabulary.
+    Raises `keras_bert.base.errors.InputError` when the pieces cannot be a vocabulary.
     """
 
     algorithm: str  # "wordpiece" or "bpe"
-    FILES: tuple[str, ...]  # the names of the files that `files` gives
+    FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
 
-    def __init__(self, pieces, counts=None):
+    def __init__(self, pieces, counts=None, special_tokens=BERT_TOKENS):
         self.pieces = tuple(pieces)
-        self._ids = index_pieces(self.pieces, name="the vocabulary", unit="place")
+        self.special_tokens = special_tokens
+        self._ids = index_pieces(
+            self.pieces, name="the vocabulary", unit="place", special_tokens=special_tokens
+        )
+        if special_tokens.unk != UNK:
+            raise InputError(
+                f"The vocabulary has {special_tokens.unk!r} for what it does not know; expected "
+                f"{UNK}."
+            )
         if counts is not None:
             counts = np.asarray(counts, dtype=np.int64)
             if counts.shape != (len(self.pieces),):
@@ -48,21 +107,12 @@ class Vocabulary(abc.ABC):
                 )
         self.counts = counts
 
-    @staticmethod
-    def from_file(path: str | PathLike[str]) -> "Vocabulary":
-        """Opens a `vocab.txt`, or the vocabulary of either kind in a folder."""
-        from keras_bert.text.vocabulary_files import read_vocabulary
-
-        return read_vocabulary(path)
-
+    @abc.abstractmethod
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes what `from_file` opens: a `vocab.txt`, or for byte-pair encoding a folder.
+        """Writes what `load_vocabulary` reads: a `vocab.txt`, or for byte-pair encoding a folder.
 
         Whether text is to be lowered is not in it; `Tokenizer.save` says it too.
         """
-        from keras_bert.text.vocabulary_files import save_vocabulary
-
-        save_vocabulary(path, self)
 
     @abc.abstractmethod
     def files(self):
@@ -123,29 +173,31 @@ class Vocabulary(abc.ABC):
 
     @property
     def pad_id(self) -> int:
-        return self._ids[PAD]
+        """What padding has; 0 where there is no such token, since nobody reads it."""
+        return self._ids.get(self.special_tokens.pad, 0)
 
     @property
     def unk_id(self) -> int:
-        return self._ids[UNK]
+        return self._ids[self.special_tokens.unk]
 
     @property
-    def cls_id(self) -> int:
-        return self._ids[CLS]
+    def cls_id(self) -> int | None:
+        return self._ids.get(self.special_tokens.cls)
 
     @property
-    def sep_id(self) -> int:
-        return self._ids[SEP]
+    def sep_id(self) -> int | None:
+        return self._ids.get(self.special_tokens.sep)
 
     @property
-    def mask_id(self) -> int:
-        return self._ids[MASK]
+    def mask_id(self) -> int | None:
+        return self._ids.get(self.special_tokens.mask)
 
     @cached_property
     def special_ids(self) -> np.ndarray:
-        """Ids that stand for no text, int32, rising: the five special pieces and [unusedN]."""
+        """Ids that stand for no text, int32, rising: the special tokens and [unusedN]."""
+        special = frozenset(self.special_tokens.tokens)
         return np.array(
-            [i for i, p in enumerate(self.pieces) if p in SPECIAL_PIECES or _UNUSED.fullmatch(p)],
+            [i for i, p in enumerate(self.pieces) if p in special or _UNUSED.fullmatch(p)],
             dtype=np.int32,
         )
 
@@ -176,17 +228,39 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def sha256(self) -> str:
-        """What dataset cards and models compare: a hash of the pieces (and merges) in order."""
-        return hashlib.sha256("\n".join(self._identity()).encode("utf-8")).hexdigest()
+        """What dataset cards and models compare: a hash of the pieces (and merges) in order.
+
+        Special tokens that are not BERT's are part of it.
+        """
+        parts = list(self._identity())
+        if self.special_tokens != BERT_TOKENS:
+            parts += map(" ".join, self.special_tokens.to_dict().items())
+        return hashlib.sha256("\n".join(parts).encode("utf-8")).hexdigest()
 
 
-def index_pieces(pieces, *, name, unit):
+def write_into(folder, texts, *, last):
+    """Writes the files of a vocabulary into a folder, in the place of the one that is there.
+
+    Args:
+        folder: the path.
+        texts: name -> text.
+        last: the name without which there is no vocabulary in the folder.
+    """
+    with new_file(folder / last) as aside:
+        for name, text in texts.items():
+            aside.with_name(name).write_text(text, encoding="utf-8", newline="")
+        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
+            delete(folder / name)
+
+
+def index_pieces(pieces, *, name, unit, special_tokens=BERT_TOKENS):
     """Piece -> id; `InputError` for what cannot be a vocabulary, saying where.
 
     Args:
         pieces: a sequence of str.
         name: what the sentence calls the vocabulary.
         unit: "line" or "place", which count from 1, or "id", which counts from 0.
+        special_tokens: `SpecialTokens`, which must be among the pieces.
     """
     first = 0 if unit == "id" else 1
     ids = {}
@@ -202,10 +276,11 @@ def index_pieces(pieces, *, name, unit):
                 "a piece has at least one character and no line end."
             )
         ids[piece] = id
-    missing = [piece for piece in SPECIAL_PIECES if piece not in ids]
+    needed = special_tokens.tokens
+    missing = [piece for piece in needed if piece not in ids]
     if missing:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; a vocabulary needs all of "
-            f"{', '.join(SPECIAL_PIECES)}, each on a line of its own."
+            f"{', '.join(needed)}, each on a line of its own."
         )
     return ids

@@ -3,43 +3,94 @@
 A vocabulary lies in a file `vocab.txt` (WordPiece), or in a folder in Hugging Face's form: with a
 `vocab.txt`, a `vocab.json` and a `merges.txt` (byte-pair encoding), or a `tokenizer.json` alone (as
 transformers 5 saves WordPiece). A folder may say whether its vocabulary is cased; a file does not.
+
+How often each piece stands in the text that a vocabulary was learned from is a file, too. It lies
+beside the vocabulary: `vocab.counts.tsv` beside `vocab.txt`, `counts.tsv` in the folder of a
+byte-pair encoding. Each line is a piece, a tab and its count, in the order of the ids. Masks whose
+replacements follow the frequencies of the pieces are drawn from it.
 """
 
 import json
 import os
+from os import PathLike
 from pathlib import Path
 
-from keras_bert import files
-from keras_bert.config import read_json
-from keras_bert.errors import InputError
-from keras_bert.text import bpe_vocabulary, hugging_face, piece_counts, wordpiece_vocabulary
+import numpy as np
+
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_json
+from keras_bert.text import bpe_vocabulary, hugging_face, wordpiece_vocabulary
 from keras_bert.text.bpe_vocabulary import BpeVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.template import BERT_TEMPLATE, bert_template
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, write_into
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+
+NAME = "counts.tsv"
+
+
+def counts_path(path, *, is_folder):
+    """Where the counts of the vocabulary at `path` (a str, of any file system) lie."""
+    return f"{path}/{NAME}" if is_folder else f"{path.removesuffix('.txt')}.{NAME}"
+
+
+def counts_text(vocabulary):
+    """The content of the file, for a vocabulary that knows its counts."""
+    lines = zip(vocabulary.pieces, vocabulary.counts.tolist(), strict=True)
+    return "".join(f"{piece}\t{count}\n" for piece, count in lines)
+
+
+def parse_counts(text, vocabulary, *, source):
+    """The counts of a vocabulary from the content of the file: int64 (V,).
+
+    Raises `InputError`, which calls the file `source`, where it is not one of this vocabulary's.
+    """
+    counts = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n")):
+        piece, _, count = line.rpartition("\t")
+        wanted = vocabulary.pieces[number] if number < len(vocabulary) else "no more pieces"
+        if piece != wanted or not count.isascii() or not count.isdecimal():
+            raise _refusal(source, number + 1, f"is {line!r} where its vocabulary has {wanted!r}")
+        counts.append(int(count))
+    if len(counts) != len(vocabulary):
+        pieces = f"its vocabulary has {len(vocabulary)} pieces"
+        raise _refusal(source, len(counts), f"is the last, and {pieces}")
+    counts = np.array(counts, np.int64)
+    ordinary = np.delete(counts, vocabulary.special_ids)
+    if not ordinary.any():
+        raise _refusal(source, 1, "begins a file that counts no ordinary piece")
+    return counts
+
+
+def _refusal(source, number, what):
+    return InputError(
+        f"{source}, line {number} {what}: these are not the counts of that vocabulary; delete the "
+        "file, or learn the vocabulary again"
+    )
+
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
 ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
-# The files of a vocabulary of either kind, and with them all that `write_folder` may write.
+# The files of a vocabulary of either kind.
 VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
-NAMES = frozenset({*VOCABULARY_FILES, TOKENIZER_FILE, CONFIG_FILE})
 
 
 def open_vocabulary(given, *, lowercase=None):
-    """A vocabulary, and whether text is to be lowered for it.
+    """A vocabulary, whether text is to be lowered for it, and its `Template`.
 
     Args:
         given: a `Vocabulary`, the path of a `vocab.txt`, or that of a folder (see `open_folder`).
         lowercase: True or False where the user says it; None leaves it to the folder, and is True
             where there is none or it does not say.
 
-    Returns (`Vocabulary`, bool). Raises `InputError` as `open_folder` does, and for a file that is
-    no vocabulary.
+    Returns (`Vocabulary`, bool, `Template`); the template is BERT's where there is no folder that
+    says otherwise. Raises `InputError` as `open_folder` does, and for a file that is no vocabulary.
     """
     if isinstance(given, Vocabulary):
-        return given, lowercase is not False
+        return given, lowercase is not False, bert_template(given.special_tokens)
     if Path(given).is_dir():
         return open_folder(given, lowercase=lowercase)
-    return read_vocabulary(given), lowercase is not False
+    return load_vocabulary(given), lowercase is not False, BERT_TEMPLATE
 
 
 def open_folder(folder, *, lowercase=None):
@@ -51,7 +102,7 @@ def open_folder(folder, *, lowercase=None):
     byte-pair encoding: its folders say it, so one that does not is only a part of one. (BERT's own
     `vocab.txt` may lie in a folder alone.)
     """
-    vocabulary, said = _read_folder(Path(folder))
+    vocabulary, said, template = _read_folder(Path(folder))
     if None not in (said, lowercase) and said != lowercase:
         case = {True: "uncased", False: "cased"}
         raise InputError(
@@ -63,13 +114,14 @@ def open_folder(folder, *, lowercase=None):
             f"{folder} does not say whether its vocabulary is cased: it has no {CONFIG_FILE}. Give "
             "the folder in which the vocabulary was learned, or learn it again."
         )
-    return vocabulary, (said if lowercase is None else lowercase) is not False
+    return vocabulary, (said if lowercase is None else lowercase) is not False, template
 
 
-def read_vocabulary(path):
-    """The `Vocabulary` of a `vocab.txt` or of a folder, whatever its case.
+def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
+    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
 
-    Raises `InputError` where there is none that this library reads.
+    Raises:
+        InputError: there is none that this library reads.
     """
     path = Path(path)
     if path.is_dir():
@@ -82,15 +134,16 @@ def read_vocabulary(path):
     return _parse_wordpiece(_read_bytes(path), path)
 
 
-def parse_vocabulary(contents, *, folder):
+def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """The `Vocabulary` of the files of either kind, as they lie in `folder` (for messages).
 
     Args:
         contents: name -> bytes, of `VOCABULARY_FILES` those that are there.
+        special_tokens: its `SpecialTokens`.
     """
     if wordpiece_vocabulary.FILE in contents:
         name = wordpiece_vocabulary.FILE
-        return _parse_wordpiece(contents[name], f"{folder}/{name}")
+        return _parse_wordpiece(contents[name], f"{folder}/{name}", special_tokens)
     expected = ("a JSON object of piece and id", "a pair of pieces a line")
     sources = [f"{folder}/{name}" for name in BpeVocabulary.FILES]
     texts = []
@@ -98,7 +151,7 @@ def parse_vocabulary(contents, *, folder):
         if name not in contents:
             raise InputError(f"The vocabulary {source} could not be read: there is no such file.")
         texts.append(_decode(contents[name], source, what=what))
-    return BpeVocabulary.from_texts(*texts, sources=sources)
+    return BpeVocabulary.from_texts(*texts, sources=sources, special_tokens=special_tokens)
 
 
 def holds_own_kind(folder):
@@ -138,38 +191,35 @@ def output_texts(path, vocabulary, *, lowercase):
     is_folder = vocabulary.algorithm == "bpe"
     texts = {}
     if vocabulary.counts is not None:
-        beside = piece_counts.counts_path(path, is_folder=is_folder)
-        texts[beside] = piece_counts.counts_text(vocabulary)
+        beside = counts_path(path, is_folder=is_folder)
+        texts[beside] = counts_text(vocabulary)
     if is_folder:
         own = folder_texts(vocabulary, lowercase=lowercase)
         return texts | {f"{path}/{name}": text for name, text in own.items()}
     return texts | {path: vocabulary.files()[wordpiece_vocabulary.FILE]}
 
 
-def save_vocabulary(path, vocabulary):
-    """Writes what `read_vocabulary` reads, without counts and case."""
-    contents = vocabulary.files()
-    if vocabulary.algorithm == "wordpiece":
-        files.write_text(path, contents[wordpiece_vocabulary.FILE])
-    else:
-        _write_into(Path(path), contents)
-
-
-def write_folder(folder, vocabulary, *, lowercase):
+def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """Writes a folder that `open_folder` opens, and transformers' AutoTokenizer too.
 
     What else lies in the folder stays there.
     """
-    _write_into(Path(folder), folder_texts(vocabulary, lowercase=lowercase))
+    texts = folder_texts(vocabulary, lowercase=lowercase, template=template)
+    write_into(Path(folder), texts, last=vocabulary.FILES[-1])
 
 
-def folder_texts(vocabulary, *, lowercase):
+def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """What `write_folder` writes: name -> text."""
     texts = vocabulary.files()
-    if vocabulary.algorithm == "bpe":
-        tokenizer = hugging_face.bpe_tokenizer(vocabulary, lowercase=lowercase)
+    is_bert = (vocabulary.algorithm, vocabulary.special_tokens, template) == (
+        "wordpiece",
+        BERT_TOKENS,
+        BERT_TEMPLATE,
+    )
+    if not is_bert:  # which needs no tokenizer.json beside its vocab.txt
+        tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
         texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
-    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase)
+    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase, is_bert=is_bert)
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
@@ -181,54 +231,50 @@ def read_counts(path, vocabulary):
     path = Path(path)
     if (path / wordpiece_vocabulary.FILE).exists():
         path = path / wordpiece_vocabulary.FILE
-    file = Path(piece_counts.counts_path(str(path), is_folder=path.is_dir()))
+    file = Path(counts_path(str(path), is_folder=path.is_dir()))
     if not file.exists():
         return None
     text = _decode(_read_bytes(file), file, what="a piece, a tab and its count a line")
-    return piece_counts.parse_counts(text, vocabulary, source=file)
+    return parse_counts(text, vocabulary, source=file)
 
 
 def _read_folder(folder):
-    """-> (`Vocabulary`, whether it is uncased, None where the folder does not say)."""
+    """-> (`Vocabulary`, whether it is uncased, None where the folder does not say, `Template`)."""
     if not folder.is_dir():
         raise InputError(
             f"{folder} is not a folder; a folder with a {wordpiece_vocabulary.FILE} was expected."
         )
     config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
+    special = hugging_face.special_tokens_of(config, source=str(folder))
     contents = {n: _read_bytes(folder / n) for n in VOCABULARY_FILES if (folder / n).exists()}
     if contents.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}:
-        vocabulary = parse_vocabulary(contents, folder=folder)
+        vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
-        vocabulary = hugging_face.wordpiece_of(tokenizer, source=str(folder / TOKENIZER_FILE))
+        vocabulary = hugging_face.wordpiece_of(
+            tokenizer, special_tokens=special, source=str(folder / TOKENIZER_FILE)
+        )
     else:
         raise InputError(
             f"{folder} has no {wordpiece_vocabulary.FILE} and no other vocabulary that this "
             f"library reads ({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
     added = _read_json(folder / ADDED_FILE)
-    case = hugging_face.case_of(config, tokenizer, added, source=str(folder))
+    case = hugging_face.case_of(
+        config, tokenizer, added, special_tokens=special, source=str(folder)
+    )
     hugging_face.check_pieces(vocabulary, tokenizer, source=str(folder))
-    return vocabulary, case
-
-
-def _write_into(folder, texts):
-    """Writes the files of a vocabulary into a folder, in the place of the one that is there."""
-    [known_by] = texts.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}
-    with files.new_file(folder / known_by) as aside:
-        for name, text in texts.items():
-            _write(aside.with_name(name), text)
-        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
-            files.delete(folder / name)
+    template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
+    return vocabulary, case, template
 
 
 def _write(path, text):
     path.write_text(text, encoding="utf-8", newline="")
 
 
-def _parse_wordpiece(data, path):
+def _parse_wordpiece(data, path, special_tokens=BERT_TOKENS):
     text = _decode(data, path, what="one piece a line")
-    return WordPieceVocabulary.from_text(text, source=str(path))
+    return WordPieceVocabulary.from_text(text, source=str(path), special_tokens=special_tokens)
 
 
 def _read_json(path):

@@ -4,8 +4,9 @@ from functools import cached_property
 
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.text.vocabulary import Vocabulary, index_pieces
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import write_text
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, index_pieces
 
 CONTINUATION_PREFIX = "##"
 FILE = "vocab.txt"
@@ -15,14 +16,14 @@ class WordPieceVocabulary(Vocabulary):
     """A vocabulary of WordPiece, as BERT's: a piece that begins with "##" continues a word.
 
     Args:
-        pieces, counts: as for `Vocabulary`.
+        pieces, counts, special_tokens: as for `Vocabulary`.
     """
 
     algorithm = "wordpiece"
     FILES = (FILE,)
 
     @classmethod
-    def from_text(cls, text, *, source):
+    def from_text(cls, text, *, source, special_tokens=BERT_TOKENS):
         """From the text of a `vocab.txt`: one piece a line, the line number (from 0) being the id.
 
         `source` is what errors call the text.
@@ -32,14 +33,18 @@ class WordPieceVocabulary(Vocabulary):
             raise InputError(
                 f"{source}, line {lines.index('') + 1} is empty; every line is one piece."
             )
-        index_pieces(lines, name=source, unit="line")  # so that errors name source and line
-        return cls(lines)
+        # So that errors name source and line.
+        index_pieces(lines, name=source, unit="line", special_tokens=special_tokens)
+        return cls(lines, special_tokens=special_tokens)
 
     def files(self):
         return {FILE: "".join(f"{piece}\n" for piece in self.pieces)}
 
+    def save(self, path):
+        write_text(path, self.files()[FILE])
+
     def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.pieces, self.counts)
+        return type(self), (self.pieces, self.counts, self.special_tokens)
 
     @cached_property
     def continuations(self):

@@ -8,8 +8,8 @@ import pytest
 
 from keras_bert import Tokenizer
 from keras_bert.checkpoints import save_folder
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from keras_bert import Pretrainer
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def folder(make_encoder, tokenizer, tmp_path, shake):
 
 def test_there_and_back_changes_no_byte(folder, tmp_path):
     done = convert(folder, tmp_path / "google", to="google")
-    assert done == {"found": "folder", "wrote": "BertForPreTraining", "left_out": []}
+    assert done == {"found": "huggingface", "wrote": "BertForPreTraining", "left_out": []}
     convert(tmp_path / "google", tmp_path / "back")
     for name in ("model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"):
         assert (folder / name).read_bytes() == (tmp_path / "back" / name).read_bytes(), name
@@ -49,9 +49,22 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     folder.rename(run / "model")
-    assert convert(run, tmp_path / "google", to="google")["found"] == "folder"
+    assert convert(run, tmp_path / "google", to="google")["found"] == "huggingface"
     with pytest.raises(InputError, match="is also the input"):
         convert(run, run / "model", force=True)
+
+
+@pytest.mark.parametrize("inside", ["new", "new/deeper", "../link/new"])
+def test_nothing_is_written_into_the_inputs_own_folder(folder, tmp_path, inside):
+    """What was written there made it a folder that is not ours to replace any more."""
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(InputError, match="is inside the input .*folder: give a folder outside"):
+        convert(folder, folder / inside, to="google")
+    assert not (folder / "new").exists()
+    run = tmp_path / "run"
+    run.mkdir()
+    folder.rename(run / "model")
+    convert(run, run / "google", to="google")  # beside the model, in the same run
 
 
 def test_the_command(folder, tmp_path, capsys):
@@ -82,7 +95,7 @@ def test_the_command(folder, tmp_path, capsys):
     for one, other in zip(*weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert main(["convert", "--input", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
-    assert "is no model that can be read" in capsys.readouterr().err
+    assert "Could not detect the model format of" in capsys.readouterr().err
     a_file = f"{google}/bert_model.ckpt.index"  # as a shell completes the name
     assert main(["convert", "--input", a_file, "--output", str(tmp_path / "x")]) == 2
     assert "is a file; give the folder that the model's files lie in" in capsys.readouterr().err

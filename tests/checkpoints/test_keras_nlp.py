@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints.keras_nlp import (
     from_keras_nlp,
     is_keras_nlp,
@@ -12,7 +14,7 @@ from keras_bert.checkpoints.keras_nlp import (
     save_keras_nlp,
     to_keras_nlp,
 )
-from keras_bert.errors import InputError
+from tests.small_model import encode
 
 keras_nlp = pytest.importorskip("keras_nlp", reason="NOT TESTED against keras-nlp")
 
@@ -28,7 +30,7 @@ def theirs(backbone, inputs):
 
 
 def ours(encoder, inputs):
-    return encoder({name: inputs[name] for name in encoder.input})
+    return encode(encoder, inputs)
 
 
 def check_equal(encoder, backbone, inputs):
@@ -58,7 +60,7 @@ def test_from_a_backbone(inputs, shake):
 def test_to_a_backbone(inputs, make_encoder):
     encoder = make_encoder(hidden_act="gelu_new")
     backbone = to_keras_nlp(encoder)
-    assert len(backbone.weights) == len(encoder.trainable_weights)
+    assert backbone.count_params() == encoder.count_params()
     check_equal(encoder, backbone, inputs)
 
 
@@ -94,6 +96,31 @@ def test_a_preset_of_other_values_is_one_sentence(name, change, make_encoder, to
     path = tmp_path / "preset" / name
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(InputError, match="not a whole keras-nlp preset"):
+        load_keras_nlp(tmp_path / "preset")
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError, KeyError, ValueError])
+def test_a_fault_of_the_converter_is_not_the_presets(
+    error, make_encoder, tokenizer, tmp_path, monkeypatch
+):
+    """It was caught together with keras-nlp's own errors, and the preset was called broken."""
+    save_keras_nlp(make_encoder(hidden_act="gelu_new"), tokenizer, tmp_path / "preset")
+
+    def broken(*_):
+        raise error("a fault of ours")
+
+    monkeypatch.setattr(rename, "assign", broken)
+    with pytest.raises(error, match="a fault of ours") as raised:
+        load_keras_nlp(tmp_path / "preset")
+    assert type(raised.value) is error
+
+
+def test_weights_of_a_preset_that_are_not_finite_are_named(make_encoder, tokenizer, tmp_path):
+    encoder = make_encoder(hidden_act="gelu_new")
+    encoder.pooler.dense.bias.assign(np.full(8, np.nan))
+    save_keras_nlp(encoder, tokenizer, tmp_path / "preset")
+    named = f"^{tmp_path / 'preset'}: the tensor pooled_dense.bias holds NaN"
+    with pytest.raises(InputError, match=named):
         load_keras_nlp(tmp_path / "preset")
 
 

@@ -1,6 +1,7 @@
 """Folders from the larger world: quirks that are taken, and what is refused in one sentence."""
 
 import json
+import os
 import struct
 import sys
 
@@ -9,10 +10,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from keras_bert import Classifier, Pretrainer
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
+from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import change_config
 
 
@@ -89,7 +91,7 @@ def test_sharded_files(folder):
     index.write_text(json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}}))
     with pytest.raises(InputError, match="outside its folder"):
         load(folder)
-    for name in ("", ".."):
+    for name in ("", "..", "a\0.safetensors"):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
         with pytest.raises(InputError, match="outside its folder: '"):
             load(folder)
@@ -131,9 +133,9 @@ def test_tensors_that_do_not_fit_are_named(folder, change, message):
         ({"vocab_size": 10**9}, r"word_embeddings.weight has the shape \[15, 8\]"),
         ({"num_hidden_layers": 1}, "encoder.layer.1.* has no place"),
         ({"num_hidden_layers": 3}, "lacks the tensor encoder.layer.2."),
-        ({"num_hidden_layers": 10**12}, "asks for 1000000000000 blocks"),
+        ({"num_hidden_layers": 10**12}, "asks for 1000000000000 layers"),
         ({"hidden_size": 10**12}, r"its config asks for \[15, 1000000000000\]"),
-        ({"rotary": True}, "'rotary', which this encoder does not know"),
+        ({"rotary": True}, "rotary = True, which this encoder cannot compute"),
         ({"model_type": "gpt2", "n_embd": 8}, "describes a 'gpt2' model"),
         ({"hidden_act": "silu"}, "hidden_act"),
     ],
@@ -142,6 +144,40 @@ def test_configs_that_do_not_fit_are_refused(folder, change, message):
     change_config(folder, lambda values: {**values, **change})
     with pytest.raises(InputError, match=message):
         load(folder)
+
+
+EXTRA = {"sbert_ce_default_activation_function": "Identity", "xla_device": True}
+
+
+@pytest.mark.parametrize("to", ["huggingface", "google"])
+def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to):
+    change_config(folder, lambda values: {**values, **EXTRA, "layer_norm_eps": 1e-12})
+    with pytest.warns(InputWarning, match="are kept, but not used: 'sbert_ce.*', 'xla_device'"):
+        encoder, _ = load(folder)
+    again = BertEncoder.from_config(encoder.get_config())  # as Keras rebuilds and clones it
+    assert again.config == encoder.config and again.config.extra_keys == EXTRA
+    with pytest.warns(InputWarning):
+        convert(folder, tmp_path / "out", to=to)
+        convert(tmp_path / "out", tmp_path / "back")
+        encoder, tokenizer = load(tmp_path / "back")
+    save_folder(encoder, tokenizer, tmp_path / "saved")
+    values = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert {key: values[key] for key in EXTRA} == EXTRA
+
+
+def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
+    change_config(folder, lambda values: {**values, **EXTRA})
+    (tmp_path / "texts.txt").write_text("a b\n")
+    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.npz")
+    command = ["embed", "--model", str(folder), "--data", data, "--output", output]
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert said.count("unknown keys are kept") == 1
+    assert f"Note: {folder / 'config.json'}: unknown keys" in said
+    command = ["convert", "--input", str(folder), "--output", str(tmp_path / "out")]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out.count("unknown keys are kept") == 1 and "unknown keys" not in err
 
 
 def header(fields, body=b""):
@@ -240,17 +276,19 @@ def test_decoders_that_are_copies_are_taken_and_others_refused(pretrainer_folder
     load_task(folder)
     change_tensors(folder, without("cls.predictions.bias"))
     task = load_task(folder)
-    np.testing.assert_array_equal(task.masked_lm_head.bias.numpy(), stored["cls.predictions.bias"])
+    np.testing.assert_array_equal(task.lm_head.bias.numpy(), stored["cls.predictions.bias"])
     change_tensors(
         folder, lambda tensors: {**tensors, f"{decoder}.weight": copies[f"{decoder}.weight"] + 1}
     )
-    with pytest.raises(InputError, match="decoder.weight differs from the token embedding"):
+    with pytest.raises(
+        InputError, match="decoder.weight differs from embeddings.word_embeddings.weight"
+    ):
         load_task(folder)
     load(folder)  # the encoder alone has no use for it
 
 
 def test_a_task_needs_its_head_and_a_known_architecture(folder):
-    alone = "holds a BertModel, which is no task here but an encoder alone; fine-tune it first"
+    alone = "holds a BertModel, which is an encoder alone and no task. Fine-tune it first"
     with pytest.raises(InputError, match=alone):
         load_task(folder)
     change_config(folder, lambda values: {**values, "architectures": ["BertForPreTraining"]})
@@ -270,7 +308,7 @@ def test_untied_is_read_where_nothing_is_tied(folder, pretrainer_folder, tmp_pat
         change_config(each, lambda values: {**values, **untied})
         load(each)
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
-    sentence = "tie_word_embeddings: false, and the folder holds no output embedding"
+    sentence = "tie_word_embeddings: false, but the folder has no output embedding"
     with pytest.raises(InputError, match=sentence):
         load_task(pretrainer_folder)
     table, decoder = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
@@ -310,7 +348,7 @@ def test_a_gpt2_is_named_as_what_it_is(tmp_path, capsys):
     folder = tmp_path / "gpt2"
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     for read in (load, load_task, lambda path: convert(path, tmp_path / "out")):
-        with pytest.raises(InputError, match="describes a 'gpt2' model; .* bert and roberta"):
+        with pytest.raises(InputError, match="describes a 'gpt2' model. .* bert, roberta"):
             read(folder)
     capsys.readouterr()
     assert main(["convert", "--input", str(folder), "--output", str(tmp_path / "out")]) == 2
@@ -399,6 +437,48 @@ def test_answers_that_are_no_numbers_are_a_sentence(classifier_folder, capsys):
 def test_json_that_is_nested_too_deep_is_a_sentence(folder, file):
     (folder / file).write_text('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}")
     with pytest.raises(InputError, match=f"{file}.*nested too deep"):
+        load(folder)
+
+
+PIPED = ["config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize("file", PIPED)
+def test_a_pipe_in_a_folder_is_not_waited_for(folder, file):
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    with pytest.raises(InputError, match=f"{file} is a pipe"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "to, file",
+    [
+        ("google", "bert_config.json"),
+        ("google", "vocab.txt"),
+        ("google", "bert_model.ckpt.index"),
+        ("google", "bert_model.ckpt.data-00000-of-00001"),
+        ("keras-nlp", "model.weights.h5"),
+        ("keras-nlp", "assets/tokenizer/vocabulary.txt"),
+        ("keras-nlp", "config.json"),
+    ],
+)
+def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
+    if to == "keras-nlp":
+        pytest.importorskip("keras_nlp")
+    change_config(folder, lambda values: {**values, "hidden_act": "gelu_new"})
+    convert(folder, tmp_path / "other", to=to)
+    (tmp_path / "other" / file).unlink()
+    os.mkfifo(tmp_path / "other" / file)
+    with pytest.raises(InputError, match=f"{file} is a pipe"):
+        convert(tmp_path / "other", tmp_path / "out")
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "tokenizer.json"])
+def test_half_of_a_surrogate_pair_is_a_sentence(folder, file):
+    """JSON can write it; nothing that the label or piece is then written to can."""
+    (folder / file).write_text('{"id2label": {"0": "\\ud800"}, "added_tokens": []}')
+    with pytest.raises(InputError, match=rf"{file} contains half of a surrogate pair \(\\ud800\)"):
         load(folder)
 
 

@@ -1,17 +1,21 @@
 """The command as a user meets it: its messages, exit codes and silence."""
 
+import io
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from keras_bert.base.terminal import EscapingStream, drawn_on
 from keras_bert.cli import main as cli
+from keras_bert.cli.report import console
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "keras_bert", *arguments], capture_output=True, text=True
-    )
+def run(*arguments, **options):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.run([sys.executable, "-m", "keras_bert", *arguments], **options)
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path):
@@ -48,11 +52,48 @@ def test_a_settings_file_without_end_is_none(capsys):
     assert "There is no settings file /dev/zero" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "known", "unknown"),
+    [
+        ("tagger", "classifier", "--threshold", "--crf"),
+        ("classifier", "tagger", "--crf", "--fields"),
+    ],
+)
+def test_the_last_task_given_settles_the_flags(first, last, known, unknown, capsys):
+    for given in (["--task", first, f"--task={last}"], [f"--task={first}", "--task", last]):
+        with pytest.raises(SystemExit):
+            cli.main(["finetune", *given, "--help"])
+        said = capsys.readouterr().out
+        assert known in said and unknown not in said
+
+
 def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["predict", "--model", "m", "--data", "d", "--direct_num_workers=2"])
     assert stopped.value.code == 2
     assert "--direct_num_workers=2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["vocab", "pretraining-data"])
+@pytest.mark.parametrize(
+    "given, named",
+    [
+        (["--vocab-size", "5"], "--vocab-size"),
+        (["--vocab_size=5"], "--vocab_size"),
+        (["--workers", "-4"], "--workers"),
+    ],
+)
+def test_an_unknown_flag_of_a_data_job_is_told_before_what_is_missing(
+    command, given, named, capsys
+):
+    assert cli.main([command, *given]) == 2
+    said = f"There is no option {named}, neither of this command nor of Apache Beam"
+    assert said in capsys.readouterr().err
+
+
+def test_workers_of_beam_are_a_number_that_can_be(capsys):
+    assert cli.main(["vocab", "--direct_num_workers=-4"]) == 2
+    assert "--direct_num_workers is -4; it should be 1 or more" in capsys.readouterr().err
 
 
 def test_an_unknown_flag_names_those_that_begin_like_it(tmp_path, capsys):
@@ -62,3 +103,147 @@ def test_an_unknown_flag_names_those_that_begin_like_it(tmp_path, capsys):
     assert stop.value.code == 2
     said = capsys.readouterr().err
     assert "unknown arguments --text a pair? (there is --text-a and --text-b); see" in said
+
+
+_HOSTILE = "\x1b[31m\x07\r\x9b\u202e\u200f\x7f"
+_SHOWN = r"\u001b[31m\u0007\u000d\u009b\u202e\u200f\u007f"
+
+
+def test_what_a_terminal_would_obey_is_escaped_on_both_outputs(tmp_path):
+    result = run("predict", "--model", f"{tmp_path}/{_HOSTILE}", "--text", "a")
+    assert f"There is no model folder {tmp_path}/{_SHOWN};" in result.stderr
+    result = run("predict", f"--{_HOSTILE}")
+    assert _SHOWN in result.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", _PRINTS_LABELS], capture_output=True, check=True, text=True
+    )
+    assert result.stdout.isascii() and json.loads(result.stdout) == {"label": _HOSTILE}
+    assert result.stderr.endswith(f"ValueError: {_SHOWN}\n")
+
+
+# A command whose result holds a hostile label, and whose traceback does.
+_PRINTS_LABELS = f"""
+import json
+from keras_bert.base.terminal import escape_output
+escape_output()
+print(json.dumps({{"label": {_HOSTILE!r}}}, ensure_ascii=False))
+try:
+    raise ValueError({_HOSTILE!r})
+except ValueError as error:
+    import traceback
+    traceback.print_exc()
+"""
+
+
+def test_colours_are_drawn_and_the_text_between_them_escaped(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", EscapingStream(written, what="standard output"))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    console().print(f"[b]{_HOSTILE}", style="bold", soft_wrap=True)
+    assert written.getvalue() == f"\x1b[1m[b]{_SHOWN}\x1b[0m\n".replace(r"\u0007", "").replace(
+        r"\u000d", ""
+    )
+
+
+def test_a_spinner_is_drawn_and_what_is_said_meanwhile_escaped(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with console(stderr=True).status("counting"):
+        print("\x9b\u202e", file=sys.stderr)
+    drawn = written.getvalue()
+    assert "\x1b[2K" in drawn and r"\u009b\u202e" in drawn
+    assert "\x9b" not in drawn and r"\u001b" not in drawn
+
+
+def test_a_bar_is_drawn_and_what_is_said_beside_it_escaped(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
+    print("\r", file=sys.stderr)
+    print("\r", file=drawn_on(sys.stderr))
+    assert written.getvalue() == "\\u000d\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "environment", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}]
+)
+def test_input_and_output_are_utf_8_whatever_the_locale_is(environment, tmp_path):
+    result = run("predict", "--model", "Köln", "--text", "a", env={**os.environ, **environment})
+    assert "There is no model folder Köln;" in result.stderr
+
+
+def test_output_that_cannot_be_written_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        result = run(stdout=full)
+    assert result.returncode == 2
+    said = "keras-bert: The standard output cannot be written: No space left on device.\n"
+    assert result.stderr == said
+
+
+def test_a_closed_output_is_an_error_and_not_the_next_file():
+    result = run(preexec_fn=lambda: os.close(1), stdout=None)
+    assert result.returncode == 2
+    assert "standard output is closed" in result.stderr
+
+
+def test_results_do_not_go_where_errors_would_have_gone():
+    result = run("predict", "--model", "none", "--text", "a", preexec_fn=lambda: os.close(2))
+    assert result.returncode == 2 and result.stdout == ""
+
+
+def test_bytes_that_are_not_utf_8_are_one_sentence():
+    for flag in ("--text", "--data"):
+        result = run("predict", "--model", "m", flag, os.fsdecode(b"a\xe9"))
+        assert result.returncode == 2
+        assert rf"keras-bert: {flag} is 'a\udce9'; it should be UTF-8" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "variable, value, said",
+    [
+        ("KERAS_BACKEND", "jax", "predict needs tensorflow as the backend of Keras."),
+        ("KERAS_BACKEND", "nonsense", "KERAS_BACKEND says 'nonsense'."),
+        ("PYTHONOPTIMIZE", "2", "cannot be loaded without docstrings"),
+    ],
+)
+def test_an_environment_that_no_library_can_work_in_is_one_sentence(variable, value, said):
+    result = run("predict", "--model", "m", "--text", "a", env={**os.environ, variable: value})
+    assert result.returncode == 2
+    assert said in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
+    def large(arguments):
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    monkeypatch.setattr("keras_bert.cli.vocab.run", large)
+    assert cli.main(["vocab", "--input", "x", "--output", "y", "--size", "9"]) == 1
+    assert "not enough memory (Unable to allocate 8.00 TiB)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "The text gives no more than these: 500 were asked for."),
+        (
+            ["--min-frequency", "1000000"],
+            "No other piece is in the text 1,000,000 times, and 500 were asked for. A lower --min",
+        ),
+    ],
+)
+def test_a_small_vocabulary_is_explained_by_what_made_it_small(given, said, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("a few words of text\n")
+    paths = ["--input", str(tmp_path / "text.txt"), "--output", str(tmp_path / "vocab.txt")]
+    options = ["--size", "500", "--direct_num_workers=1"]
+    assert cli.main(["vocab", *paths, *options, *given]) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_a_threshold_without_several_labels_is_refused(capsys):
+    files = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
+    assert cli.main(["finetune", *files, "--threshold", "0.7"]) == 2
+    assert "--threshold is for several labels per text; give --multi-label" in (
+        capsys.readouterr().err
+    )

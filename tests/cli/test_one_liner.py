@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from keras_bert.cli.one_liner import one_liner
+from keras_bert.cli.report import one_liner
 
 
 @pytest.mark.parametrize("path", ["runs/mine", "it's mine", 'a "b"', "$HOME", "back\\slash", "ü"])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.base.signals import Terminated, says, stop_later
 from keras_bert.cli.main import main
-from keras_bert.stopping import Terminated, says, stop_later
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VOCAB = ["vocab", "--input", "x", "--output", "y", "--size", "9"]
@@ -117,12 +117,12 @@ def test_the_sentence_of_an_interrupt_is_told(monkeypatch, capsys, raised, statu
 
 def test_a_wish_is_noted_where_signals_come_and_the_handlers_are_put_back():
     before = signal.getsignal(signal.SIGTERM)
-    with stop_later() as wish:
-        wish.grant()
+    with stop_later() as stop_request:
+        stop_request.raise_if_requested()
         signal.raise_signal(signal.SIGTERM)
-        assert wish and signal.getsignal(signal.SIGTERM) is before
+        assert stop_request and signal.getsignal(signal.SIGTERM) is before
         with pytest.raises(Terminated):
-            wish.grant()
+            stop_request.raise_if_requested()
     with ThreadPoolExecutor(1) as threads, stop_later():
         noting = signal.getsignal(signal.SIGINT)
         threads.submit(lambda: stop_later().__enter__()).result()

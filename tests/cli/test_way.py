@@ -11,8 +11,7 @@ import keras
 import pytest
 from packaging.requirements import Requirement
 
-from keras_bert import diagnosis
-from keras_bert.cli import way
+from keras_bert.cli import diagnosis, way
 from keras_bert.cli.completion import SHELLS, completion
 from keras_bert.cli.main import COMMANDS, main, parse
 

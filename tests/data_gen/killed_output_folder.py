@@ -12,13 +12,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from data_gen.new_file import new_file
+from data_gen.files import new_file
 from data_gen.output_folder import OutputFolder
 from keras_bert.records import DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.kill_points import kill_at_every_call
 
-SHARD = "pretraining_data-train.tfrecord-00000-of-00002"
+VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES])
+SHARD = "pretraining_data-train.tfrecord-00000-of-00001"
 NAMES = sorted([CARD, COMPLETED, SHARD, "vocab.txt"])
 
 
@@ -26,9 +29,9 @@ def card(**changes):
     said = {
         "format_version": 1, "objective": "mlm", "masking": "dynamic", "rows": "compact",
         "max_length": 16, "max_predictions": 3, "seed": 5, "lowercase": True, "input": ["a.txt"],
-        "vocabulary": {"sha256": "ab", "size": 40},
+        "vocabulary": {"sha256": VOCABULARY.sha256, "size": len(VOCABULARY)},
         "settings": {"mask_unit": "token", "masked_rate": 0.15},
-        "splits": {"train": {"shards": 1, "instances": 3}, "eval": {"shards": 0}},
+        "splits": {"train": {"shards": 1, "instances": 3, "bytes": 4}, "eval": {"shards": 0}},
     }  # fmt: skip
     return DatasetCard.parse(json.dumps(said | changes), "card")
 
@@ -38,7 +41,8 @@ def write_all(path, *, force=False, **options):
     with OutputFolder(path, force=force, **options) as folder:
         if folder.finished:
             return
-        folder.write("vocab.txt", "[PAD]\n")
+        for name, text in VOCABULARY.files().items():
+            folder.write(name, text)
         with new_file(folder.file(SHARD)) as shard:
             shard.write_text("rows")
         folder.write(CARD, card().to_json())

@@ -10,11 +10,10 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that
 
-from data_gen import documents, files, forms, text_files, work_items
-from data_gen.blocks import Block
+from data_gen import documents, files, forms, shards, text_files
 from data_gen.documents import blocks, find, read, texts
-from data_gen.reading import Reading
-from keras_bert.errors import InputError
+from data_gen.reading import Block, Reading
+from keras_bert.base.errors import InputError
 
 BOOK = """\ufeffA Title
 
@@ -311,6 +310,19 @@ def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, 
         all_documents(write(tmp_path, "a.txt", data))
 
 
+def test_globs_of_the_folder_itself_and_names_that_look_like_globs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.tsv", "a1.tsv", "a[1].tsv"):
+        (tmp_path / name).write_text("a text\n")
+    assert set(files.sizes("*.tsv")) == {"a.tsv", "a1.tsv", "a[1].tsv"}
+    assert set(files.sizes("?.tsv")) == {"a.tsv"}
+    assert set(files.sizes("a[1].tsv")) == {"a[1].tsv"}
+    (tmp_path / "a[1].tsv").unlink()
+    assert set(files.sizes("a[1].tsv")) == {"a1.tsv"}
+    (tmp_path / "*.tsv").write_text("a text\n")
+    assert set(files.sizes("*.tsv")) == {"a.tsv", "a1.tsv", "*.tsv"}
+
+
 def test_wrong_paths_are_named(tmp_path):
     with pytest.raises(InputError, match="there is no file .*absent.txt"):
         find(str(tmp_path / "absent.txt"))
@@ -360,7 +372,7 @@ def test_many_small_files_cost_little_each(tmp_path, monkeypatch):
     assert len(windows) == number and len(listed) == 1 and not opened
     found = [block for window in windows for block in blocks(window, eval_below=2**63)]
     assert len(found) == number and len(opened) == 2 * number
-    items = work_items.plan(found, item_bytes=1 << 20, eval_below=2**63)
+    items = shards.plan(found, shard_bytes=1 << 20, eval_below=2**63)
     assert [item.split for item in items] == ["train", "eval"]
     texts = [document.text for item in items for block in item.blocks for document in read(block)]
     assert sorted(texts) == sorted(f"Line {n}." for n in range(number))

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
@@ -33,7 +33,7 @@ def make(corpus, files, output, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
     with undrawn():
         make_pretraining_data(
-            input=files, vocab=corpus.vocabulary, output=output, form="lines",
+            input=files, vocab=corpus.vocabulary, output=output, input_format="lines",
             beam_options=["--direct_num_workers=1"], **settings,
         )  # fmt: skip
     return DataFolder.open(output)
@@ -369,7 +369,7 @@ def test_a_damaged_file_is_found(folders, how):
 
 
 def test_wrong_shares_are_found(corpus, corpus_files, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_bert.masking._MASKED", 0.7)
+    monkeypatch.setattr("keras_bert.records.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
     with pytest.raises(InputError, match="are masked: 80 % are due"):
         verify(folder)

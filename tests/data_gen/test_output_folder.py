@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,15 +13,16 @@ import numpy as np
 import pytest
 
 from data_gen import documents
-from data_gen.fingerprint import fingerprint
+from data_gen.files import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import Owner, aside_name, publishing
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
-from keras_bert.files import Owner, aside_name, publishing
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
 from tests.data_gen.killed_output_folder import SHARD, card, write_all
+from tests.data_gen.other_file_system import OtherFileSystem
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -134,9 +136,10 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
     assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
     (path / IN_PROGRESS).write_text("")  # killed after COMPLETED
     assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
+    moved = card(input=["b.txt"])
+    assert OutputFolder(path, force=False, card=moved, inputs="7 bytes").finished
     for other, inputs, what in (
         (card(seed=6), "7 bytes", "made with another seed"),
-        (card(input=["b.txt"]), "7 bytes", "made with another input"),
         (card(), "8 bytes", "made with another content of the input"),
     ):
         with pytest.raises(InputError, match=f"holds finished data that was {what}: .*force"):
@@ -144,6 +147,40 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
     assert {name: os.stat(path / name).st_mtime_ns for name in names(path)} == before
     with OutputFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
         assert not folder.finished and names(path) == [IN_PROGRESS]
+
+
+def remove(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+@pytest.mark.parametrize("place", ["local", "other"])
+@pytest.mark.parametrize(
+    "name, damaged, message",
+    [
+        (SHARD, remove, f"{SHARD} is missing"),
+        (SHARD, truncate, "the shards of the train split have 2 bytes of 4"),
+        ("vocab.txt", remove, "its vocabulary is not the one that made it"),
+        ("vocab.txt", truncate, "its vocabulary is not the one that made it"),
+    ],
+)
+def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged, message):
+    path = "other://a" if place == "other" else other
+    write_all(path, card=card(), inputs="7 bytes")
+    whole = {name: (other / name).read_bytes() for name in names(other)}
+    damaged(other / name)
+    with pytest.raises(InputError, match="made with another seed"):
+        OutputFolder(path, force=False, card=card(seed=6), inputs="7 bytes")
+    with OutputFolder(path, force=False, card=card(), inputs="7 bytes") as folder:
+        assert not folder.finished and folder.damage == message
+    write_all(path, card=card(), inputs="7 bytes")
+    assert {name: (other / name).read_bytes() for name in names(other)} == whole
+    (other / CARD).unlink()
+    with pytest.raises(InputError, match=f"finished data without its {CARD}: give .*force"):
+        OutputFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
 @pytest.mark.parametrize("before", ["fresh", "replacing"])
@@ -189,7 +226,44 @@ def test_on_another_file_system_its_owner_is_who_wrote_so(other, owner, without_
             write_all("other://a", force=force)
 
 
-SETTINGS = dict(max_length=64, dupe_factor=20, max_predictions=10, item_bytes=10_000, form="lines")
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("moment", ["before it writes", "after it has written"])
+def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
+    other, monkeypatch, moment, force
+):
+    """The second job does all that it does while the first one is at a certain moment."""
+    (other / f"{IN_PROGRESS}-0123456789ab").write_text("torn by a kill")
+    write, taken = OutputFolder.write, []
+
+    def take():
+        monkeypatch.setattr(OutputFolder, "write", write)
+        try:
+            taken.append(OutputFolder("other://a", force=force))
+        except InputError as error:
+            assert f"in use by process {os.getpid()}: wait" in str(error)
+
+    def write_and_meet(self, name, text):
+        if moment == "before it writes":
+            take()
+        write(self, name, text)
+        if moment == "after it has written":
+            take()
+
+    monkeypatch.setattr(OutputFolder, "write", write_and_meet)
+    try:
+        taken.append(OutputFolder("other://a", force=force))
+    except InputError as error:
+        assert f"in use by process {os.getpid()}: wait" in str(error)
+    (folder,) = taken
+    (name,) = names(other)
+    assert name.startswith(f"{IN_PROGRESS}-")
+    folder.finish()
+    assert names(other) == [COMPLETED]
+
+
+SETTINGS = dict(
+    max_length=64, dupe_factor=20, max_predictions=10, shard_bytes=10_000, input_format="lines"
+)
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +296,30 @@ def test_the_same_job_again_is_finished_and_another_is_refused(
     assert "Next: keras-bert inspect" in printed.out
     assert status(seed=1) == 2
     assert "that was made with another seed: " in capsys.readouterr().err
+    assert status(input=moved) == 0
+    assert f"The data in {undisturbed} is finished already" in capsys.readouterr().err
+    next((tmp_path / "moved").iterdir()).write_text("another text\n")
     assert status(input=moved) == 2
-    assert "another input" in capsys.readouterr().err
+    assert "another content of the input" in capsys.readouterr().err
     assert {name: os.stat(undisturbed / name).st_mtime_ns for name in names(undisturbed)} == before
+
+
+def test_a_truncated_shard_of_a_finished_job_is_made_again(
+    corpus, corpus_files, undisturbed, tmp_path
+):
+    output = tmp_path / "data"
+    shutil.copytree(undisturbed, output)
+    first, *_ = sorted(output.glob("*.tfrecord*"))
+    os.truncate(first, first.stat().st_size // 2)
+    told = []
+    make_pretraining_data(
+        input=corpus_files, vocab=corpus.vocabulary, output=output, **SETTINGS,
+        beam_options=["--direct_num_workers=1"], report=told.append,
+    )  # fmt: skip
+    assert [line for line in told if "is made again: the shards of the" in line] == told
+    assert names(output) == names(undisturbed)
+    for path in output.glob("*.tfrecord*"):
+        assert path.read_bytes() == (undisturbed / path.name).read_bytes()
 
 
 def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):
@@ -236,6 +331,26 @@ def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):
     assert fingerprint(documents.find(str(tmp_path / "c" / "*"))) == of_both == fingerprint(b + a)
     assert len({of_both, fingerprint(a), fingerprint(a + d), fingerprint(a + a + b)}) == 3
     assert fingerprint(a, np.array([1, 2])) not in (fingerprint(a), fingerprint(a, np.array([12])))
+
+
+@pytest.mark.parametrize("checksum", ["size", "none", "unknown", "known"])
+def test_on_another_file_system_an_edit_of_equal_size_is_another_content(
+    other, monkeypatch, checksum
+):
+    (other / "text").write_text("one")
+    before = fingerprint(documents.find("other://a/text"))
+    if checksum != "size":
+
+        def answer(self, path):
+            if checksum == "none":
+                raise NotImplementedError
+            return None if checksum == "unknown" else "3a5f=="
+
+        monkeypatch.setattr(OtherFileSystem, "checksum", answer)
+    known = fingerprint(documents.find("other://a/text"))
+    assert (known == before) == (checksum != "known")
+    (other / "text").write_text("two")
+    assert (fingerprint(documents.find("other://a/text")) == known) == (checksum == "known")
 
 
 # The command, which waits, where it would have ended, for who kills it.
@@ -294,8 +409,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     monkeypatch.setattr(publishing, "_flush", full)
     with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
         make_pretraining_data(
-            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data", form="lines",
-            dupe_factor=1, beam_options=["--direct_num_workers=1"],
+            input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",
+            input_format="lines", dupe_factor=1, beam_options=["--direct_num_workers=1"],
         )  # fmt: skip
     assert "while running" not in str(refusal.value)
     assert not (tmp_path / "data").exists()

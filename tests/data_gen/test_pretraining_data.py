@@ -10,10 +10,15 @@ import tensorflow as tf
 
 from data_gen.dataset_card import unigram_entropy
 from data_gen.pretraining_data import make_pretraining_data
+from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.records import DataFolder
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.records.inspection import read_instances
+from keras_bert.records.verification import verify
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.text import Tokenizer
+from keras_bert.text.template import Template
+from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.undrawn import undrawn
 
@@ -22,7 +27,7 @@ LENGTH, PREDICTIONS, COPIES = 64, 10, 3
 
 def make(corpus, files, output, *, is_drawn=False, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": PREDICTIONS, "dupe_factor": COPIES}
-    settings |= {"item_bytes": 12_000, "form": "lines", "eval_fraction": 0.1}
+    settings |= {"shard_bytes": 12_000, "input_format": "lines", "eval_fraction": 0.1}
     settings |= {"beam_options": ["--direct_num_workers=1"]}
     with contextlib.nullcontext() if is_drawn else undrawn():
         return make_pretraining_data(
@@ -55,6 +60,41 @@ def made(corpus, corpus_files, tmp_path_factory):
     output = tmp_path_factory.mktemp("made") / "data"
     card = make(corpus, corpus_files, output, is_drawn=True)
     return card, {split: rows_of(output, split) for split in ("train", "eval")}, output
+
+
+def test_rows_of_another_template(corpus, corpus_files, tmp_path):
+    """RoBERTa's, with its own special tokens: framed, checked, shown and padded by it."""
+    own = SpecialTokens(pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", mask="<mask>")
+    words = corpus.vocabulary.pieces[len(SPECIAL_PIECES) :]
+    vocabulary = WordPieceVocabulary(
+        ["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *words], special_tokens=own
+    )
+    template = Template(
+        single=(("<s>", 0), (0, 0), ("</s>", 0)),
+        pair=(("<s>", 0), (0, 0), ("</s>", 0), ("</s>", 0), (1, 0), ("</s>", 0)),
+    )
+    Tokenizer(vocabulary, lowercase=True, template=template).save(tmp_path / "tokenizer")
+    options = {"vocab": tmp_path / "tokenizer", "objective": "mlm-sop", "beam_options": []}
+    options |= {"input": corpus_files, "max_length": LENGTH, "input_format": "lines"}
+    with undrawn():
+        card = make_pretraining_data(**options, output=tmp_path / "data")
+    assert (card.template, card.special_tokens) == (template, own)
+    folder = DataFolder.open(tmp_path / "data")
+    assert folder.vocabulary() == vocabulary and verify(folder)["train"]["rows"] > 100
+    for row in rows_of(tmp_path / "data", "train")[:50]:
+        tokens, (first, second) = restored(row), row["segment_lengths"]
+        assert (tokens[0], tokens[first - 2 : first], tokens[-1]) == (0, [2, 2], 2)
+        assert 5 <= min(tokens[1 : first - 2] + tokens[first:-1])
+        assert first + second == len(tokens) <= LENGTH
+    shown = next(read_instances(folder, folder.shards("train"), count=1)).pieces
+    assert [piece.text for piece in shown if piece.segment is None] == ["<s>", *["</s>"] * 3]
+    x, _, _ = next(iter(training_dataset(folder, vocabulary=vocabulary, seed=0, batch_size=4)))
+    assert not x["segment_ids"].numpy().any()
+    # The folder is a vocabulary, too, as any other.
+    found = Tokenizer.from_vocab(tmp_path / "data")
+    assert (found.template, found.vocabulary) == (template, vocabulary)
+    with pytest.raises(InputError, match="segment ids 0 and 1, which the template <s> a </s> </s>"):
+        make_pretraining_data(**options, output=tmp_path / "padded", pad=True)
 
 
 def segments(corpus, row):
@@ -283,13 +323,13 @@ def test_a_tokenizer_is_loaded_for_a_step_and_not_for_each_item(
 ):
     from data_gen import row_builder
 
-    loaded, original = [], row_builder.Tokenizer.from_vocab
+    loaded, original = [], row_builder.Tokenizer
 
-    def from_vocab(*arguments, **options):
+    def load(*arguments, **options):
         loaded.append(arguments)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(row_builder.Tokenizer, "from_vocab", from_vocab)
+    monkeypatch.setattr(row_builder, "Tokenizer", load)
     card = make(corpus, corpus_files, tmp_path / "data", replacement="unigram")
     assert card.splits["train"].shards > 5
     assert len(loaded) == 2  # for counting pieces, and for writing shards
@@ -355,7 +395,7 @@ def test_what_was_left_out_is_told_where_nothing_is_left(corpus, tmp_path):
     """It was said to be white space, or sentences too short."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": 1}\n{"text": "A fine text."}\n')
-    settings = {"form": None, "bad_lines": "skip", "min_characters": 100}
+    settings = {"input_format": None, "bad_lines": "skip", "min_characters": 100}
     message = r"left out were 1 line \(without a text field\), 1 document \(too short\)$"
     with pytest.raises(InputError, match=message):
         make(corpus, str(path), tmp_path / "data", **settings)
@@ -372,7 +412,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     arguments += [str(tmp_path / "c.txt"), "--vocab", str(tmp_path / "vocab.txt")]
     arguments += ["--output", str(tmp_path / "data")]
     arguments += ["--bad-lines", "skip", "--max-length", "16", "--max-predictions", "2"]
-    arguments += ["--masked-rate", "0.25", "--direct_num_workers=1"]
+    arguments += ["--mlm-probability", "0.25", "--direct_num_workers=1"]
     assert main(arguments) == 0
     card = DataFolder.open(tmp_path / "data").card
     skipped = {k: v for k, v in card.counters.items() if k.startswith("skipped")}
@@ -403,11 +443,11 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
         ({"max_predictions": 0}, "`max_predictions` is 0"),
         ({"max_predictions": 65}, "`max_predictions` is 65"),
         ({"dupe_factor": 0}, "`dupe_factor` is 0"),
-        ({"masked_rate": 1.5}, "`masked_rate` is 1.5"),
+        ({"mlm_probability": 1.5}, "`mlm_probability` is 1.5"),
         ({"eval_fraction": -0.1}, "`eval_fraction` is -0.1"),
         ({"seed": -1}, "`seed` is -1"),
         ({"pad": True, "masking": "dynamic"}, "`pad` needs static masks"),
-        ({"form": "prose"}, "`form` is 'prose'"),
+        ({"input_format": "prose"}, "`input_format` is 'prose'"),
         ({"beam_options": ["--no_such_option=1"]}, "no option --no_such_option"),
     ],
 )
@@ -433,7 +473,7 @@ def test_unigram_replacements_follow_the_text(corpus, tmp_path):
         for _ in range(60)
     )
     (tmp_path / "a.txt").write_text(text + "\n")
-    options = dict(masked_rate=1.0, max_predictions=60, eval_fraction=0, dupe_factor=4)
+    options = dict(mlm_probability=1.0, max_predictions=60, eval_fraction=0, dupe_factor=4)
     put = {}
     for replacement in ("unigram", "uniform"):
         output = tmp_path / replacement
@@ -477,7 +517,9 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
     w7 = corpus.vocabulary.id("w7")
     counts = [f"{piece}\t{9 * (piece == 'w7')}\n" for piece in corpus.vocabulary.pieces]
     (tmp_path / "vocab.counts.tsv").write_text("".join(counts))
-    options = dict(input=corpus_files, vocab=vocab, form="lines", dupe_factor=1, max_length=LENGTH)
+    options = dict(
+        input=corpus_files, vocab=vocab, input_format="lines", dupe_factor=1, max_length=LENGTH
+    )
     options |= dict(replacement="unigram", beam_options=["--direct_num_workers=1"])
     cards = {}
     for masking in ("static", "dynamic"):
@@ -573,8 +615,8 @@ def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd
     vocabulary = WordPieceVocabulary([*SPECIAL_PIECES, "我", "们", "$", "\\", "##é", "_", "^{"])
     (tmp_path / "a.txt").write_text("我 们 $ \\ 我 们.\n我 $.\n\n我 我 $ _ 们\n")
     card = make_pretraining_data(
-        input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data", form="lines",
-        eval_fraction=0, beam_options=["--direct_num_workers=1"],
+        input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data",
+        input_format="lines", eval_fraction=0, beam_options=["--direct_num_workers=1"],
     )  # fmt: skip
     assert card.unigram_counts[5] == 5
     assert (tmp_path / "data" / "dataset_card.png").read_bytes().startswith(b"\x89PNG")
@@ -587,7 +629,7 @@ def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_dista
 ):
     sentences = [" ".join(f"w{n}" for n in range(k, k + 9)) for k in range(0, 9000, 9)]
     (tmp_path / "a.txt").write_text("\n".join(sentences))
-    card = make(corpus, str(tmp_path / "a.txt"), tmp_path / "data", item_bytes=5000)
+    card = make(corpus, str(tmp_path / "a.txt"), tmp_path / "data", shard_bytes=5000)
     train = card.splits["train"]
     assert train.shards == train.counters["documents"] == 1 and card.splits["eval"].instances == 0
     assert train.counters["random_from_same_document"] == train.counters["random_pairs"] > 100
@@ -607,7 +649,7 @@ def test_a_line_of_50_mb(corpus, tmp_path):
     assert path.stat().st_size > 50e6
     card = make(
         corpus, str(path), tmp_path / "data", objective="mlm", dupe_factor=1, eval_fraction=0,
-        max_length=512, masking="dynamic", item_bytes=2 << 20,
+        max_length=512, masking="dynamic", shard_bytes=2 << 20,
     )  # fmt: skip
     train = card.splits["train"]
     assert train.counters["documents"] == 2

@@ -32,7 +32,7 @@ def test_join_leaves_out_what_is_empty_and_cuts_what_is_long():
 
 def test_pairs_are_text_of_one_document_each_and_labels_are_true():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
-    found = pairs(sentences, max_tokens=125, short_rate=0.1, rng=np.random.default_rng(0))
+    found = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(0))
     bounds = set(sentences.starts.tolist())
     assert (found.a[:, 0] < found.a[:, 1]).all() and (found.b[:, 0] < found.b[:, 1]).all()
     for (a, a_end), (b, b_end), is_random in zip(found.a, found.b, found.random, strict=True):
@@ -48,19 +48,19 @@ def test_pairs_are_text_of_one_document_each_and_labels_are_true():
 
 def test_first_segments_and_true_second_ones_cover_every_token_once():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
-    found = pairs(sentences, max_tokens=60, short_rate=0.1, rng=np.random.default_rng(1))
+    found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(1))
     ranges = [*found.a, *found.b[found.random == 0]]
     covered = np.concatenate([np.arange(*each) for each in ranges])
     np.testing.assert_array_equal(np.sort(covered), sentences.tokens)
 
 
-def reference_pairs(documents, max_tokens, short_rate, rng):
+def reference_pairs(documents, max_tokens, short_seq_prob, rng):
     """google-research/bert, create_instances_from_document, on lists of tokens; a short length is
     drawn for each row, where theirs is drawn for each document."""
     rows = []
     for index, document in enumerate(documents):
         chunk, length, i = [], 0, 0
-        target = max_tokens if rng.random() >= short_rate else rng.randint(2, max_tokens)
+        target = max_tokens if rng.random() >= short_seq_prob else rng.randint(2, max_tokens)
         while i < len(document):
             chunk.append(document[i])
             length += len(document[i])
@@ -81,7 +81,9 @@ def reference_pairs(documents, max_tokens, short_rate, rng):
                     b = sum(chunk[a_end:], [])
                 rows.append((a, b, is_random))
                 chunk, length = [], 0
-                target = max_tokens if rng.random() >= short_rate else rng.randint(2, max_tokens)
+                target = (
+                    max_tokens if rng.random() >= short_seq_prob else rng.randint(2, max_tokens)
+                )
             i += 1
     return rows
 
@@ -96,7 +98,9 @@ def test_pairs_are_distributed_as_berts():
     ]
     ours, theirs = [], []
     for seed in range(30):
-        found = pairs(sentences, max_tokens=125, short_rate=0.1, rng=np.random.default_rng(seed))
+        found = pairs(
+            sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(seed)
+        )
         a, b = (np.diff(ranges, axis=1).ravel() for ranges in (found.a, found.b))
         ours.append([len(a), a.mean(), b.mean(), found.random.mean(), (a + b > 125).mean()])
         rows = reference_pairs(documents, 125, 0.1, random.Random(seed))
@@ -110,13 +114,13 @@ def test_pairs_are_distributed_as_berts():
 
 def test_about_half_of_the_pairs_are_random():
     sentences = corpus([200] * 50)
-    found = pairs(sentences, max_tokens=300, short_rate=0.0, rng=np.random.default_rng(0))
+    found = pairs(sentences, max_tokens=300, short_seq_prob=0.0, rng=np.random.default_rng(0))
     assert abs(found.random.mean() - 0.5) < 4.5 * np.sqrt(0.25 / len(found.random))
 
 
 def test_one_document_gives_random_segments_from_a_distant_part():
     sentences = corpus([400])
-    found = pairs(sentences, max_tokens=60, short_rate=0.1, rng=np.random.default_rng(0))
+    found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
     is_random = found.random == 1
     assert found.same_document == is_random.sum() > 50
     a, b = found.a[is_random], found.b[is_random]
@@ -124,26 +128,30 @@ def test_one_document_gives_random_segments_from_a_distant_part():
     assert between.min() >= 60
     assert (b[:, 0] > a[:, 0]).any() and (b[:, 0] < a[:, 0]).any()
     # Without enough text for that, segments follow each other.
-    short = pairs(corpus([5]), max_tokens=60, short_rate=0.1, rng=np.random.default_rng(0))
+    short = pairs(corpus([5]), max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
     assert len(short.a) and not short.random.any()
 
 
 def test_text_without_a_second_part():
     one_sentence, _ = join(np.arange(9), [9], [1], longest=60)
-    found = pairs(one_sentence, max_tokens=60, short_rate=0.0, rng=np.random.default_rng(0))
+    found = pairs(one_sentence, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(found.a, [[0, 4]])
     np.testing.assert_array_equal(found.b, [[4, 9]])
     one_word, _ = join(np.arange(1), [1], [1], longest=60)
-    found = pairs(one_word, max_tokens=60, short_rate=0.0, rng=np.random.default_rng(0))
+    found = pairs(one_word, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
     assert len(found.a) == 0 and found.dropped == 1
     nothing, _ = join(np.arange(0), [0], [1], longest=60)
-    assert len(pairs(nothing, max_tokens=60, short_rate=0.0, rng=np.random.default_rng(0)).a) == 0
-    assert len(singles(nothing, max_tokens=9, short_rate=0.0, rng=np.random.default_rng(0))) == 0
+    assert (
+        len(pairs(nothing, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0)).a) == 0
+    )
+    assert (
+        len(singles(nothing, max_tokens=9, short_seq_prob=0.0, rng=np.random.default_rng(0))) == 0
+    )
 
 
 def test_one_word_documents_pair_with_each_other():
     sentences, _ = join(np.arange(10), [1] * 10, [1] * 10, longest=60)
-    found = pairs(sentences, max_tokens=60, short_rate=0.1, rng=np.random.default_rng(0))
+    found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
     assert len(found.a) == 10 and found.random.all()
 
 
@@ -184,7 +192,7 @@ def test_truncation_is_berts():
 
 def test_single_segments_are_whole_sentences_packed_to_the_length():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4, longest=60)
-    found = singles(sentences, max_tokens=60, short_rate=0.0, rng=np.random.default_rng(0))
+    found = singles(sentences, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
     starts = sentences.starts.tolist()
     ends_of_documents = set(sentences.starts[sentences.documents].tolist())
     previous = 0
@@ -200,7 +208,7 @@ def test_single_segments_are_whole_sentences_packed_to_the_length():
 
 def test_short_single_segments():
     sentences = corpus([3000], longest=60)
-    found = singles(sentences, max_tokens=400, short_rate=0.1, rng=np.random.default_rng(0))
+    found = singles(sentences, max_tokens=400, short_seq_prob=0.1, rng=np.random.default_rng(0))
     sizes = np.diff(found, axis=1)
     share = (sizes < 330).mean()  # a long one lacks less than a sentence; most short ones more
     assert 0.04 < share < 0.14

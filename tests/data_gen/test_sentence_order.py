@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from data_gen.pretraining_data import make_pretraining_data
 from data_gen.segments import consecutive, join
-from keras_bert.masking import unmask
 from keras_bert.records import DataFolder
+from keras_bert.records.masking import unmask
 from keras_bert.records.padding import pad
 from tests.data_gen.conftest import NumberedCorpus
 from tests.undrawn import undrawn
@@ -21,7 +21,7 @@ def chosen(document_sentences, *, seed=0, longest=30, **options):
     lengths = rng.integers(1, longest, sum(document_sentences))
     tokens = np.arange(lengths.sum(), dtype=np.int32)
     sentences, _ = join(tokens, lengths, document_sentences, longest=1000)
-    options = {"max_tokens": 60, "short_rate": 0.1, "rng": rng, **options}
+    options = {"max_tokens": 60, "short_seq_prob": 0.1, "rng": rng, **options}
     return sentences, consecutive(sentences, **options)
 
 
@@ -70,7 +70,7 @@ def folders(tmp_path_factory):
     for name in ("static", "dynamic", "padded"):
         with undrawn():
             make_pretraining_data(
-                input=files, vocab=corpus.vocabulary, output=root / name, form="lines",
+                input=files, vocab=corpus.vocabulary, output=root / name, input_format="lines",
                 objective="mlm-sop", max_length=LENGTH, max_predictions=PREDICTIONS,
                 masking="dynamic" if name == "dynamic" else "static", pad=name == "padded",
                 dupe_factor=1, eval_fraction=0.2, beam_options=["--direct_num_workers=1"],
@@ -82,7 +82,11 @@ def folders(tmp_path_factory):
 def train_rows(folder):
     """The train rows as dense arrays by name, unmasked."""
     parsed = folder.spec.parse(list(tf.data.TFRecordDataset(folder.shards("train"))))
-    rows = pad(parsed, LENGTH, PREDICTIONS) if folder.spec.kind == "compact" else parsed
+    rows = (
+        pad(parsed, LENGTH, PREDICTIONS, template=folder.card.template)
+        if folder.spec.kind == "compact"
+        else parsed
+    )
     rows = {name: value.numpy() for name, value in rows.items()}
     if "masked_lm_ids" in rows:
         held = rows["masked_lm_weights"] > 0

@@ -6,33 +6,32 @@ import numpy as np
 import pytest
 from apache_beam.transforms.window import WindowedValue
 
-from data_gen import work_items
+from data_gen import shards
 from data_gen.documents import blocks, find
 from data_gen.job import Job
 from data_gen.output_folder import IN_PROGRESS, OutputFolder
 from data_gen.settings import DataSettings
-from data_gen.shards import WriteShard
-from data_gen.unigrams import CountUnigrams
-from keras_bert.errors import InputError
+from data_gen.shards import CountUnigrams, WriteShard
+from keras_bert.base.errors import InputError
 
 
 @pytest.fixture
 def job(corpus, corpus_files, tmp_path):
     settings = DataSettings(
         input=[corpus_files], vocab="given", output=str(tmp_path), dupe_factor=1,
-        eval_fraction=0.1, item_bytes=5_000,
+        eval_fraction=0.1, shard_bytes=5_000,
     )  # fmt: skip
     return Job.of_settings(settings, vocabulary=corpus.vocabulary)
 
 
 def items_of(corpus_files, job):
-    eval_below = work_items.eval_limit(job.eval_fraction)
+    eval_below = shards.eval_limit(job.eval_fraction)
     found = [
         block
         for window in find(corpus_files, "lines")
         for block in blocks(window, block_bytes=1_000, eval_below=eval_below)
     ]
-    return work_items.plan(found, item_bytes=job.item_bytes, eval_below=eval_below)
+    return shards.plan(found, shard_bytes=job.shard_bytes, eval_below=eval_below)
 
 
 def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(corpus_files, job):

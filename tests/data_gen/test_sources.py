@@ -10,7 +10,7 @@ import tensorflow as tf
 from data_gen.documents import blocks, find, read
 from data_gen.reading import Reading, share_of_letters, share_of_repeated_lines
 from data_gen.vocabulary import learn_vocabulary
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 TEXTS = [f"Document {n}.\nIt has two paragraphs." + " More." * n for n in range(50)]
 

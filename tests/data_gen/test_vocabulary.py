@@ -9,13 +9,12 @@ import pytest
 
 from data_gen import runner
 from data_gen.vocabulary import CountWords, learn_vocabulary
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import aside_name
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
-from keras_bert.files import aside_name
 from keras_bert.text import Tokenizer
-from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_files import read_counts
-from keras_bert.text.wordpiece_learner import learn_wordpiece
+from keras_bert.text.learners import learn_wordpiece
+from keras_bert.text.vocabulary_files import load_vocabulary, read_counts
 
 TEXT = """The café's cats sat on the mat, and the Cat\u00adfish sat on the Café-mat. 日本
 
@@ -46,7 +45,7 @@ def test_words_are_counted_as_the_tokenizer_sees_them(files):
     assert learned.vocabulary.pieces == learn_wordpiece(three_times(UNCASED), size=80).pieces
     assert learned.words == 3 * UNCASED.total()
     assert learned.distinct_words == len(UNCASED)
-    assert Vocabulary.from_file(output) == learned.vocabulary
+    assert load_vocabulary(output) == learned.vocabulary
     # The counts are those of the tokenizer on that text.
     ids = Tokenizer.from_vocab(output).tokenize(TEXT.split("\n")).flat_values.numpy().tolist()
     expected = [3 * Counter(ids)[id] for id in range(len(learned.vocabulary))]
@@ -58,7 +57,7 @@ def test_words_are_counted_as_the_tokenizer_sees_them(files):
         "vocab.counts.tsv",
         "vocab.txt",
     ]
-    assert read_counts(output, Vocabulary.from_file(output)).tolist() == expected
+    assert read_counts(output, load_vocabulary(output)).tolist() == expected
 
 
 def test_cased_words_keep_capitals_and_accents(files):
@@ -172,7 +171,7 @@ def test_an_existing_output_is_kept_unless_forced(files):
     output.unlink()
     learn_vocabulary(input=files / "a.txt", output=output, size=70)
     learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
-    assert len(Vocabulary.from_file(output)) == 80
+    assert len(load_vocabulary(output)) == 80
     output.unlink()
     with pytest.raises(InputError, match="vocab.counts.tsv exists already"):
         learn_vocabulary(input=files / "a.txt", output=output, size=80)

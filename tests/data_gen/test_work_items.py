@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from data_gen.blocks import Block
 from data_gen.documents import Document
-from data_gen.work_items import Item, eval_limit, plan
+from data_gen.reading import Block
+from data_gen.shards import Item, eval_limit, plan
 
 MEBI = 1 << 20
 
@@ -44,7 +44,7 @@ def document(digest):
 
 def test_items_are_of_about_the_size_asked_for_and_hold_everything_once():
     blocks, _, limit = make_blocks(203)
-    items = plan(blocks, item_bytes=2 * MEBI, eval_below=limit)
+    items = plan(blocks, shard_bytes=2 * MEBI, eval_below=limit)
     train = [item for item in items if item.split == "train"]
     assert len(train) == round(sum(b.size - b.eval_size for b in blocks) / (2 * MEBI))
     assert [item.index for item in train] == list(range(len(train)))
@@ -60,10 +60,10 @@ def test_items_are_of_about_the_size_asked_for_and_hold_everything_once():
 
 def test_order_and_names_do_not_matter():
     blocks, _, limit = make_blocks(60)
-    expected = plan(blocks, item_bytes=MEBI, eval_below=limit)
+    expected = plan(blocks, shard_bytes=MEBI, eval_below=limit)
     shuffled = [block._replace(path=f"other{i}") for i, block in enumerate(blocks)]
     random.Random(1).shuffle(shuffled)
-    got = plan(shuffled, item_bytes=MEBI, eval_below=limit)
+    got = plan(shuffled, shard_bytes=MEBI, eval_below=limit)
     nameless = [
         [item._replace(blocks=tuple(b._replace(path="") for b in item.blocks)) for item in items]
         for items in (expected, got)
@@ -74,7 +74,7 @@ def test_order_and_names_do_not_matter():
 @pytest.mark.parametrize("fraction", [0.0, 1e-15, 0.3, 1 - 1e-15])
 def test_every_document_is_in_one_split_and_no_split_is_empty(fraction):
     blocks, digests, limit = make_blocks(5, fraction=fraction)
-    items = plan(blocks, item_bytes=MEBI, eval_below=limit)
+    items = plan(blocks, shard_bytes=MEBI, eval_below=limit)
     splits = {"train": set(), "eval": set()}
     for item in items:
         for block in item.blocks:
@@ -97,7 +97,7 @@ def test_a_single_document_is_in_the_train_split(fraction):
     )
     if fraction > 0.9:
         block = block._replace(eval_documents=1, eval_size=block.size)
-    [item] = plan([block], item_bytes=MEBI, eval_below=eval_limit(fraction))
+    [item] = plan([block], shard_bytes=MEBI, eval_below=eval_limit(fraction))
     assert item == Item("train", 0, 1, 0, (block,))
     assert item.has(document(2**63))
 
@@ -105,10 +105,10 @@ def test_a_single_document_is_in_the_train_split(fraction):
 def test_a_document_longer_than_an_item_is_an_item():
     blocks, _, limit = make_blocks(12, fraction=0.0)
     blocks[5] = blocks[5]._replace(size=30 * MEBI, documents=1)
-    items = plan(blocks, item_bytes=MEBI, eval_below=limit)
+    items = plan(blocks, shard_bytes=MEBI, eval_below=limit)
     assert sorted(b for item in items for b in item.blocks) == sorted(blocks)
     assert max(len(item.blocks) for item in items) < 12
 
 
 def test_nothing_makes_no_items():
-    assert plan([], item_bytes=MEBI, eval_below=0) == []
+    assert plan([], shard_bytes=MEBI, eval_below=0) == []

@@ -16,7 +16,7 @@ import apache_beam as beam
 import pytest
 
 from data_gen import pretraining_data, runner, worker_pool
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 
 PROGRAM = [sys.executable, "-c", "from data_gen import worker; worker.load = int; worker.main()"]
 WORKERS = 2

@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import dataclasses
 import importlib.util
 import itertools
 import json
@@ -14,10 +13,10 @@ import keras
 import pytest
 
 import keras_bert as kb
+from keras_bert.base.errors import InputError
 from keras_bert.cli import flags, kinds
 from keras_bert.cli.main import make_parser, parse
-from keras_bert.errors import InputError
-from keras_bert.tasks import finetuned_kinds, settings_class
+from keras_bert.tasks import finetuned_kinds
 from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
 from tests.eagerly import eagerly
 from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
@@ -71,8 +70,8 @@ def test_every_flag_in_the_text_is_one():
     _, parsers = make_parser([])
     known = {flag for parser in parsers.values() for flag in parser._option_string_actions}
     for kind in finetuned_kinds():
-        fields = dataclasses.fields(settings_class(kind))
-        known |= {"--" + field.name.replace("_", "-") for field in fields}
+        _, of_kind = make_parser(["finetune", "--task", kind])
+        known |= of_kind["finetune"]._option_string_actions.keys()
     known |= {"--batches"}  # of `evaluate --data ROWS`
     wrong = [
         f"{page.name}:{line}: {flag}"

@@ -47,7 +47,7 @@ MAKERS = {
     "pair-classifier": lambda: shaken(PairClassifier(encoder(), TOKENIZER, labels=["no", "yes"])),
     "regression": lambda: shaken(Regressor(encoder(), TOKENIZER)),
     "multiple-choice": lambda: shaken(MultipleChoice(encoder(), TOKENIZER)),
-    "tagger": lambda: tagger(combine_pieces="mean"),
+    "tagger": lambda: tagger(aggregation="mean"),
     "tagger-crf": lambda: tagger(crf=True),
     "question-answering": lambda: shaken(
         QuestionAnswerer(

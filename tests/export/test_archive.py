@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.export.archive import write_saved_model
-from keras_bert.tasks.signature import Signature
+from keras_bert.export.saved_model import write_saved_model
+from keras_bert.tasks.signatures import Signature
 
 
 def test_every_weight_is_stored_once(tmp_path):

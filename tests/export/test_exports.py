@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -32,21 +33,25 @@ from benchmarks.fuzz_exports import (
     fuzz,
     request_of,
 )
-from keras_bert.embeddings.embed import embed
-from keras_bert.embeddings.serving import encoder_signatures
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.export.precision import as_exported, difference
 from keras_bert.export.saved_model import export_encoder, export_task
-from keras_bert.export.warmup import WARMUP_FILE
+from keras_bert.export.server_files import WARMUP_FILE
+from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embeddings.signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, likeliest
 from keras_bert.inference.predict import predict
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.windows import windows
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
+from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
-from tests.export.models import MAKERS, TOKENIZER
+from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.export.answers import CHECKS, near, texts_of
+from tests.export.models import MAKERS, TOKENIZER, tagger
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
+from tests.small_model import make_encoder
 
 HERE = Path(__file__).parent
 COUNT = 1000
@@ -60,7 +65,7 @@ WHOLE = [text.replace("\0", "") for text in TEXTS]
 PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 # Requests: of one example, of none, and of many.
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
-TOLERANCE = 3e-5
+NAMES = ("input_ids", "input_mask", "segment_ids")
 # Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
 # any that was trained, and the least share of examples whose labels, tags and places are the same.
 BOUNDS = {"bfloat16": (0.1, 0.8), "float16": (0.02, 0.95), "int8": (0.15, 0.8)}
@@ -155,7 +160,7 @@ def masked_ids(texts):
 def as_ids(name):
     """The inputs of the examples that fit into a row, as a client that tokenizes makes them."""
     inputs = [[values[number] for number in FITTING] for values in INPUTS[name].values()]
-    settings = {"vocabulary": TOKENIZER.vocabulary, "max_length": 40}
+    settings = {"tokenizer": TOKENIZER, "names": NAMES, "max_length": 40}
     if name == "multiple-choice":
         several = tf.ragged.constant([[text for text in row if text] for row in inputs[1]])
         tokens = several.with_values(TOKENIZER.tokenize(several.values))
@@ -307,87 +312,6 @@ def rows_of(parts):
     ]
 
 
-def texts_of(values):
-    return [value.decode() for value in values]
-
-
-def near(found, expected):
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=TOLERANCE)
-
-
-def check_label(found, answer):
-    """The likeliest of `probabilities`, which are in the order of the labels."""
-    probabilities = list(answer["probabilities"].values())
-    near(found["probabilities"], probabilities)
-    near(found["score"], max(probabilities))
-    assert found["label"].decode() == answer["label"]
-
-
-def check_several(found, answer):
-    near(found["probabilities"], list(answer["probabilities"].values()))
-    given = np.array(list(answer["probabilities"]))[found["given"]]
-    assert sorted(given) == sorted(answer["labels"])
-
-
-def check_score(found, answer):
-    near(found["score"], answer["score"])
-
-
-def check_choice(found, answer):
-    count = len(answer["choices"])
-    near(found["probabilities"][:count], answer["probabilities"])
-    assert not found["probabilities"][count:].any()
-    assert found["choice"].decode() == answer["choices"][found["label"]]
-    # Of choices that are the same tokens, which one is the likeliest is left to the rounding.
-    ours, theirs = TOKENIZER.tokenize([found["choice"].decode(), answer["choice"]]).to_list()
-    assert found["label"] == answer["label"] or ours == theirs
-
-
-def check_words(found, answer):
-    count = found["lengths"]
-    assert texts_of(found["words"]) == answer["words"] + [""] * (len(found["words"]) - count)
-    assert texts_of(found["tags"][:count]) == answer["tags"]
-    for name in ("starts", "ends"):
-        assert found[name][:count].tolist() == answer[name] and not found[name][count:].any()
-    # A conditional random field sums over all words before and behind, in float32 in the graph.
-    off = np.abs(found["scores"][:count] - answer["scores"])
-    assert count == 0 or off.max() < max(TOLERANCE, 1e-5 * count)
-
-
-def check_answer(found, answer):
-    """The best piece, or one as good: windows of the same word again and again are alike."""
-    near(found["null_score"], answer["null_score"])
-    near(found["score"], answer["score"])
-    if answer["answer"]:
-        place = (found["start"], found["end"])
-        pieces = {(piece["start"], piece["end"]): piece for piece in answer["n_best"]}
-        assert place in pieces
-        near(pieces[place]["score"], answer["score"])
-        assert found["answer"].decode() == pieces[place]["answer"]
-    else:
-        assert (found["answer"], found["start"], found["end"]) == (b"", 0, 0)
-
-
-def check_spans(found, answer):
-    spans = answer["spans"]
-    assert found["lengths"] == len(spans)
-    assert texts_of(found["labels"][: len(spans)]) == [span["label"] for span in spans]
-    for ours, theirs in (("starts", "start"), ("ends", "end")):
-        assert found[ours][: len(spans)].tolist() == [span[theirs] for span in spans]
-    near(found["scores"][: len(spans)], [span["score"] for span in spans])
-
-
-CHECKS = {
-    **dict.fromkeys(("classifier", "pair-classifier", "relation-classifier"), check_label),
-    "multi-label": check_several,
-    "regression": check_score,
-    "multiple-choice": check_choice,
-    **dict.fromkeys(("tagger", "tagger-crf"), check_words),
-    "question-answering": check_answer,
-    "span-classifier": check_spans,
-}
-
-
 def examples_of(name):
     """The examples as `predict` takes them."""
     if name == "relation-classifier":
@@ -464,7 +388,7 @@ def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, nam
 def test_a_head_that_overflows_is_refused(models, tmp_path):
     """Where the encoder is sound: of logits alone it is seen."""
     task = MAKERS["fill-mask"]()
-    kernel = task.masked_lm_head.dense.kernel
+    kernel = task.lm_head.transform.dense.kernel
     kernel.assign(1e6 * kernel)
     with pytest.raises(InputError, match="In float16 the model's outputs are .* off, too much"):
         export_task(task, tmp_path / "x", precision="float16")
@@ -476,7 +400,7 @@ def test_a_head_that_overflows_is_refused(models, tmp_path):
     [("question-answering", "float32", 1e-5), ("encoder", "float16", 0.01)],
 )
 def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most):
-    """The classifier's is in tests/classifier."""
+    """The classifier's is in tests/tasks/classification."""
     write = export_task if name != "encoder" else partial(export_encoder, tokenizer=TOKENIZER)
     path = write(models[name], output=tmp_path / "x.tflite", precision=precision)
     given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
@@ -488,6 +412,61 @@ def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most
         pair = [np.asarray(x) for x in (values, found[key])]
         pair = [x[is_text] for x in pair] if key == "sequence_output" else pair
         assert difference(*pair, precision=precision) < most, key
+
+
+@pytest.mark.parametrize("name", ["classifier", "tagger-bilstm"])
+def test_an_export_is_the_same_whatever_devices_it_is_made_on(name, tmp_path, monkeypatch):
+    """It is for servers of any kind, and what runs on a GPU alone would run on no other."""
+    task = tagger(bilstm=3) if name == "tagger-bilstm" else MAKERS[name]()
+    text = tf.constant(["the film was good in rome", "bad", ""])
+    expected = task.signatures()["serving_default"].function(text)
+    here = operations(export_task(task, tmp_path / "here"))
+    # What runs on a CPU alone is chosen when it runs; with these names it is not chosen here.
+    monkeypatch.setattr(program, "_SPARING", ("GPU",))
+    (other := tmp_path / "other").mkdir()
+    elsewhere = operations(export_task(task, other / "x"))
+    devices = tf.config.list_logical_devices
+    gpu = tf.config.LogicalDevice("/device:GPU:0", "GPU")
+    monkeypatch.setattr(
+        tf.config,
+        "list_logical_devices",
+        lambda kind=None: [gpu] if kind == "GPU" else devices(kind),
+    )
+    monkeypatch.setattr(program, "_SPARING", ("CPU",))
+    assert not program.is_unfused()
+    on_gpu = operations(export_task(task, tmp_path / "gpu"))
+    assert here == on_gpu == elsewhere
+    assert here["DeviceIndex"] == 1 and here["Where"] and not [op for op in here if "Cudnn" in op]
+    for path in (tmp_path / "here", other / "x"):
+        served = tf.saved_model.load(str(path / "1")).signatures["serving_default"](text)
+        for key, values in served.items():
+            if values.dtype == tf.float32:
+                np.testing.assert_allclose(values, expected[key], atol=1e-5)
+            else:
+                np.testing.assert_array_equal(values, expected[key])
+
+
+def operations(path):
+    """How many nodes of each operation a SavedModel has, in all of its functions."""
+    (graph,) = (meta.graph_def for meta in parse_saved_model(str(path)).meta_graphs)
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    return Counter(node.op for node in nodes)
+
+
+def test_a_model_of_one_segment_takes_no_segment_ids(tmp_path):
+    """Questions have two texts all the same."""
+    task = QuestionAnswerer(make_encoder(TOKENIZER, type_vocab_size=1), TOKENIZER, max_length=24)
+    given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
+    assert given.pop("segment_ids").any()
+    path = export_task(task, tmp_path / "x.tflite")
+    found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
+    for key, values in task(given).items():
+        np.testing.assert_allclose(found[key], values, rtol=1e-4, atol=1e-4)
+    question, context = "who was in rome?", "ada went to rome. " * 9
+    (expected,) = predict(model=task, data=[(question, context)])
+    served = task.signatures()["serving_default"].function
+    answer = served(tf.constant([question]), tf.constant([context]))
+    assert answer["answer"].numpy()[0].decode() == expected["answer"]
 
 
 def test_a_span_classifier_is_refused_for_litert(models, tmp_path):
@@ -528,7 +507,7 @@ def chances_of_masks(task, texts):
     """
     ids = masked_ids(texts)
     room = task.config.max_length - 2
-    parts = np.array(windows(tf.constant([*map(len, ids)]), room)).T.tolist()
+    parts = np.array(windows(tf.constant([*map(len, ids)]), room, stride=room // 2)).T.tolist()
     rows, places = [], []
     for text, start, size, first, last in parts:
         masks = np.flatnonzero(ids[text] == TOKENIZER.vocabulary.mask_id)
@@ -538,7 +517,8 @@ def chances_of_masks(task, texts):
         task.encoder(
             frame(
                 [tf.ragged.stack(rows[begin : begin + 128])],
-                vocabulary=TOKENIZER.vocabulary,
+                tokenizer=TOKENIZER,
+                names=task.encoder.input_names,
                 max_length=room + 2,
                 multiple_of=room + 2,
             )
@@ -547,7 +527,7 @@ def chances_of_masks(task, texts):
     ]
     _, row, place = np.transpose(places)
     hidden = tf.gather_nd(tf.concat(hidden, axis=0), np.stack([row, place + 1], axis=1))
-    logits = task.masked_lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
+    logits = task.lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
     found = [[] for _ in texts]
     for (text, *_), values in zip(places, logits[:, 0].numpy(), strict=True):
         found[text].append(likeliest(values, TOKENIZER.vocabulary, len(values)))

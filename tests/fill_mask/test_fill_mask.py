@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoder import BertEncoder
-from keras_bert.errors import InputError
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -32,7 +32,7 @@ def make(kind, tokenizer, **changes):
     # Rows without a piece: embeddings are often padded to a round number.
     sizes = {"vocab_size": len(tokenizer) + 3, "max_position_embeddings": 24}
     task = kind(make_encoder(tokenizer, **{**sizes, **changes}), tokenizer)
-    bias = task.masked_lm_head.bias
+    bias = task.lm_head.bias
     bias.assign(np.linspace(-1, 1, bias.shape[0]))  # not all zero, so that it counts
     return task
 
@@ -63,7 +63,7 @@ def test_equals_transformers(task, folder, tokenizer):
             logits = model.eval()(**inputs).logits
         places = inputs["input_ids"][0] == theirs.mask_token_id
         expected = torch.softmax(logits[0, places].double(), dim=-1).numpy()
-        found = fill_mask(model=task, text=text, top=len(tokenizer))
+        found = fill_mask(model=task, text=text, top_k=len(tokenizer))
         assert len(found) == len(expected) == text.count("[MASK]")
         for candidates, row in zip(found, expected, strict=True):
             for piece, probability in candidates:
@@ -78,7 +78,7 @@ def test_only_a_literal_mask_is_special(task, tokenizer):
     inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
     logits = task({**inputs, "masked_lm_positions": np.array([[2]], np.int32)})["masked_lm"]
     expected = np.asarray(keras.ops.softmax(logits))[0, 0]
-    (candidates,) = fill_mask(model=task, text=TEXTS[2], top=3)
+    (candidates,) = fill_mask(model=task, text=TEXTS[2], top_k=3)
     for piece, probability in candidates:
         assert abs(probability - expected[vocabulary.id(piece)]) < 1e-6
 
@@ -107,22 +107,22 @@ def test_an_export_gives_the_encoder_no_rows_without_a_mask(task, monkeypatch):
 
 
 def test_candidates_fall_and_all_of_them_are_the_vocabulary(task, tokenizer):
-    for candidates in fill_mask(model=task, text=TEXTS[1], top=1000):
+    for candidates in fill_mask(model=task, text=TEXTS[1], top_k=1000):
         probabilities = [probability for _, probability in candidates]
         assert probabilities == sorted(probabilities, reverse=True)
         assert sorted(piece for piece, _ in candidates) == sorted(tokenizer.vocabulary.pieces)
         assert 0.5 < sum(probabilities) < 1  # rows without a piece have the rest
-    assert fill_mask(model=task, text=TEXTS[1], top=2) == [
-        candidates[:2] for candidates in fill_mask(model=task, text=TEXTS[1], top=9)
+    assert fill_mask(model=task, text=TEXTS[1], top_k=2) == [
+        candidates[:2] for candidates in fill_mask(model=task, text=TEXTS[1], top_k=9)
     ]
-    assert task.fill(TEXTS[0], top=2) == fill_mask(model=task, text=TEXTS[0], top=2)
+    assert task.fill(TEXTS[0], top_k=2) == fill_mask(model=task, text=TEXTS[0], top_k=2)
 
 
 def test_a_pretrained_model_answers_as_its_masked_lm_head_does(tokenizer, task, tmp_path):
     pretrainer = make(Pretrainer, tokenizer)
     for variable, source in zip(pretrainer.encoder.variables, task.encoder.variables, strict=True):
         variable.assign(source)
-    pretrainer.masked_lm_head.dense.kernel.assign(task.masked_lm_head.dense.kernel)
+    pretrainer.lm_head.transform.dense.kernel.assign(task.lm_head.transform.dense.kernel)
     run = tmp_path / "run"
     run.mkdir()
     save_folder(pretrainer, tokenizer, run / "model")
@@ -166,7 +166,7 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
         ("no place", {}, r"no \[MASK\]; write it"),
         ("[mask]", {}, r"no \[MASK\]; write it"),
         ("[MASK] " + "cat " * 22, {}, "has 23 tokens, more than the 22"),
-        ("[MASK]", {"top": 0}, "at least 1"),
+        ("[MASK]", {"top_k": 0}, "at least 1"),
     ],
 )
 def test_refuses_texts_that_cannot_be(text, options, sentence, task):
@@ -206,9 +206,9 @@ def test_a_causal_lm_fills_no_mask_and_is_not_exported_as_if_it_did(tokenizer, t
 
 
 def test_the_command_prints_candidates_and_what_comes_next(folder, task, capsys):
-    assert main(["fill-mask", "--model", str(folder), "--text", TEXTS[0], "--top", "2"]) == 0
+    assert main(["fill-mask", "--model", str(folder), "--text", TEXTS[0], "--top-k", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    ((first, second),) = fill_mask(model=task, text=TEXTS[0], top=2)
+    ((first, second),) = fill_mask(model=task, text=TEXTS[0], top_k=2)
     assert lines[0] == "[MASK]" and lines[3].startswith("Next: keras-bert finetune")
     assert lines[1].split() == [f"{first.probability:.4f}", first.piece]
     assert lines[2].split() == [f"{second.probability:.4f}", second.piece]

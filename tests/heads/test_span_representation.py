@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation
-from keras_bert.heads.word_means import WordMeans
+from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation, WordMeans
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(8)
@@ -112,7 +111,7 @@ def test_refuses_another_representation():
         make("sum")
 
 
-def test_a_word_is_the_mean_of_its_tokens():
+def test_a_word_is_the_mean_of_its_tokens_or_its_last():
     hidden = RNG.normal(size=(2, 5, 3)).astype("float32")
     starts, ends = np.array([[1, 2, 0], [1, 1, 4]]), np.array([[2, 5, 0], [1, 4, 5]])
     found = np.asarray(WordMeans()(hidden, starts, ends))
@@ -122,6 +121,10 @@ def test_a_word_is_the_mean_of_its_tokens():
         [none, hidden[1, 1:4].mean(0), hidden[1, 4]],
     ]
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    layer = WordMeans()
+    found = np.asarray(WordMeans(last=True)(hidden, starts, ends))
+    expected = [[hidden[0, 1], hidden[0, 4], none], [none, hidden[1, 3], hidden[1, 4]]]
+    np.testing.assert_array_equal(found, expected)
+    layer = WordMeans.from_config(WordMeans(last=True).get_config())
+    assert layer.last
     symbols = [keras.KerasTensor((None, None, 3)), *[keras.KerasTensor((None, None), "int32")] * 2]
     assert layer(*symbols).shape == (None, None, 3)

@@ -19,11 +19,13 @@ class LocalHub:
     Attributes:
         repos: name -> {revision -> {path -> bytes}}; a commit is the hash of its files.
         gated: the names that ask for the token "hf_known".
+        private: the names that were made private.
     """
 
     def __init__(self):
         self.repos = {}
         self.gated = set()
+        self.private = set()
         self.requests = []
         self.objects = {}  # what LFS was sent, by hash
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -136,7 +138,8 @@ def _trouble(hub, found, token, *, writes):
 def _info(hub, body, *, repo, revision):
     commit, files = hub.files(repo, revision)
     siblings = [{"rfilename": name} for name in sorted(files)]
-    return 200, {"id": repo, "modelId": repo, "sha": commit, "siblings": siblings, "tags": []}
+    answer = {"id": repo, "modelId": repo, "sha": commit, "siblings": siblings, "tags": []}
+    return 200, {**answer, "private": repo in hub.private}
 
 
 def _tree(hub, body, *, repo, revision):
@@ -159,6 +162,8 @@ def _create(hub, body):
     asked = json.loads(body)
     repo = f"{asked.get('organization') or 'somebody'}/{asked['name']}"
     status = 409 if repo in hub.repos else 200
+    if status == 200 and (asked.get("private") or asked.get("visibility") == "private"):
+        hub.private.add(repo)
     hub.repos.setdefault(repo, {"main": {}})
     return status, {"url": f"{hub.endpoint}/{repo}", "name": repo}
 

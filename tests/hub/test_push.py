@@ -1,18 +1,23 @@
 """A run's model card, and a push that anybody's client reads back."""
 
 import json
+import re
 import shutil
+import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from safetensors.numpy import load_file
 
 import keras_bert as kb
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.tasks import task_class
-from keras_bert.train.model_card import model_card, write_card
+from keras_bert.training.monitoring.model_card import model_card, write_card
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {
@@ -70,6 +75,9 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     np.testing.assert_array_equal(ours, hub)
 
 
+SIZES = BertConfig.preset("tiny", vocab_size=9).to_dict()
+
+
 def test_a_card_for_every_architecture_has_three_blocks():
     for architecture, kind in [
         ("BertForTokenClassification", "tagger"),
@@ -77,9 +85,44 @@ def test_a_card_for_every_architecture_has_three_blocks():
         ("RobertaModel", None),
     ]:
         values = {"architectures": [architecture], "keras_bert": {"task": kind}}
-        text = model_card({**values, "model_type": "bert"})
-        assert text.count("```python") == 3 and "What it was made of" not in text
+        text = model_card({**SIZES, **values})
+        assert text.count("```python") == 3 and "| steps" not in text
         assert kind is None or task_class(kind)
+
+
+def test_a_card_shows_what_labels_and_files_are_called_and_obeys_none_of_it():
+    """Terminals obeyed their escapes, pages their scripts, and tables ended in their bars."""
+    labels = [
+        "\x1b[31mred\x07\x9b",
+        "</script><script>alert(1)</script>",
+        "[click](javascript:alert(1)) ![](http://e)",
+        "a|b\n\n# title\n---",
+        "a*b* _c_ d_e `f` ~g~ &amp; \\",
+        "\u202eoff\u2066",
+    ]
+    values = {
+        "architectures": ["BertForSequenceClassification"],
+        "id2label": {str(i): label for i, label in enumerate(labels)},
+        "keras_bert": {"task": "classifier", "version": "1<b>"},
+    }
+    named = "/home/me/<img src=x>\x1b[2J`|.tsv"
+    settings = {**SETTINGS, "train": named, "dev": named, "model": named}
+    card = model_card(values, settings=settings, metrics=METRICS)
+    assert not any(unicodedata.category(c) in ("Cc", "Cf") for c in card if c != "\n")
+    assert "<" not in card
+    (row,) = (line for line in card.splitlines() if line.startswith("| labels"))
+    assert r"\\u001b\[31mred" in row and "&lt;/script&gt;" in row and r"a\|b # title ---" in row
+    assert r"\[click\](javascript" in row and r"!\[\](" in row
+    assert r"a\*b\* \_c\_ d_e \`f\` \~g\~ &amp;amp; \\" in row
+    assert len(re.findall(r"(?<!\\)\|", row)) == 3
+    metadata = yaml.safe_load(card.split("---\n")[1])
+    assert metadata["model-index"][0]["results"][0]["dataset"]["name"] == Path(named).name
+
+
+def test_a_card_of_labels_that_are_none():
+    """An encoder of another program's, pushed without a card."""
+    text = model_card({**SIZES, "architectures": ["BertModel"], "id2label": None})
+    assert "feature-extraction" in text and "| labels" not in text
 
 
 @pytest.mark.usefixtures("eager")
@@ -128,3 +171,37 @@ def test_a_push_that_is_refused_says_what_to_do(hub, model, tmp_path, monkeypatc
     with pytest.raises(InputError, match="cannot be reached; the same command tries again"):
         kb.push(model=str(model), to="me/spam")
     assert not hub.repos
+
+
+def test_private_is_private_or_refused(hub, model, monkeypatch):
+    """To a public repository it was published all the same."""
+    monkeypatch.setenv("HF_TOKEN", "hf_known")
+    hub.repos["me/public"] = {"main": {}}
+    with pytest.raises(InputError, match="me/public exists already and is public, so nothing was"):
+        kb.push(model=str(model), to="me/public", private=True)
+    assert hub.repos["me/public"] == {"main": {}}
+    assert not any(path.startswith("/upload") for _, path in hub.requests)
+    for _ in range(2):  # a new one, and one that is private already
+        kb.push(model=str(model), to="me/mine", private=True)
+        assert hub.private == {"me/mine"} and "config.json" in hub.repos["me/mine"]["main"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "vocab.txt"])
+def test_a_link_out_of_the_folder_is_not_followed(hub, model, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("HF_TOKEN", "hf_known")
+    folder = shutil.copytree(model, tmp_path / "model")
+    secret = shutil.move(folder / name, tmp_path / "secret")
+    (folder / name).symlink_to(secret)
+    with pytest.raises(InputError, match=f"{name} is a link to {secret}, outside the model folder"):
+        kb.push(model=str(folder), to="me/spam")
+    assert not hub.repos
+    (folder / name).unlink()
+    shutil.copy(secret, folder / "copy")
+    (folder / name).symlink_to("copy")
+    alias = tmp_path / "alias"
+    alias.symlink_to(folder)  # a link to the folder itself is the user's own
+    kb.push(model=str(alias), to="me/spam")
+    # A folder of the hub's cache consists of links.
+    assert find_model_folder("hf://me/spam").joinpath("vocab.txt").is_symlink()
+    kb.push(model="hf://me/spam", to="me/again")
+    assert hub.repos["me/again"]["main"].keys() >= {"config.json", "vocab.txt"}

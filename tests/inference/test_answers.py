@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from keras_bert import Tagger
-from keras_bert.errors import InputError
-from keras_bert.examples.settings import TextFileSettings
+from keras_bert.base.errors import InputError
 from keras_bert.inference import answers
 from keras_bert.inference.answers import Inference
 from keras_bert.inference.predict import predict
 from keras_bert.inference.settings import predict_settings
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.readers.settings import TextFileSettings
 from keras_bert.tasks.settings import TaskSettings
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -21,7 +21,14 @@ def test_an_output_for_every_token_comes_a_row_at_a_time():
 
     tagger = Tagger(make_encoder(tokenizer), tokenizer, labels=["x", "y", "z"])
     texts = ["a b c", "", "c c", "a a a a a a a a a", "b"]
-    rows = TokenizedExamples.of_texts(texts, [texts], labels={}, tokenizer=tokenizer, max_length=16)
+    rows = TokenizedExamples.of_texts(
+        texts,
+        [texts],
+        labels={},
+        tokenizer=tokenizer,
+        input_names=tagger.encoder.input_names,
+        max_length=16,
+    )
     logits = Inference(tagger, batch_size=2).outputs(rows)["logits"]
     assert len(logits) == len(texts)
     for number, found in enumerate(logits):

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers.activations import ACTIVATIONS, activation
-from keras_bert.layers.dense import dense
+from keras_bert.layers.dense import ACTIVATIONS, activation, dense
 from tests.activation_formulas import FORMULAS
 
 X = np.linspace(-6, 6, 241).astype("float32")

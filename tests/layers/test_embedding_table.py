@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.layers.embedding_table import embedded
+from keras_bert.layers.embeddings import embedded
 
 IDS = np.array([[3, 1, 3], [3, 0, 1]], "int32")
 

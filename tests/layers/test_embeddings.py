@@ -52,3 +52,11 @@ def test_given_positions_are_counted_from_the_offset():
 def test_a_row_longer_than_the_positions_is_refused():
     with pytest.raises(ValueError, match="length=5, positions=4"):
         make(position_offset=2)(np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
+
+
+def test_where_there_is_one_segment_every_token_is_of_it():
+    layer = make(type_vocab_size=1)
+    y = np.asarray(layer(IDS))
+    np.testing.assert_array_equal(y, layer(IDS, 0 * SEGMENTS))
+    token, position, segment = (np.asarray(w.value) for w in layer.trainable_weights[:3])
+    np.testing.assert_allclose(y, normalised(token[IDS] + position[:4] + segment[0]), atol=1e-5)

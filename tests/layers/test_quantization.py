@@ -6,9 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.heads.masked_lm import MaskedLMHead
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.heads.next_sentence import NextSentenceHead
 from keras_bert.layers.dense import dense
 
@@ -39,28 +38,28 @@ def make(dtype):
     keras.utils.set_random_seed(4)
     encoder = BertEncoder(BertConfig(**SIZES), dtype=dtype)
     common = {"initializer_range": 0.2, "dtype": encoder.layer_policy}
-    head = MaskedLMHead(
-        token_embedding=encoder.token_embedding,
-        hidden_act="gelu",
-        layer_norm_eps=1e-12,
-        name="masked_lm_head",
-        **common,
-    )
+    symbols = encoder.symbolic_inputs()
     positions = keras.Input((None,), dtype="int32", name="masked_lm_positions")
-    features = encoder(encoder.input)
-    pooled = features["pooled_output"]
+    encoded = encoder(symbols, outputs=("sequence_output", "first_output"))
+    pooled = encoder.pooler(encoded["first_output"])
     outputs = {
-        "sequence": features["sequence_output"],
-        "masked_lm": head(features["sequence_output"], positions),
+        "sequence": encoded["sequence_output"],
+        "masked_lm": encoder.lm_head()(encoded["sequence_output"], positions),
         "next_sentence": NextSentenceHead(name="next_sentence_head", **common)(pooled),
         "classifier": dense(32, name="classifier", **common)(pooled),
     }
-    return encoder, keras.Model({**encoder.input, "masked_lm_positions": positions}, outputs)
+    return encoder, keras.Model({**symbols, "masked_lm_positions": positions}, outputs)
 
 
 def run(model):
     outputs = {name: np.asarray(keras.ops.cast(y, "float32")) for name, y in model(INPUTS).items()}
     return {**outputs, "sequence": outputs["sequence"][IS_TOKEN]}
+
+
+def pooled(encoder):
+    """What a classifier reads of an encoder, (B, D)."""
+    inputs = {name: INPUTS[name] for name in encoder.input_names}
+    return np.asarray(encoder.pooler(encoder(inputs, outputs=("first_output",))["first_output"]))
 
 
 def errors(outputs, expected):
@@ -124,10 +123,18 @@ def test_a_quantized_encoder_is_saved_and_loaded(mode, tmp_path):
     encoder, _, _ = quantized(mode, "float32")
     encoder.save(tmp_path / "encoder.keras")
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
-    assert loaded.blocks[0].attention.key.quantization_mode == mode
-    inputs = {name: INPUTS[name] for name in encoder.input}
-    expected = np.asarray(encoder(inputs)["pooled_output"])
-    np.testing.assert_array_equal(np.asarray(loaded(inputs)["pooled_output"]), expected)
+    assert loaded.blocks[0].attention.query_key_value.quantization_mode == mode
+    np.testing.assert_array_equal(pooled(loaded), pooled(encoder))
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_a_quantized_encoder_is_rebuilt_as_it_is(mode):
+    """Its whole numbers mean nothing without their scales."""
+    encoder, _, _ = quantized(mode, "float32")
+    copy = encoder.rebuilt()
+    assert copy.blocks[0].attention.query_key_value.quantization_mode == mode
+    np.testing.assert_array_equal(pooled(copy), pooled(encoder))
 
 
 @ON_TENSORFLOW
@@ -137,16 +144,18 @@ def test_a_new_head_over_a_quantized_encoder_trains():
     encoder = BertEncoder.from_config(saved.get_config())
     encoder.set_weights(saved.get_weights())
     head = NextSentenceHead(initializer_range=0.2, dtype=encoder.layer_policy, name="new")
-    model = keras.Model(encoder.input, head(encoder(encoder.input)["pooled_output"]))
+    symbols = encoder.symbolic_inputs()
+    first = encoder(symbols, outputs=("first_output",))["first_output"]
+    model = keras.Model(symbols, head(encoder.pooler(first)))
     model.compile(keras.optimizers.SGD(0.1), "mse")
     assert model.output.dtype == "float32"
     weights = model.trainable_weights
-    assert not any("query/kernel" in w.path for w in weights)
+    assert not any("query_key_value/kernel" in w.path for w in weights)
     before = [np.array(w.value) for w in weights]
-    inputs = {name: INPUTS[name] for name in encoder.input}
+    inputs = {name: INPUTS[name] for name in encoder.input_names}
     model.fit(inputs, np.ones((3, 2)), verbose=0)
     moved = {
         w.path for w, old in zip(weights, before, strict=True) if not np.array_equal(w.value, old)
     }
-    below = {"embeddings/layer_norm/beta", "block_0/attention/value/bias"}
+    below = {"embeddings/layer_norm/beta", "block_0/attention/query_key_value/bias"}
     assert moved >= {"new/dense/kernel", *below}

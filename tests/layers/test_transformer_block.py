@@ -2,37 +2,77 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.layers.feed_forward import FeedForward
+from keras_bert.layers.layer_norm import LayerNorm
+from keras_bert.layers.layout import Layout
+from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import TransformerBlock
 from tests.activation_formulas import FORMULAS
-from tests.layer_checks import check_layer
+from tests.layer_checks import WithLayout, check_layer
 
 RNG = np.random.default_rng(4)
 HIDDEN = RNG.normal(size=(2, 5, 8)).astype("float32")
-IS_TOKEN = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], bool)
-MASK = IS_TOKEN[:, None, None, :]
-SIZES = {
-    "hidden_size": 8,
-    "num_heads": 2,
-    "intermediate_size": 12,
-    "dropout": 0.0,
-    "attention_dropout": 0.0,
-    "layer_norm_eps": 1e-12,
-    "initializer_range": 0.5,
-}
+INPUT_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
+IS_TOKEN = INPUT_MASK.astype(bool)
+LAYOUT = Layout(input_mask=INPUT_MASK, causal=False)
+X = LAYOUT.unpad(keras.ops.convert_to_tensor(HIDDEN))  # (R, D)
 
 
-def make(hidden_act="gelu", **options):
-    return TransformerBlock(**{**SIZES, "hidden_act": hidden_act, **options})
+def make(hidden_act="gelu", dropout=0.0, norm_first=False, dtype=None, **options):
+    common = {"hidden_size": 8, "initializer_range": 0.5, "dtype": dtype}
+    return TransformerBlock(
+        attention=SelfAttention(
+            num_heads=2, dropout=0.0, output_dropout=dropout, name="attention", **common
+        ),
+        feed_forward=FeedForward(
+            intermediate_size=12,
+            hidden_act=hidden_act,
+            dropout=dropout,
+            name="feed_forward",
+            **common,
+        ),
+        attention_norm=LayerNorm(epsilon=1e-12, name="attention_norm", dtype=dtype),
+        feed_forward_norm=LayerNorm(epsilon=1e-12, name="feed_forward_norm", dtype=dtype),
+        norm_first=norm_first,
+        dtype=dtype,
+        **options,
+    )
+
+
+def built(*arguments, **options):
+    """A block whose biases and norms are not the zeros and ones that hide mistakes."""
+    block = make(*arguments, **options)
+    block.build((None, 8))
+    for weight in block.trainable_weights:
+        weight.assign(weight + RNG.normal(size=weight.shape) * 0.3)
+    return block
 
 
 def norm(x):
     return (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
 
 
-def test_passes_the_layer_check(tmp_path):
+def formula(layer, x):
+    """A norm or feed-forward layer in numpy."""
+    weights = [np.asarray(w.value, "float64") for w in layer.weights]
+    if isinstance(layer, LayerNorm):
+        return norm(x) * weights[0] + weights[1]
+    activation = FORMULAS[layer.settings["hidden_act"]]
+    return activation(x @ weights[0] + weights[1]) @ weights[2] + weights[3]
+
+
+def attended(block, x):
+    """Its attention, which has a test of its own."""
+    return np.asarray(block.attention(np.asarray(x, "float32"), layout=LAYOUT), "float64")
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_passes_the_layer_check(norm_first, tmp_path):
     check_layer(
-        make,
-        inputs={"hidden": HIDDEN, "attention_mask": MASK},
+        lambda **options: WithLayout(
+            make(norm_first=norm_first, dtype=options.get("dtype")), **options
+        ),
+        inputs={"hidden": HIDDEN, "input_mask": INPUT_MASK},
         output_shape=(2, 5, 8),
         tmp_path=tmp_path,
     )
@@ -40,68 +80,73 @@ def test_passes_the_layer_check(tmp_path):
 
 @pytest.mark.parametrize("hidden_act", sorted(FORMULAS))
 def test_is_post_norm_with_the_activation_that_was_named(hidden_act):
-    layer = make(hidden_act)
-    y = np.asarray(layer(HIDDEN, MASK))
-    attended = np.asarray(layer.attention(HIDDEN, MASK), "float64")
-    hidden = norm(HIDDEN + attended)
-    kernels = [layer.feedforward_in.kernel, layer.feedforward_out.kernel]
-    first, second = (np.asarray(k.value, "float64") for k in kernels)
-    expected = norm(hidden + FORMULAS[hidden_act](hidden @ first) @ second)
-    np.testing.assert_allclose(y[IS_TOKEN], expected[IS_TOKEN], atol=5e-6)
+    block = built(hidden_act)
+    x = np.asarray(X, "float64")
+    x = formula(block.attention_norm, x + attended(block, x))
+    expected = formula(block.feed_forward_norm, x + formula(block.feed_forward, x))
+    np.testing.assert_allclose(np.asarray(block(X, layout=LAYOUT)), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "return_probabilities, first_only, dtype",
-    [
-        (False, False, "float32"),
-        (True, False, "mixed_bfloat16"),
-        (False, True, "float32"),
-        (True, True, "mixed_bfloat16"),
-    ],
-)
-def test_what_it_says_it_gives_is_what_it_gives(return_probabilities, first_only, dtype):
-    """Without the trace of `call` by which Keras would learn it."""
-    layer = make(dtype=dtype)
-    options = {"first_only": first_only, "return_probabilities": return_probabilities}
-    symbolic = (
-        keras.Input((None, 8), dtype=dtype.split("_")[-1]),
-        keras.Input((1, 1, None), dtype="bool"),
-    )
-    said, given = layer(*symbolic, **options), layer(HIDDEN, MASK, **options)
-    pairs = zip(said, given, strict=True) if return_probabilities else [(said, given)]
-    for spec, value in pairs:
-        sizes = {0: 2, **{axis: 5 for axis, size in enumerate(spec.shape) if axis and size is None}}
-        shape = tuple(sizes.get(axis, size) for axis, size in enumerate(spec.shape))
-        assert shape == tuple(value.shape)
-        assert spec.dtype == keras.backend.standardize_dtype(value.dtype)
+@pytest.mark.parametrize("hidden_act", sorted(FORMULAS))
+def test_is_pre_norm_where_the_norm_comes_first(hidden_act):
+    block = built(hidden_act, norm_first=True)
+    x = np.asarray(X, "float64")
+    x = x + attended(block, formula(block.attention_norm, x))
+    expected = x + formula(block.feed_forward, formula(block.feed_forward_norm, x))
+    np.testing.assert_allclose(np.asarray(block(X, layout=LAYOUT)), expected, atol=1e-5)
 
 
-def test_a_mask_of_another_form_is_refused_before_there_is_a_batch():
-    with pytest.raises(ValueError, match="`attention_mask` must be boolean"):
-        make()(keras.Input((5, 8)), keras.Input((5, 5), dtype="bool"))
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_the_first_token_alone_comes_out_as_it_does_among_all(norm_first, training):
+    block = built(norm_first=norm_first)
+    options = {"layout": LAYOUT, "training": training}
+    every = LAYOUT.pad(block(X, **options))
+    first = block(X, cls_only=True, **options)
+    assert first.shape == (2, 8)
+    np.testing.assert_allclose(np.asarray(first), np.asarray(every)[:, 0], atol=2e-6)
 
 
-def test_the_two_forms_of_gelu_differ():
-    a, b = make("gelu"), make("gelu_new")
-    a(HIDDEN, MASK), b(HIDDEN, MASK)
-    for target, source in zip(b.weights, a.weights, strict=True):
-        target.assign(source)
-    assert 1e-6 < np.abs(np.asarray(a(HIDDEN, MASK)) - np.asarray(b(HIDDEN, MASK))).max() < 1e-2
+@pytest.mark.parametrize("cls_only", [False, True])
+def test_gives_the_probabilities_of_its_attention_beside_the_same_output(cls_only):
+    block = built()
+    options = {"layout": LAYOUT, "cls_only": cls_only}
+    y, probabilities = block(X, return_probabilities=True, **options)
+    _, expected = block.attention(X, return_probabilities=True, **options)
+    assert probabilities.shape == (2, 2, 1 if cls_only else 5, 5)
+    np.testing.assert_array_equal(np.asarray(probabilities), np.asarray(expected))
+    np.testing.assert_allclose(np.asarray(y), np.asarray(block(X, **options)), atol=1e-5)
 
 
-def test_dropout_follows_both_sub_layers():
-    layer = make(dropout=0.5)
-    layer(HIDDEN, MASK)
-    quiet = np.asarray(layer(HIDDEN, MASK))
-    assert not np.allclose(quiet, np.asarray(layer(HIDDEN, MASK, training=True)))
-    # With the sub-layers' outputs at nothing, there is nothing to drop.
-    for name in ("kernel", "bias"):
-        for dense in (layer.attention.projection, layer.feedforward_out):
-            getattr(dense, name).assign(np.zeros(getattr(dense, name).shape))
-    y = np.asarray(layer(HIDDEN, MASK, training=True))
-    np.testing.assert_allclose(y[IS_TOKEN], norm(norm(HIDDEN))[IS_TOKEN], atol=1e-5)
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_dropout_follows_both_sub_layers(norm_first):
+    block = make(dropout=0.5, norm_first=norm_first)
+    quiet = np.asarray(block(X, layout=LAYOUT))
+    assert not np.allclose(quiet, np.asarray(block(X, layout=LAYOUT, training=True)))
+    # With one sub-layer's outputs at nothing, what is dropped is the other's.
+    ends = block.attention.projection.kernel, block.feed_forward.dense_out.kernel
+    values = [np.array(kernel) for kernel in ends]
+    for end, value in zip(ends, values, strict=True):
+        end.assign(np.zeros_like(value))
+        quiet = np.asarray(block(X, layout=LAYOUT))
+        assert not np.allclose(quiet, np.asarray(block(X, layout=LAYOUT, training=True)))
+        end.assign(value)
+    # With both at nothing, there is nothing to drop.
+    for end in ends:
+        end.assign(np.zeros(end.shape))
+    y = np.asarray(block(X, layout=LAYOUT, training=True))
+    x = np.asarray(X)
+    np.testing.assert_allclose(y, x if norm_first else norm(norm(x)), atol=1e-5)
 
 
-def test_an_activation_without_a_name_here_is_refused():
-    with pytest.raises(ValueError, match="hidden_act.*'swish'"):
-        make("swish")
+def test_every_part_has_a_place_of_its_own():
+    block = make(name="block")
+    block.build((None, 8))
+    paths = [weight.path for weight in block.trainable_weights]
+    assert len(set(paths)) == len(paths) == 12
+    assert {path.split("/")[1] for path in paths} == {
+        "attention",
+        "attention_norm",
+        "feed_forward",
+        "feed_forward_norm",
+    }

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers.fast import unpadding as module
-from keras_bert.layers.fast.unpadding import NoUnpadding, Unpadding, unpadding_of
-from keras_bert.layers.transformer_block import TransformerBlock
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.layers.kernels import unpadding as module
+from keras_bert.layers.kernels.unpadding import NoUnpadding, Unpadding, unpadding_of
+from keras_bert.layers.layout import Layout
+from tests.layers.test_transformer_block import make
 
 RNG = np.random.default_rng(5)
 MASKS = {
@@ -15,16 +18,6 @@ MASKS = {
     "a whole row": [[1, 1, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 0, 0, 0]],
     "everything": [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]],
     "nothing": [[1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1]],
-}
-SIZES = {
-    "hidden_size": 8,
-    "num_heads": 2,
-    "intermediate_size": 12,
-    "hidden_act": "gelu",
-    "dropout": 0.0,
-    "attention_dropout": 0.0,
-    "layer_norm_eps": 1e-12,
-    "initializer_range": 0.5,
 }
 
 
@@ -38,6 +31,8 @@ def test_what_is_unpadded_can_be_padded(mask):
     np.testing.assert_array_equal(rows, x[is_token])
     back = np.asarray(unpadding.pad(ops.convert_to_tensor(rows)))
     np.testing.assert_array_equal(back, np.where(is_token[..., None], x, 0))
+    first = np.asarray(unpadding.first(ops.convert_to_tensor(rows)))
+    np.testing.assert_array_equal(first, back[:, 0])
 
 
 @pytest.mark.only_tensorflow
@@ -45,26 +40,32 @@ def test_a_little_padding_is_worked_on():
     is_token = np.ones((2, 10), bool)
     is_token[1, 9] = False
     x = RNG.normal(size=(2, 10, 4)).astype("float32")
-    rows = Unpadding(ops.convert_to_tensor(is_token)).unpad(ops.convert_to_tensor(x))
+    unpadding = Unpadding(ops.convert_to_tensor(is_token))
+    rows = unpadding.unpad(ops.convert_to_tensor(x))
     np.testing.assert_array_equal(np.asarray(rows), x.reshape(-1, 4))
+    np.testing.assert_array_equal(np.asarray(unpadding.first(rows)), x[:, 0])
 
 
 @pytest.mark.only_tensorflow
 @pytest.mark.parametrize("mask", sorted(set(MASKS) - {"everything"}))
 @pytest.mark.parametrize("eager", [True, False])
-def test_outputs_at_tokens_and_gradients_are_those_of_the_whole_batch(mask, eager, monkeypatch):
+@pytest.mark.parametrize("causal", [False, True])
+def test_outputs_at_tokens_and_gradients_are_those_of_the_whole_batch(
+    mask, causal, eager, monkeypatch
+):
     import tensorflow as tf
 
     is_token = np.array(MASKS[mask], bool)
     hidden = tf.constant(RNG.normal(size=(3, 5, 8)).astype("float32"))
     weight = tf.constant(RNG.normal(size=(3, 5, 8)) * is_token[..., None], "float32")
-    block = TransformerBlock(**SIZES)
-    block.build(hidden.shape)
+    block = make()
+    block.build((None, 8))
 
     def step():
         with tf.GradientTape() as tape:
             tape.watch(hidden)
-            y = block(hidden, tf.constant(is_token)[:, None, None, :], training=True)
+            layout = Layout(input_mask=tf.constant(is_token), causal=causal)
+            y = layout.pad(block(layout.unpad(hidden), layout=layout, training=True))
             loss = tf.reduce_sum(y * weight)
         return y, tape.gradient(loss, [hidden, *[w.value for w in block.trainable_weights]])
 
@@ -91,25 +92,64 @@ def test_shapes_do_not_vary_in_a_compiled_program():
 
     kinds = []
 
-    def f(hidden, mask):
-        kinds.append(type(unpadding_of(hidden, mask)))
-        return hidden
+    def f(is_token):
+        kinds.append(type(unpadding_of(is_token, worthwhile=True)))
+        return is_token
 
-    arguments = tf.ones((2, 3, 4)), tf.ones((2, 1, 1, 3), "bool")
-    tf.function(f)(*arguments)
-    tf.function(f, jit_compile=True)(*arguments)
+    is_token = tf.ones((2, 3), "bool")
+    tf.function(f)(is_token)
+    tf.function(f, jit_compile=True)(is_token)
 
     @tf.function(jit_compile=True)
-    def outer(*arguments):
-        return tf.function(f)(*arguments)
+    def outer(is_token):
+        return tf.function(f)(is_token)
 
-    outer(*arguments)
+    outer(is_token)
     assert kinds == [Unpadding, NoUnpadding, NoUnpadding]
 
 
-def test_a_mask_of_queries_and_keys_leaves_every_position():
-    hidden = ops.ones((2, 3, 4))
-    unpadding = unpadding_of(hidden, ops.ones((2, 1, 3, 3), "bool"))
+def test_where_there_is_next_to_no_padding_every_position_is_left():
+    hidden = ops.reshape(ops.arange(24, dtype="float32"), (2, 3, 4))
+    unpadding = unpadding_of(ops.ones((2, 3), "bool"), worthwhile=False)
     assert isinstance(unpadding, NoUnpadding)
     assert unpadding.unpad(hidden).shape == (6, 4)
-    assert unpadding.pad(unpadding.unpad(hidden)).shape == (2, 3, 4)
+    back = np.asarray(unpadding.pad(unpadding.unpad(hidden)))
+    np.testing.assert_array_equal(back, np.asarray(hidden))
+    first = np.asarray(unpadding.first(unpadding.unpad(hidden)))
+    np.testing.assert_array_equal(first, np.asarray(hidden)[:, 0])
+
+
+@pytest.mark.only_tensorflow
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("outputs", [("first_output",), ("sequence_output", "hidden_states")])
+def test_it_is_decided_once_in_a_forward_pass(outputs, causal, packed, eager, monkeypatch):
+    """However many layers there are; never where rows are packed."""
+    import tensorflow as tf
+
+    encoder = BertEncoder(
+        BertConfig(
+            vocab_size=9,
+            hidden_size=8,
+            num_hidden_layers=3,
+            num_attention_heads=2,
+            intermediate_size=12,
+            type_vocab_size=1,
+        )
+    )
+    mask = tf.constant(MASKS["at the end"])
+    inputs = {"input_ids": mask + 5, "sequence_ids" if packed else "input_mask": mask}
+    taken, attended = [], []
+    monkeypatch.setattr(module, "Unpadding", lambda mask: taken.append(mask) or Unpadding(mask))
+    masks = Layout.attention_mask.fget
+    monkeypatch.setattr(
+        Layout, "attention_mask", property(lambda self: attended.append(masks(self)) or masks(self))
+    )
+
+    def call(inputs):
+        return encoder(inputs, outputs=outputs, causal=causal)
+
+    call(inputs) if eager else tf.function(call)(inputs)
+    assert len(taken) == (0 if packed else 1)
+    assert len(attended) == 3 and len({id(mask) for mask in attended}) == 1

@@ -55,6 +55,6 @@ def test_without_the_weights_a_notebook_that_wants_them_is_not_run_loudly(
 
 
 def test_an_error_in_the_input_is_one_line():
-    cell = "import keras_bert.errors as e\nraise e.InputError('Give it.')"
+    cell = "import keras_bert.base.errors as e\nraise e.InputError('Give it.')"
     (said,) = executed(v4.new_notebook(cells=[v4.new_code_cell(cell)]))
     assert "InputError: Give it." in said and "Traceback" not in said

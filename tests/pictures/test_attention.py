@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.pictures import attention
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -25,7 +25,7 @@ def test_it_is_the_encoders_own(model):
     assert pieces == ["[CLS]", "the", "bank", ",", "again", ".", "[SEP]"]
     row = np.array([[tokenizer.vocabulary.id(piece) for piece in pieces]], np.int32)
     inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
-    expected = encoder.view(attention_probabilities=True)(inputs)["attention_probabilities"]
+    expected = encoder(inputs, outputs=("attention_probabilities",))["attention_probabilities"]
     np.testing.assert_allclose(shares, np.stack([np.asarray(x)[0] for x in expected]), atol=1e-6)
     np.testing.assert_allclose(shares.sum(axis=-1), 1, atol=1e-5)
 
@@ -85,6 +85,7 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
         ({"layer": 4, "head": 1}, "no layer 4; the model has layers 1 to 3"),
         ({"layer": 1, "head": 0}, "no head 0; the model has heads 1 to 4"),
         ({"layer": 1}, "give both, or neither"),
+        ({"text": ""}, "The text has no tokens"),
         ({"text": "the bank " * 30}, "62 tokens .* shows 40 at most"),
         ({"output": "head.jpg"}, "should end in .png"),
         ({"output": "nowhere/head.png"}, "no folder nowhere"),

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from keras_bert.base.errors import InputError
 from keras_bert.cli import finetune, pretrain
-from keras_bert.errors import InputError
-from keras_bert.pictures import confusion, pretraining_run, run
+from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_kinds, task_class
 
 METRICS = {
     "kept": {"which": "best", "epoch": 1, "step": 4},
-    "kept_by": "f1",
-    "curve": [
+    "best_metric": "f1",
+    "history": [
         {"step": 2, "train": {"loss": 2.0}},
         {"step": 4, "train": {"loss": 1.0}, "eval": {"loss": 1.5, "f1": 0.75}},
         {"step": 8, "train": {"loss": 0.5}, "eval": {"loss": 1.75, "f1": 0.5}},
@@ -50,7 +50,7 @@ def draw(tmp_path, monkeypatch):
             draw(figures[path.stem])
             return path
 
-        for module in (run, confusion):
+        for module in (run, run):
             monkeypatch.setattr(module, "save_picture", keep)
         (tmp_path / "metrics.json").write_text(json.dumps(metrics))
         paths = draw_run(tmp_path)
@@ -104,8 +104,8 @@ def span(words, label, score):
     return {"words": words, "label": label, "score": score}
 
 
-# For each kind what its `measure` reads of the task, two answers, two examples, and what is drawn
-# of the figures beside the learning curve.
+# For each kind what its `official_metrics` reads of the task, two answers, two examples, and what
+# is drawn of the figures beside the learning curve.
 MEASURED = {
     "classifier": (
         {"multi_label": False, "labels": ("ham", "spam")},
@@ -163,7 +163,7 @@ MEASURED["pair-classifier"] = MEASURED["classifier"]
 @pytest.mark.parametrize("kind", MEASURED)
 def test_the_pictures_of_each_kind(kind, draw):
     task, answers, examples, pictures = MEASURED[kind]
-    measure = task_class(kind.split()[0]).measure
+    measure = task_class(kind.split()[0]).official_metrics
     figures = draw({**METRICS, "dev": measure(SimpleNamespace(**task), answers, examples)})
     assert tuple(figures) == ("learning_curve", *pictures)
 
@@ -188,7 +188,7 @@ def test_the_kinds_of_chunks_stand_beside_what_is_outside_and_nothing_is_drawn_o
 
 
 def test_of_several_labels_each_has_a_table_of_no_and_yes(draw, monkeypatch):
-    monkeypatch.setattr(confusion, "_MOST_TABLES", 6)
+    monkeypatch.setattr(run, "_MOST_TABLES", 6)
     names = [f"label {number}" for number in range(8)]
     counts = [[[9, 1], [number, 2]] for number in range(8)]
     figure = draw({**METRICS, "dev": {"confusion": counts, "labels": names}})["confusion"]
@@ -216,7 +216,7 @@ def test_a_task_without_labels_has_a_curve_alone_and_the_command_says_what_it_dr
 PRETRAINED = {
     "unigram_entropy": 6.5,
     "train": {"masked_lm_loss": 5.0, "next_sentence_loss": 0.5},
-    "curve": [
+    "history": [
         {
             "step": 0,
             "tokens": 0,
@@ -233,7 +233,7 @@ PRETRAINED = {
             "gradient_norm": 2.5,
             "tokens_per_second": 900.0,
             "input_wait": 0.02,
-            "flops_utilisation": 0.4,
+            "mfu": 0.4,
         },
         {
             "step": 10,
@@ -244,7 +244,7 @@ PRETRAINED = {
             "gradient_norm": 1.5,
             "tokens_per_second": 1000.0,
             "input_wait": 0.01,
-            "flops_utilisation": 0.5,
+            "mfu": 0.5,
         },
     ],
 }
@@ -253,8 +253,8 @@ PRETRAINED = {
 def curves_of(metrics, monkeypatch):
     """The axes of the figure, the four panels first, and then those on their right."""
     figure = Figure((10, 7))
-    monkeypatch.setattr(pretraining_run, "save_picture", lambda draw, path, size: draw(figure))
-    pretraining_run.draw_curves(metrics, "curves.png")
+    monkeypatch.setattr(run, "save_picture", lambda draw, path, size: draw(figure))
+    run.draw_curves(metrics, "curves.png")
     return figure.axes
 
 
@@ -276,9 +276,9 @@ def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
 
 
 def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
-    new = ("tokens", "gradient_norm", "input_wait", "flops_utilisation")
-    curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["curve"]]
-    losses, *_, norm, wait = curves_of({**PRETRAINED, "curve": curve}, monkeypatch)
+    new = ("tokens", "gradient_norm", "input_wait", "mfu")
+    curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["history"]]
+    losses, *_, norm, wait = curves_of({**PRETRAINED, "history": curve}, monkeypatch)
     assert losses.get_xlabel() == "steps" and not norm.get_visible() and not wait.get_visible()
 
 

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from keras_bert.embeddings.embed import embed
-from keras_bert.errors import InputError
-from keras_bert.pictures.contexts import draw_contexts, project
-from keras_bert.pictures.similarity import cosines, draw_similarity
-from keras_bert.pictures.words import words_in_context
+from keras_bert.base.errors import InputError
+from keras_bert.inference.embeddings.embed import embed
+from keras_bert.pictures.words import (
+    cosines,
+    draw_contexts,
+    draw_similarity,
+    project,
+    words_in_context,
+)
 from tests.small_model import make_encoder, make_tokenizer
 
 PAIRS = [

@@ -4,17 +4,27 @@ import gzip
 import json
 import os
 import re
+import struct
 
+import google_crc32c
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.cli.main import main
 from keras_bert.records import DataFolder, compact
-from keras_bert.records.damage import damage_of, find_damage, refuse_lost_rows
+from keras_bert.records.damage import (
+    damage_is_named,
+    damage_of,
+    find_damage,
+    readable_rows,
+    refuse_lost_rows,
+)
 from keras_bert.records.folder import CARD
 from keras_bert.records.rows import read_rows
-from tests.pretraining_folder import make_data_folder
+from keras_bert.tasks.pretraining.features import training_dataset
+from tests.pretraining_folder import MAX_LENGTH, VOCABULARY, make_data_folder
 
 ROWS = 40
 
@@ -32,6 +42,7 @@ def whole(tmp_path_factory):
 
 def of_bytes(whole, compression, change, tmp_path):
     """A folder whose second shard's bytes are changed, and that shard."""
+    tmp_path.mkdir(exist_ok=True)
     for file in whole[compression].iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     folder = DataFolder.open(tmp_path)
@@ -48,6 +59,14 @@ def flipped(data):
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
+def header(length):
+    """What a record of so many bytes begins with."""
+    check = google_crc32c.value(struct.pack("<Q", length))
+    check = ((check >> 15 | check << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return struct.pack("<QI", length, check)
+
+
+TOO_LONG = f"its length is {1 << 62} bytes, more than the file has"
 COMPRESSED = "the compressed file is damaged there"
 
 
@@ -57,15 +76,19 @@ COMPRESSED = "the compressed file is damaged there"
         ("", flipped, r"9|10|11", "its bytes are not those that were written"),
         ("", lambda data: data[:-3], "19", "the file ends inside it"),
         ("", lambda data: b"these are no records at all", "0", "its bytes are not .*"),
-        ("GZIP", flipped, r"\d+", COMPRESSED),
+        ("GZIP", flipped, r"\d+", f"({COMPRESSED}|its bytes are not those that were written)"),
         ("GZIP", lambda data: b"not compressed at all", "0", COMPRESSED),
+        ("", lambda data: header(1 << 62) + data, "0", TOO_LONG),
+        ("", lambda data: data + header(1 << 62), "20", TOO_LONG),
+        ("GZIP", lambda data: gzip.compress(header(1 << 62) + b"0" * 99), "0", TOO_LONG),
+        ("GZIP", lambda data: gzip.compress(header(1 << 14)), "0", "the file ends inside it"),
     ],
 )
 def test_the_damaged_record_is_named(whole, tmp_path, compression, change, number, what):
     folder, shard = of_bytes(whole, compression, change, tmp_path)
     sentence = (
         rf"{re.escape(shard)}, record ({number}) cannot be read: {what}; make the data again with "
-        "keras-bert pretraining-data"
+        "keras-bert pretraining-data --force"
     )
     found = find_damage(folder, "train")
     assert re.fullmatch(sentence, str(found))
@@ -140,4 +163,115 @@ def test_a_record_that_is_no_row_is_named(whole, tmp_path):
     with tf.io.TFRecordWriter(shard) as writer:
         for record in records:
             writer.write(record)
-    assert re.search("00001-of-00002, record 7 .*is no row of", str(find_damage(folder, "train")))
+    assert re.search(
+        "00001-of-00002, record 7 .*is not a row of", str(find_damage(folder, "train"))
+    )
+
+
+def no_pieces(features):
+    features.feature["input_ids"].int64_list.value[3] = len(VOCABULARY)
+
+
+def negative(features):
+    features.feature["input_ids"].int64_list.value[3] = -1
+
+
+def another_original(features):
+    features.feature["masked_lm_ids"].int64_list.value[0] = len(VOCABULARY)
+
+
+def position_outside(features):
+    features.feature["masked_lm_positions"].int64_list.value[0] = MAX_LENGTH
+
+
+def no_tokens(features):
+    del features.feature["input_ids"]
+
+
+def too_many_tokens(features):
+    features.feature["input_ids"].int64_list.value.extend([7] * MAX_LENGTH)
+
+
+def no_positions(features):
+    del features.feature["masked_lm_positions"]
+
+
+def segments_of_nothing(features):
+    features.feature["segment_lengths"].int64_list.value[:] = [1 << 20, -(1 << 20)]
+
+
+def floats(features):
+    features.feature["input_ids"].float_list.value[:] = [1.5, 2.5]
+
+
+BROKEN = {
+    no_pieces: "an id is none of the vocabulary's",
+    negative: "an id is none of the vocabulary's",
+    another_original: "a masked id is none of the vocabulary's",
+    position_outside: "a masked position is outside it",
+    no_tokens: "it is empty",
+    too_many_tokens: "it is longer than the maximum length",
+    no_positions: "have not as many values",
+    segments_of_nothing: "its segments do not sum to its length",
+    floats: "cannot be read: it is not a row of the kind",
+    None: "cannot be read: it is not a row of the kind",  # bytes that are not a protocol buffer
+}
+
+
+def with_broken_row(shard, change):
+    """Writes a shard anew, whose record 7 is changed and has a valid check."""
+    records = [record.numpy() for record in tf.data.TFRecordDataset(shard)]
+    example = tf.train.Example.FromString(records[7])
+    if change is None:
+        records[7] = b"\xff" * 20
+    else:
+        change(example.features)
+        records[7] = example.SerializeToString()
+    with tf.io.TFRecordWriter(shard) as writer:
+        for record in records:
+            writer.write(record)
+
+
+@pytest.mark.parametrize("change", BROKEN)
+def test_a_row_with_a_valid_check_that_is_broken_is_one_sentence(whole, tmp_path, capsys, change):
+    folder, shard = of_bytes(whole, "", lambda data: data, tmp_path / "data")
+    with_broken_row(shard, change)
+    expected = f"{shard}, record 7.* {BROKEN[change]}"
+    assert re.match(expected, str(find_damage(folder, "train")))
+    for flags in (["--count", "40"], ["--verify"]):
+        assert main(["inspect", folder.path, *flags]) == 2
+        assert re.match(f"keras-bert: {expected}", capsys.readouterr().err)
+    rows = readable_rows(folder, tmp_path / "rows")
+    assert list(rows.left_out.values()) == [1]
+    assert rows.card.splits["train"].instances == ROWS - 1
+    assert find_damage(rows, "train") is None
+
+
+def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_path, capsys):
+    folder, _ = of_bytes(whole, "", lambda data: data, tmp_path)
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(vocabulary.read_text().split()[:-9]) + "\n")
+    assert main(["inspect", folder.path]) == 2
+    assert "were made with another vocabulary" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("batch", [{"batch_size": 8}, {"batch_tokens": 64}])
+@pytest.mark.parametrize("change", [no_pieces, another_original, too_many_tokens, None])
+def test_training_names_the_row(whole, tmp_path, batch, change):
+    folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
+    with_broken_row(shard, change)
+    with pytest.raises(InputError, match=f"{shard}, record 7.* {BROKEN[change]}"):
+        with damage_is_named(folder):
+            dataset = training_dataset(folder, vocabulary=VOCABULARY, seed=0, **batch)
+            for _ in dataset.take(20):
+                pass
+
+
+def test_training_names_a_row_that_it_cannot_mask(tmp_path):
+    folder = make_data_folder(tmp_path / "data", rows=ROWS, eval_rows=3, masking="dynamic")
+    folder = DataFolder.open(folder)
+    with_broken_row(folder.shards("train")[0], no_pieces)
+    with pytest.raises(InputError, match="record 7: an id is none of the vocabulary's"):
+        with damage_is_named(folder):
+            for _ in training_dataset(folder, vocabulary=VOCABULARY, seed=0, batch_size=8).take(9):
+                pass

@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.masking import row_keys
+from keras_bert.base.errors import InputError
 from keras_bert.records import DatasetCard, compact, padded
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.records.masking import row_keys
+from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
+from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
@@ -28,6 +29,8 @@ SAID = {
     "seed": 5,
     "lowercase": False,
     "vocabulary": {"sha256": VOCABULARY.sha256, "size": len(VOCABULARY)},
+    "special_tokens": BERT_TOKENS.to_dict(),
+    "template": BERT_TEMPLATE.to_dict(),
     "settings": {
         "mask_unit": "token",
         "replacement": "unigram",
@@ -81,6 +84,14 @@ def test_cards_that_say_more_or_less_are_read():
     assert DatasetCard.parse(json.dumps(silent), "card.json").input == ()
 
 
+def test_a_card_without_a_template_is_of_berts():
+    newer = ("special_tokens", "template")
+    older = {name: value for name, value in SAID.items() if name not in newer}
+    card = DatasetCard.parse(json.dumps(older), "card.json")
+    assert (card.template, card.special_tokens) == (BERT_TEMPLATE, BERT_TOKENS)
+    assert parse(template=PLAIN_TEMPLATE.to_dict()).template == PLAIN_TEMPLATE
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -95,6 +106,8 @@ def test_cards_that_say_more_or_less_are_read():
         (json.dumps(SAID | {"splits": 5}), "not a whole dataset card"),
         (json.dumps(SAID | {"settings": {}}), "not a whole dataset card: .*mask_unit"),
         (json.dumps(SAID | {"vocabulary": None}), "not a whole dataset card"),
+        (json.dumps(SAID | {"template": {"single": 5}}), "not a whole dataset card: .*single"),
+        (json.dumps(SAID | {"special_tokens": {"x": "y"}}), "not a whole dataset card: .*x"),
     ],
 )
 def test_what_is_no_card_is_one_sentence(text, message):
@@ -137,6 +150,7 @@ def test_its_masker_draws_as_its_settings_say():
         ({"vocabulary": {"sha256": "ab", "size": 3}}, "vocabulary"),
         ({"made_by": "another version", "counters": {}, "unigram_entropy": 0.6}, None),
         ({"splits": {"train": {}, "eval": {}}, "unigram_counts": []}, None),
+        ({"input": ["moved/a.txt"]}, None),
     ],
 )
 def test_how_rows_were_made_is_compared_and_not_what_was_counted(changes, name):

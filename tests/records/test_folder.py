@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records import DataFolder, DatasetCard, compact, padded
 
 CARD = {

@@ -5,6 +5,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.records.padding import pad, pad_rows
+from keras_bert.text.template import BERT_TEMPLATE
+
+BERT = {"template": BERT_TEMPLATE}
 
 
 def parsed_batch():
@@ -20,7 +23,7 @@ def parsed_batch():
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_pad_gives_dense_rows(in_graph):
     function = tf.function(pad) if in_graph else pad
-    batch = function(parsed_batch(), 8, 3)
+    batch = function(parsed_batch(), 8, 3, **BERT)
     expected = {
         "input_ids": [[2, 9, 3, 8, 7, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]],
         "input_mask": [[1, 1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0]],
@@ -42,7 +45,7 @@ def test_pad_gives_dense_rows(in_graph):
 def test_pad_never_cuts(in_graph, sizes, message):
     function = tf.function(pad) if in_graph else pad
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        function(parsed_batch(), *sizes)
+        function(parsed_batch(), *sizes, **BERT)
 
 
 @pytest.mark.parametrize("in_graph", [False, True])
@@ -53,7 +56,8 @@ def test_the_width_is_the_longest_row_rounded_up_or_the_maximum(in_graph, multip
     rows = tf.ragged.constant([[2, 9, 3, 8, 7, 3], [2, 5, 3]], dtype=tf.int32)
 
     def make(rows):
-        return pad_rows(rows, [3, 3], max_length=9, multiple_of=multiple_of, pad_id=1)
+        lengths = tf.constant([[3, 3], [3, 0]])
+        return pad_rows(rows, lengths, **BERT, max_length=9, multiple_of=multiple_of, pad_id=1)
 
     batch = (tf.function(make) if in_graph else make)(rows)
     expected = {
@@ -72,7 +76,7 @@ def test_the_width_is_the_longest_row_rounded_up_or_the_maximum(in_graph, multip
 def test_no_rows_have_a_width_too():
     rows = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), tf.zeros([0], tf.int32))
     for multiple_of, width in ((None, 16), (8, 8)):
-        batch = pad_rows(rows, [], max_length=16, multiple_of=multiple_of)
+        batch = pad_rows(rows, tf.zeros([0, 2]), **BERT, max_length=16, multiple_of=multiple_of)
         assert all(value.shape == (0, width) for value in batch.values())
 
 
@@ -82,7 +86,8 @@ def test_shapes_are_static_where_the_width_is():
 
         @tf.function(input_signature=[signature])
         def make(rows, multiple_of=multiple_of):
-            return pad_rows(rows, rows.row_lengths(), max_length=16, multiple_of=multiple_of)
+            lengths = rows.row_lengths()[:, None]
+            return pad_rows(rows, lengths, **BERT, max_length=16, multiple_of=multiple_of)
 
         for shape in make.get_concrete_function().structured_outputs.values():
             assert shape.shape.as_list() == [None, width]
@@ -93,7 +98,7 @@ def test_no_row_is_cut_to_a_width_of_its_own(in_graph):
     rows = tf.ragged.constant([[2, 9, 3, 8, 7, 3]], dtype=tf.int32)
 
     def make(rows):
-        return pad_rows(rows, [6], max_length=5, multiple_of=4)
+        return pad_rows(rows, tf.constant([[6]]), **BERT, max_length=5, multiple_of=4)
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="longer than the maximum length"):
         (tf.function(make) if in_graph else make)(rows)

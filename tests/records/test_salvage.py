@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.records import DataFolder, compact
+from keras_bert.records.damage import readable_rows
 from keras_bert.records.folder import CARD
-from keras_bert.records.salvage import readable_rows
 from tests.pretraining_folder import make_data_folder
 
 ROWS = 40  # in two shards

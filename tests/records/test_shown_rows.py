@@ -5,8 +5,7 @@ import re
 import pytest
 
 import keras_bert as kb
-from keras_bert.records.inspection import Instance, Piece
-from keras_bert.records.shown_rows import ShownRows
+from keras_bert.records.inspection import Instance, Piece, ShownRows
 
 
 def piece(text, original=None, *, starts=True, segment=0, span=0, boundary=False):

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_bert.records import COMPACT, FeatureSpec, padded
 from keras_bert.records.padding import pad
+from keras_bert.text.template import BERT_TEMPLATE
 
 
 def ragged(rows):
@@ -113,6 +114,7 @@ def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_t
         },
         8,
         3,
+        template=BERT_TEMPLATE,
     )
     spec = padded(objective="mlm-nsp", max_length=8, max_predictions=3)
     rows = spec.encode({name: value.numpy() for name, value in batch.items()})

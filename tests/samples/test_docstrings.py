@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.samples.docstrings import write_docstrings
+from keras_bert.base.errors import InputError
+from keras_bert.samples.texts import write_docstrings
 
 ONE = '''"""The module that walks through the park and never comes back to it.
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from keras_bert.samples.manual import documents, prose, write_manual
+from keras_bert.samples.texts import documents, prose, write_manual
 
 # The forms in which Sphinx rendered the topics of Python 3.9 to 3.14.
 TOPIC = """\

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from keras_bert.examples.tagged_files import open_tagged_words
+from keras_bert.readers.sentences import open_tagged_words
 from keras_bert.samples import MESSAGES, TAGS
 
 UNIVERSAL = {"NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "CONJ", "PRT", "X", "."}

@@ -26,7 +26,7 @@ def running(**settings):
     thread = threading.Thread(target=serve)
     thread.start()
     assert server.started.wait(30) and not failed, failed
-    server.lines = lines
+    server.lines, server.thread = lines, thread
     try:
         yield server
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert.export.saved_model import export_task
-from keras_bert.input_pipeline.framing import frame
+from keras_bert.inputs.framing import frame
 from keras_bert.tasks.classification.classifier import Classifier
 from tests.serving.toy_models import write_echo
 from tests.small_model import make_encoder, make_tokenizer
@@ -25,7 +25,9 @@ def write_models(folder):
     task.classifier.kernel.assign(20 * task.classifier.kernel)
     # Untrained logits differ little from text to text: spread them about zero.
     ids = tokenizer.tokenize(["win cash", "ada", "london", "the long text"])
-    inputs = frame([ids], vocabulary=tokenizer.vocabulary, max_length=20)
+    inputs = frame(
+        [ids], tokenizer=tokenizer, names=("input_ids", "input_mask", "segment_ids"), max_length=20
+    )
     task.classifier.bias.assign(-np.mean(task(inputs)["logits"], axis=0))
     export_task(task, folder / "classifier")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.serving.batcher import Batcher
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 
 class Slow:
@@ -24,7 +24,7 @@ class Slow:
         self.may.wait(10)
         self.batches.append(len(inputs["x"]))
         if (inputs["x"] < 0).any():
-            raise Refusal("INVALID_ARGUMENT", "below 0")
+            raise RequestError("INVALID_ARGUMENT", "below 0")
         return {"y": 2 * inputs["x"]}
 
 
@@ -70,7 +70,7 @@ def test_an_error_is_for_who_made_it(requests):
     found, _ = asked(requests)
     for rows, answer in zip(requests, found, strict=True):
         if rows and min(rows) < 0:
-            assert isinstance(answer, Refusal)
+            assert isinstance(answer, RequestError)
         else:
             assert answer["y"].tolist() == [2 * row for row in rows]
 

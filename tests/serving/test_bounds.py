@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import functools
 import json
+import signal
 import socket
 import threading
 import time
@@ -17,13 +18,13 @@ import requests
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from keras_bert.errors import InputError
-from keras_bert.serving import grpc_services, rest_json
+from keras_bert.base.errors import InputError
+from keras_bert.serving import bounds, development_server, grpc_services, rest_json
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
-from keras_bert.serving.client_errors import ServerError
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.model_version import ModelVersion
+from keras_bert.serving.request_error import ServerError
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"
@@ -127,7 +128,7 @@ def raw(server):
 
 
 def sent(head, body=b""):
-    return f"{head} HTTP/1.1\r\nHost: x\r\n".encode() + body
+    return f"{head} HTTP/1.1\r\nHost: localhost\r\n".encode() + body
 
 
 def everything(connection):
@@ -184,6 +185,39 @@ def test_a_tensor_says_no_more_than_it_holds(server):
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
+def test_an_output_is_asked_for_once(server, monkeypatch):
+    """A request has room for half a million names; each would be a copy of the output."""
+    made = []
+    make = tf.make_tensor_proto
+    request = predict_pb2.PredictRequest(output_filter=["score"] * 20_000)
+    request.model_spec.name = "echo"
+    request.inputs["text"].CopyFrom(make(["a"]))
+    monkeypatch.setattr(tf, "make_tensor_proto", lambda array: made.append(1) or make(array))
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.Predict(request, timeout=10)
+    monkeypatch.undo()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert refused.value.details() == "duplicate output tensor alias: score" and not made
+
+
+def test_inputs_that_the_model_does_not_have_are_not_read(server, monkeypatch):
+    """Each tensor may be as large as a request; of unknown ones there may be thousands."""
+    read = []
+    monkeypatch.setattr(grpc_services, "array_of_proto", lambda name, *_, **__: read.append(name))
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "echo"
+    for number in range(3):
+        request.inputs[f"unknown{number}"].CopyFrom(tf.make_tensor_proto(["a"]))
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.Predict(request, timeout=10)
+    monkeypatch.undo()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT and read == []
+
+
 def test_a_version_of_thousands_of_digits_is_refused(server):
     answer = requests.get(f"{server.rest}/v1/models/echo/versions/{'9' * 5000}", timeout=10)
     assert answer.status_code == 400 and answer.json()["error"]
@@ -205,8 +239,8 @@ def test_a_tensor_that_is_none_is_refused(server):
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, dtype
 
 
-def test_slow_clients_are_not_waited_for(server, monkeypatch):
-    monkeypatch.setattr(server._http.config.app, "_timeout", 0.2)
+def test_slow_clients_are_not_waited_for(server, monkeypatch, patience):
+    patience(0.2)
     monkeypatch.setattr(server._http.config, "timeout_keep_alive", 0.2)
     slow = [
         (b"", b""),  # connects and is silent
@@ -231,7 +265,7 @@ def test_who_does_not_take_an_answer_is_let_go(server, monkeypatch):
         return {"label": np.array([b"x" * 2**26], object)}
 
     monkeypatch.setattr(ModelVersion, "compute", large)
-    hasty = functools.partial(PromptProtocol, timeout=0.2)
+    hasty = functools.partial(PromptProtocol, timeout=0.2, most=9)
     monkeypatch.setattr(server._http.config, "http_protocol_class", hasty)
     with raw(server) as connection:
 
@@ -259,7 +293,8 @@ def test_calls_that_are_never_sent_whole_are_ended(server, patience):
         predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
         calls = [predict.future(unsent(), timeout=10) for _ in range(MAX_REQUESTS)]
         assert {call.code() for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
-        assert {call.details() for call in calls} == {"The request was not here within 0.2 s."}
+        said = "The request took longer than 0.2 s to arrive, or others needed its place."
+        assert {call.details() for call in calls} == {said}
         over.set()
 
 
@@ -271,17 +306,70 @@ def test_a_call_without_a_request_that_reads_is_refused(server, requests, said):
         assert call.code() is grpc.StatusCode.INVALID_ARGUMENT and said in call.details()
 
 
-def test_requests_beyond_the_bound_are_turned_away(server):
-    bounds = server._http.config.app
-    with contextlib.ExitStack() as stalled:
+def test_requests_beyond_the_bound_are_turned_away(server, held):
+    places = server._http.config.app._places
+    with contextlib.ExitStack() as waiting:
         for _ in range(MAX_REQUESTS):
-            connection = stalled.enter_context(raw(server))
-            connection.sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
-        until(lambda: bounds._under_way == MAX_REQUESTS)
+            waiting.enter_context(ask(server, "rest", "held"))
+        until(lambda: places._answering == MAX_REQUESTS)
         answer = requests.get(f"{server.rest}/v1/models/echo", timeout=10)
         assert answer.status_code == 503
         assert str(MAX_REQUESTS) in answer.json()["error"]
-    until(lambda: bounds._under_way == 0)
+    until(lambda: places._answering == 0)
+
+
+def test_who_sends_slowly_takes_no_place_from_others(server):
+    """The one that has been arriving longest yields to each that comes."""
+    with contextlib.ExitStack() as connections:
+        slow = []
+        for _ in range(3 * MAX_REQUESTS):
+            slow.append(connections.enter_context(raw(server)))
+            slow[-1].sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
+        assert all(b" 408 " in everything(one) for one in slow[:-MAX_REQUESTS])
+        for _ in range(2 * MAX_REQUESTS):
+            answer = requests.post(server.rest + PATH, json={"instances": ["a"]}, timeout=10)
+            assert answer.status_code == 200
+
+
+def test_idle_connections_take_no_place_from_others(server):
+    with contextlib.ExitStack() as connections:
+        idle = [connections.enter_context(raw(server)) for _ in range(10 * MAX_REQUESTS)]
+        for _ in range(2 * MAX_REQUESTS):
+            answer = requests.post(server.rest + PATH, json={"instances": ["a"]}, timeout=10)
+            assert answer.status_code == 200
+        assert len(server._http.server_state.connections) <= 4 * MAX_REQUESTS
+        with contextlib.suppress(ConnectionResetError):
+            assert everything(idle[0]) == b""
+
+
+def test_calls_that_are_sent_slowly_take_no_place_from_others(server):
+    over = threading.Event()
+
+    def unsent():
+        over.wait(60)
+        yield from ()
+
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        calls = [predict.future(unsent(), timeout=30) for _ in range(2 * MAX_REQUESTS)]
+        until(lambda: sum(call.done() for call in calls) >= MAX_REQUESTS)
+        with connect(server.grpc, timeout=10) as client:
+            assert client.predict("echo", [{"text": "a"}])[0]["label"] == "1:a"
+        over.set()
+
+
+@pytest.mark.parametrize("door", ["rest", "grpc"])
+def test_as_many_clients_as_there_are_places_are_never_turned_away(server, door):
+    """Whose next request comes as soon as they have an answer."""
+
+    def ask_again_and_again(number):
+        with connect(getattr(server, door), timeout=30) as client:
+            return [client.predict("echo", [{"text": f"{number}"}]) for _ in range(40)]
+
+    with concurrent.futures.ThreadPoolExecutor(MAX_REQUESTS) as threads:
+        answers = list(threads.map(ask_again_and_again, range(MAX_REQUESTS)))
+    for number, answered in enumerate(answers):
+        assert {row["label"] for (row,) in answered} == {f"1:{number}"}
 
 
 def test_calls_beyond_the_bound_are_turned_away(server, held):
@@ -389,6 +477,133 @@ def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, doo
         finally:
             may.set()
         assert asked.result()[0]["label"] == "1:a"
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({}, 200),
+        ({"Host": "localhost"}, 200),
+        ({"Host": "LOCALHOST:1"}, 200),
+        ({"Host": "[::1]:8501"}, 200),
+        ({"Host": "a.localhost"}, 200),
+        ({"Host": "proxy.example:80"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost.evil.example"}, 403),
+        ({"Host": "192.0.2.1"}, 403),
+        ({"Host": "[::1"}, 403),
+        ({"Origin": "http://localhost:8888"}, 200),
+        ({"Origin": "https://proxy.example"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content-Type": "application/json; charset=utf-8"}, 200),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 200),
+        ({"Content-Type": None}, 200),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content-Type": None, "Origin": "http://localhost:8888"}, 415),
+        (
+            {
+                "Content-Type": "application/x-www-form-urlencoded",
+                "Origin": "http://localhost:8888",
+            },
+            415,
+        ),
+    ],
+)
+def test_pages_of_others_are_refused(server, monkeypatch, headers, status):
+    """A page can give an address of this machine its own name, and send plain text anywhere."""
+    monkeypatch.setattr(
+        server._http.config.app, "_hosts", bounds.Hosts("127.0.0.1", ["proxy.example"])
+    )
+    headers = {"Content-Type": "application/json", **headers}
+    answer = requests.post(
+        server.rest + PATH, data=b'{"instances": ["a"]}', headers=headers, timeout=10
+    )
+    assert answer.status_code == status
+    assert status == 200 or answer.json()["error"]
+    if "Host" in headers:
+        found = requests.get(f"{server.rest}/v1/models/echo", headers=headers, timeout=10)
+        assert found.status_code == status
+
+
+@pytest.mark.parametrize(
+    "host, allowed, refused",
+    [
+        ("127.0.0.1", ["127.0.0.1", "127.8.8.8:80", "[::1]"], ["0.0.0.0", "10.0.0.1", "box", ""]),
+        ("box", ["box:8501", "localhost"], ["10.0.0.1", "other", "box.other"]),
+        ("10.0.0.1", ["10.0.0.1", "127.0.0.1"], ["10.0.0.2"]),
+        ("0.0.0.0", ["0.0.0.0", "10.0.0.1:1", "[fe80::1]", socket.gethostname()], ["other", ""]),
+        ("::", ["[::]", "10.0.0.1"], ["other"]),
+        ("", ["10.0.0.1"], ["other", ""]),
+    ],
+)
+def test_the_names_of_a_server(host, allowed, refused):
+    hosts = bounds.Hosts(host)
+    assert [name for name in allowed if not hosts.allows(name)] == []
+    assert [name for name in refused if hosts.allows(name)] == []
+
+
+def test_answers_do_not_wait_for_the_client_to_acknowledge_their_headers(server):
+    with requests.Session() as session:
+        session.get(f"{server.rest}/v1/models/echo", timeout=10)
+        for connection in server._http.server_state.connections.copy():
+            sent_from = connection.transport.get_extra_info("socket")
+            assert sent_from.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_other_sites_cannot_show_the_page_in_a_frame(server):
+    for path in ("/", "/v1/models/echo", "/nowhere"):
+        headers = requests.get(server.rest + path, timeout=10).headers
+        assert headers["X-Frame-Options"] == "SAMEORIGIN"
+        policy = headers["Content-Security-Policy"]
+        assert "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*" in policy
+
+
+def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, monkeypatch):
+    """And nothing waits for what is computed, which nothing can break off."""
+    monkeypatch.setattr(development_server, "_LAST_ANSWERS", 0.5)
+    with contextlib.ExitStack() as stack:
+        ending = stack.enter_context(running(models=[echo_folder]))
+        threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(6))
+        clients = [connect(url, timeout=60) for url in 3 * [ending.rest, ending.grpc]]
+        asked = [
+            threads.submit(stack.enter_context(client).predict, "echo", [{"text": "held"}])
+            for client in clients
+        ]
+        places = (ending._http.config.app._places, ending._grpc_places)
+        until(lambda: sum(one._answering for one in places) == 6)
+        slow = stack.enter_context(raw(ending))
+        slow.sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
+        until(lambda: places[0]._arriving)
+        start = time.monotonic()
+        ending.stop()
+        for one in asked:
+            refused = one.exception(timeout=10)
+            assert isinstance(refused, ServerError) and refused.code == "UNAVAILABLE"
+            assert "was stopped before" in str(refused)
+        assert b"503" in everything(slow)
+        until(lambda: not ending.thread.is_alive())
+        assert time.monotonic() - start < 5 and not held.may.is_set()
+        assert ending.last_words() == "Stopped. 7 requests could not be answered in 0.5 s."
+        held.may.set()
+
+
+def test_a_second_signal_ends_the_server_at_once(echo_folder, held):
+    with contextlib.ExitStack() as stack:
+        ending = stack.enter_context(running(models=[echo_folder]))
+        threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        client = stack.enter_context(connect(ending.grpc, timeout=60))
+        asked = threads.submit(client.predict, "echo", [{"text": "held"}])
+        assert held.begun.acquire(timeout=10)
+        start = time.monotonic()
+        for _ in range(2):
+            ending._http.handle_exit(signal.SIGTERM, None)
+            time.sleep(0.5)
+        assert asked.exception(timeout=10).code == "UNAVAILABLE"
+        until(lambda: not ending.thread.is_alive())
+        assert time.monotonic() - start < development_server._LAST_ANSWERS / 2
+        held.may.set()
 
 
 def test_a_place_where_nobody_can_listen_is_told_so(server, echo_folder):

@@ -1,5 +1,7 @@
 """`keras-bert serve` and `keras-bert ask` as a person types them."""
 
+import concurrent.futures
+import http.server
 import json
 import os
 import signal
@@ -7,10 +9,18 @@ import subprocess
 import sys
 import threading
 
+import grpc
 import pytest
+import tensorflow as tf
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
 
 from keras_bert.cli import main as cli
-from keras_bert.serving.model_folders import model_folders
+from keras_bert.serving.model_version import model_folders, version_folders
 from keras_bert.serving.settings import given_names
 from tests.serving.running import running
 
@@ -70,8 +80,8 @@ def test_metadata_says_what_a_model_takes(server, capsys):
         (["REST"], "Give either --data"),
         (["REST", "--question", "a", "--question", "b", "--context", "c"], "equally often"),
         (["REST", "--data", "FILE"], "line 2: not JSON"),
-        (["REST", "--text", "a", "--signature", "\udcff"], "--signature holds bytes that are not"),
-        (["GRPC", "--text", "a", "--signature", "\udcff"], "--signature holds bytes that are not"),
+        (["REST", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
+        (["GRPC", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(server, arguments, message, tmp_path, capsys):
@@ -81,6 +91,158 @@ def test_what_is_wrong_is_a_sentence(server, arguments, message, tmp_path, capsy
     assert cli.main(["ask", *arguments, "--model", "echo", "--timeout", "5"]) == 2
     told = capsys.readouterr().err
     assert told.startswith("keras-bert: ") and message in told and told.count("\n") == 1
+
+
+def metadata_of(inputs, outputs):
+    signature = {"inputs": inputs, "outputs": outputs}
+    return {"metadata": {"signature_def": {"signature_def": {"serving_default": signature}}}}
+
+
+def tensor(*dim):
+    return {"dtype": "DT_FLOAT", "tensor_shape": {"dim": list(dim)}}
+
+
+METADATA = metadata_of({}, {"a": tensor()})
+
+
+@pytest.fixture
+def answering():
+    """`answering(body, status=200, metadata=…)`: the address of a server that says nothing else."""
+    servers = []
+
+    def start(body, *, status=200, metadata=METADATA):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                is_asked = self.path.endswith(":predict")
+                written = body if is_asked else json.dumps(metadata).encode()
+                self.send_response(status if is_asked else 200)
+                self.send_header("Content-Length", str(len(written)))
+                self.end_headers()
+                self.wfile.write(written)
+
+            do_GET = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(http.server.HTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"[]",
+        b"3",
+        b"\xff",
+        b"<html>",
+        b"[" * 100_000,
+        b'{"predictions": null}',
+        b'{"predictions": {}}',
+        b'{"predictions": []}',
+        b'{"predictions": [{}, {}]}',
+        b'{"predictions": ' + b"9" * 5000 + b"}",
+        b'{"outputs": [1]}',
+    ],
+)
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_that_is_none_is_a_sentence(answering, body, status, capsys):
+    url = answering(body, status=status)
+    assert cli.main(["ask", url, "--model", "echo", "--text", "a"]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(f"keras-bert: {url} ") and told.err.count("\n") == 1
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {},
+        {"metadata": None},
+        metadata_of({}, []),
+        metadata_of({"a": 3}, {}),
+        metadata_of({"a": tensor({"size": "x"})}, {}),
+        {"model_version_status": [{"version": "one", "state": "END"}]},
+        {"model_version_status": [3]},
+    ],
+)
+def test_metadata_that_is_none_is_a_sentence(answering, metadata, capsys):
+    for more in (["--text", "a"], ["--metadata"]):
+        url = answering(b'{"predictions": [1]}', metadata=metadata)
+        assert cli.main(["ask", url, "--model", "echo", *more]) == 2
+        told = capsys.readouterr()
+        assert "does not answer as TensorFlow Serving does" in told.err and told.out == ""
+
+
+def test_answers_that_are_odd_are_printed(answering, capsys):
+    for body, line in (
+        (b'{"predictions": ["a\\ud800"]}', '{"a": "a\\ud800"}'),
+        (b'{"predictions": [NaN]}', '{"a": null}'),
+        (b'{"predictions": [{"b64": "AAH/"}]}', '{"a": {"b64": "AAH/"}}'),
+    ):
+        assert cli.main(["ask", answering(body), "--model", "echo", "--text", "a"]) == 0
+        assert capsys.readouterr().out == line + "\n"
+    deep = b'{"predictions": [{"a": ' + b"[" * 800 + b"]" * 800 + b"}]}"
+    status = cli.main(["ask", answering(deep), "--model", "echo", "--text", "a"])
+    assert status in (0, 2) and "Traceback" not in capsys.readouterr().err
+
+
+class _OddService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers with the outputs `{name: TensorProto}`, and knows no signature but the default."""
+
+    def __init__(self, outputs, *, has_metadata=True):
+        self._outputs = outputs
+        self._has_metadata = has_metadata
+
+    def Predict(self, request, context):
+        answer = predict_pb2.PredictResponse()
+        for name, proto in self._outputs.items():
+            answer.outputs[name].CopyFrom(proto)
+        return answer
+
+    def GetModelMetadata(self, request, context):
+        answer = get_model_metadata_pb2.GetModelMetadataResponse()
+        if self._has_metadata:
+            signatures = get_model_metadata_pb2.SignatureDefMap()
+            signatures.signature_def["serving_default"].inputs["text"].dtype = 7
+            answer.metadata["signature_def"].Pack(signatures)
+        return answer
+
+
+@pytest.mark.parametrize(
+    "outputs, options",
+    [
+        ({}, {}),
+        ({"a": tf.make_tensor_proto([1, 2])}, {}),
+        ({"a": tf.make_tensor_proto(1)}, {}),
+        ({"a": tf.make_tensor_proto([1]), "b": tf.make_tensor_proto([], tf.int32)}, {}),
+        ({"a": tf.make_tensor_proto([1]), "b": TensorProto(dtype=999)}, {}),
+        ({"a": tf.make_tensor_proto([1])}, {"has_metadata": False}),
+    ],
+)
+def test_an_answer_over_grpc_that_is_none_is_a_sentence(outputs, options, capsys):
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    service = _OddService(outputs, **options)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        url = f"grpc://127.0.0.1:{port}"
+        assert cli.main(["ask", url, "--model", "echo", "--text", "a"]) == 2
+    finally:
+        server.stop(0)
+    told = capsys.readouterr()
+    assert "does not answer as TensorFlow Serving does" in told.err and told.out == ""
 
 
 def test_every_text_that_predict_takes_can_be_asked():
@@ -104,6 +266,35 @@ def test_folders_without_models_are_told(tmp_path, capsys):
     ):
         assert cli.main(["serve", "--models", str(folder)]) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a:b", "a\nb", "a\x1b[31m", "a\u202eb", "a\u2028b"])
+def test_a_folder_that_cannot_name_a_model_is_told(name, tmp_path, capsys):
+    folder = tmp_path / name
+    (folder / "1").mkdir(parents=True)
+    for given in (tmp_path, folder):
+        assert cli.main(["serve", "--models", str(given)]) == 2
+        told = capsys.readouterr().err
+        assert "cannot name a model" in told and told.count("\n") == 1 and told[:-1].isprintable()
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_told(tmp_path, capsys):
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    (folder / "1").mkdir(parents=True)
+    for given, message in ((tmp_path, "cannot name a model"), (folder, "it should be UTF-8")):
+        assert cli.main(["serve", "--models", str(given)]) == 2
+        told = capsys.readouterr().err
+        assert message in told and told.count("\n") == 1 and told[:-1].isprintable()
+
+
+def test_versions_are_numbers_of_64_bits(tmp_path, capsys):
+    """A larger one would be no answer to a question for the status."""
+    for name in (2**63, 10**200, "١", "-1", "1_0", "v1"):
+        (tmp_path / "model" / str(name)).mkdir(parents=True)
+    assert cli.main(["serve", "--models", str(tmp_path)]) == 2
+    assert "holds no exported model" in capsys.readouterr().err
+    (tmp_path / "model" / str(2**63 - 1)).mkdir()
+    assert [path.name for path in version_folders(tmp_path / "model")] == [str(2**63 - 1)]
 
 
 def test_a_model_is_called_as_its_folder_is_and_not_as_what_that_links_to(echo_folder, tmp_path):
@@ -151,4 +342,4 @@ def test_it_serves_until_it_is_stopped(echo_folder):
         watch.cancel()
         process.kill()
     assert process.returncode == 130
-    assert told == "keras-bert: stopped; what was asked before has been answered.\n"
+    assert told == "keras-bert: Stopped. All requests under way were answered.\n"

@@ -1,12 +1,13 @@
 """The page, in a real browser: what a person types, and what is shown."""
 
+import gc
 import shutil
 
+import keras
 import pytest
 import requests
 
 from keras_bert.checkpoints import save_folder
-from keras_bert.encoder import BertEncoder
 from keras_bert.serving.ask import connect
 from tests.serving.page_models import write_page_models
 from tests.serving.running import running
@@ -131,12 +132,21 @@ def test_each_share_is_read_by_keyboard_pointer_and_screen_reader(page):
     assert read.inner_text().startswith("river to [SEP]: 0.")
 
 
-def test_attention_needs_no_new_view_of_the_model(server, monkeypatch):
-    """Each view stays with its model: the page took megabytes more for every text."""
-    monkeypatch.setattr(BertEncoder, "view", None)
-    for text in ("bank", "river bank"):
+def test_attention_needs_no_new_model_for_each_text(server):
+    """Each would stay with its encoder: the page took megabytes more for every text."""
+    models = []
+    for text in ("bank", "river bank", "bank river"):
         answer = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
         assert answer.json()["pieces"] == ["[CLS]", *text.split(), "[SEP]"]
+        gc.collect()
+        models.append(sum(isinstance(each, keras.Model) for each in gc.get_objects()))
+    assert models[0] == models[1] == models[2]
+
+
+@pytest.mark.parametrize("text", ["", " \t", "\0", "\u200b", "bank \ud800", "bank " * 99, None, 3])
+def test_a_text_that_has_no_picture_of_attention_is_told_so(server, text):
+    asked = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
+    assert asked.status_code == 400 and asked.json()["error"].endswith(".")
 
 
 def test_the_nearest_sentences_of_a_file(page, tmp_path):

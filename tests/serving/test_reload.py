@@ -1,6 +1,7 @@
 """A new version answers as soon as its folder is there, and nobody notices but by the answer."""
 
 import gc
+import os
 import threading
 import time
 import weakref
@@ -10,7 +11,8 @@ import pytest
 import requests
 
 from keras_bert.serving.ask import connect
-from keras_bert.serving.served_model import ServedModel
+from keras_bert.serving.model_version import ServedModel
+from keras_bert.serving.serve import lay_kernels_out_once
 from tests.serving.running import running
 from tests.serving.toy_models import copy_echo, write_echo
 
@@ -84,6 +86,33 @@ def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_
     for entry in folder.iterdir():
         entry.rename(tmp_path / entry.name)
     assert model.refresh() is None and model.version().number == 3
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index", "assets/pipe"])
+def test_a_pipe_in_a_version_does_not_stop_the_look_out(tmp_path, put_echo, name):
+    """To read it would wait for a writer who never comes."""
+    folder = tmp_path / "echo"
+    put_echo(folder, 1)
+    put_echo(tmp_path / "aside", 2)
+    (tmp_path / "aside" / "2" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "aside" / "2" / name)
+    with running(models=[folder], poll=0.05) as server:
+
+        def wait_for(line):
+            until = time.monotonic() + 30
+            while line not in server.lines:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+
+        (tmp_path / "aside" / "2").rename(folder / "2")
+        wait_for(f"echo: version 2 does not load: {name} is not a regular file.")
+        put_echo(folder, 3)
+        wait_for("echo: version 3 answers.")
+    model = ServedModel("echo", folder)
+    (folder / "3").rename(tmp_path / "3")
+    assert "version 2 does not load" in model.refresh()
+    assert model.refresh() == "echo: version 1 answers."
+    lay_kernels_out_once([folder])
 
 
 def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path, put_echo):

@@ -11,7 +11,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
 
 from keras_bert.serving import rest_json
 from keras_bert.serving.inputs import check_inputs
-from keras_bert.serving.refusal import Refusal
+from keras_bert.serving.request_error import RequestError
 
 
 def info(dtype, *shape):
@@ -47,7 +47,6 @@ def test_what_is_written_reads_as_it_was(form):
     rng = np.random.default_rng(0)
     for rows in (1, 2, 7):
         given = arrays(rng, rows)
-        given["shares"][0] = (np.nan, -np.inf)
         (value,) = json.loads(rest_json.write_outputs(given, form)).values()
         found_form, found = rest_json.read_inputs({form: value}, INFOS)
         assert found_form == form
@@ -64,6 +63,23 @@ def test_no_example_is_an_example(form):
     _, found = rest_json.read_inputs({form: value}, infos)
     check_inputs(found, infos, max_batch=1)
     assert {len(array) for array in found.values()} == {0}
+
+
+@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, tf.bfloat16.as_numpy_dtype])
+def test_numbers_that_are_not_finite_are_null(form, dtype):
+    """Bare words, as TensorFlow Serving writes them, are no JSON to JavaScript, Go or jq."""
+    scores = np.array([[0.5, np.nan], [np.inf, -np.inf]], dtype)
+    written = rest_json.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
+
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    (found,) = json.loads(written, parse_constant=refuse).values()
+    rows = found["scores"] if form == rest_json.COLUMNS else [row["scores"] for row in found]
+    assert rows == [[0.5, None], [None, None]]
+    one = rest_json.write_outputs({"score": np.array(np.nan, dtype)}, rest_json.COLUMNS)
+    assert one == b'{"outputs": null}'
 
 
 def test_numbers_have_the_digits_that_they_need():
@@ -105,7 +121,7 @@ def test_base64_may_have_white_space_and_no_padding():
     [(tf.int64, 2**63), (tf.int64, -(2**63) - 1), (tf.uint64, 2**64), (tf.float32, 10**400)],
 )
 def test_numbers_just_out_of_a_type_are_refused(dtype, value):
-    with pytest.raises(Refusal, match="is not (u?int64|float32)"):
+    with pytest.raises(RequestError, match="is not (u?int64|float32)"):
         rest_json.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
 
 
@@ -113,7 +129,7 @@ def test_lists_that_no_array_has_room_for_are_refused():
     deep = "a"
     for _ in range(65):
         deep = [deep]
-    with pytest.raises(Refusal, match="nested too deep"):
+    with pytest.raises(RequestError, match="nested too deep"):
         rest_json.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
 
 
@@ -140,6 +156,6 @@ def test_whatever_a_body_holds_is_read_or_refused():
             _, found = rest_json.read_inputs(asked, infos)
             check_inputs(found, infos, max_batch=100)
             read += 1
-        except Refusal as refusal:
-            assert refusal.code == "INVALID_ARGUMENT" and refusal.message
+        except RequestError as request_error:
+            assert request_error.code == "INVALID_ARGUMENT" and request_error.message
     assert read > 200, "hardly anything was read"

@@ -10,16 +10,16 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import tasks
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.export.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.train.finetune import finetune
-from tests.classifier.killed_runs import assert_same_weights, copied
+from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.small_model import make_tokenizer
+from tests.tasks.classification.killed_runs import assert_same_weights, copied
 from tests.tasks.toy_task import HoldsWord
 
 KIND = tasks.Kind("tests.tasks.toy_task:HoldsWord", "tests.tasks.toy_task:HoldsWordSettings")
@@ -78,7 +78,7 @@ def run(given, tmp_path_factory):
 
 def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
     output, metrics = run
-    by_epoch = [entry["eval"]["f1"] for entry in metrics["curve"] if "eval" in entry]
+    by_epoch = [entry["eval"]["f1"] for entry in metrics["history"] if "eval" in entry]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert metrics["dev"] == {"f1": pytest.approx(max(by_epoch)), "examples": 24}
     assert metrics["dev"]["f1"] > 0.8
@@ -124,7 +124,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
         ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
         ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
         ("task", "poetry", "There is no kind of task 'poetry'"),
-        ("task", "classifier", "holds a BertModel, which is no task here"),
+        ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
     ):
         folder = tmp_path / f"{setting}-{value}"
         task.save(folder)
@@ -171,10 +171,10 @@ def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
     wrong = {"no: great great great": answers[0]["probability"]}
     wrong["yes: dull dull"] = 1 - answers[2]["probability"]
     worst = sorted(wrong, key=wrong.get, reverse=True)
-    measures = evaluate(model=run[0], data=file, column=2, errors=5)
+    measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
     assert measures.pop("mistakes") == worst
     command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
-    assert main([*command, "--errors", "1"]) == 0
+    assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == measures
     assert worst[0] in printed.err and worst[1] not in printed.err
@@ -202,15 +202,15 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
 def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
     arguments = {name: v for name, v in given.items() if name not in ("architecture", "vocab")}
     metrics = finetune(
-        **arguments, model=run[0], output=tmp_path / "frozen", frozen=True, scalar_mix=True
+        **arguments, model=run[0], output=tmp_path / "frozen", freeze_encoder=True, scalar_mix=True
     )
     before, _ = load(run[0] / "model")
     after, _ = load(tmp_path / "frozen" / "model")
     for one, other in zip(before.weights, after.weights, strict=True):
         assert np.array_equal(one, other) or "seed_generator" in one.path
-    assert metrics["trained_parameters"] == (16 * 8 + 8) + (8 + 1) + 3
+    assert metrics["trainable_parameters"] == (16 * 8 + 8) + (8 + 1) + 3
     assert metrics["dev"]["f1"] > 0.7
-    assert len(metrics["scalar_mix"]["shares"]) == 2
+    assert len(metrics["scalar_mix"]["layer_weights"]) == 2
 
 
 def test_the_exported_model_answers_as_predict_does(run, tmp_path):

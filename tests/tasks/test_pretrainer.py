@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.config import BertConfig
-from keras_bert.encoder import BertEncoder
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
 from tests.small_model import make_encoder, make_tokenizer
@@ -154,7 +154,7 @@ def test_keras_own_file_gives_the_same_logits(tmp_path):
     pretrainer = Pretrainer(BertEncoder(small_config()))
     pretrainer.save(tmp_path / "task.keras")
     loaded = keras.models.load_model(tmp_path / "task.keras")
-    assert loaded.masked_lm_head.token_embedding is loaded.encoder.token_embedding
+    assert loaded.lm_head.token_embedding is loaded.encoder.token_embedding
     for name, logits in pretrainer.predict(inputs, verbose=0).items():
         np.testing.assert_array_equal(loaded.predict(inputs, verbose=0)[name], logits)
 

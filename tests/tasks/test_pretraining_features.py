@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.masking import Masker, row_keys, unmask
+from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import MASKINGS, OBJECTIVES
 from keras_bert.records import DataFolder, padded
+from keras_bert.records.masking import Masker, row_keys, unmask
 from keras_bert.records.padding import pad
-from keras_bert.records.specs import MASKINGS, OBJECTIVES, SPAN_FEATURES
+from keras_bert.records.specs import SPAN_FEATURES
 from keras_bert.tasks.pretraining import features as pretraining
 from keras_bert.tasks.pretraining.features import (
     evaluation_dataset,
@@ -262,7 +263,12 @@ def test_padded_rows_give_the_same_batches_as_compact_ones(objective, folders, e
     spec = padded(objective=objective, max_length=MAX_LENGTH, max_predictions=MAX_PREDICTIONS)
     for shard in path.glob("*.tfrecord-*"):
         records = [record.numpy() for record in tf.data.TFRecordDataset(str(shard))]
-        dense = pad(folder.spec.parse(records), MAX_LENGTH, MAX_PREDICTIONS)
+        dense = pad(
+            folder.spec.parse(records),
+            MAX_LENGTH,
+            MAX_PREDICTIONS,
+            template=folder.card.template,
+        )
         with tf.io.TFRecordWriter(str(shard)) as writer:
             for record in spec.encode({name: value.numpy() for name, value in dense.items()}):
                 writer.write(record)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer
@@ -49,6 +49,34 @@ def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
     labels = {name: ids[:, 0] // 7 for name in task.output}
     losses = task.evaluate(batch, labels, batch_size=2, verbose=0, return_dict=True)
     assert len(traces) == 1 and {f"{name}_loss" for name in task.output} <= set(losses)
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3])
+def test_numbers_without_a_row_are_refused_before_a_graph_is_run(segments):
+    """In one, a CPU ends with TensorFlow's own error, and a GPU takes zeros without a word."""
+    encoder = make_small_encoder(type_vocab_size=segments)
+    task = Tagger(encoder, labels=["no", "yes"])
+    task.compile_defaults("sgd", jit_compile=False)
+    good = {name: np.ones((2, 3), "int32") for name in task.input}
+    vocabulary = encoder.config.vocab_size
+    wrong = [("input_ids", vocabulary), ("input_ids", -1)]
+    if segments > 1:  # where there is one, the ids are not looked at
+        wrong.append(("segment_ids", segments))
+    for name, value in wrong:
+        most = (vocabulary if name == "input_ids" else segments) - 1
+        batch = {**good, name: np.array([[0, 1, 0], [1, value, 1]], "int32")}
+        for call in (
+            encoder,
+            task,
+            task.predict,
+            lambda x: task.fit(x, {"logits": x["input_ids"]}),
+            lambda x: task.fit(good, {"logits": 0}, validation_data=(x, {"logits": 0})),
+            lambda x: task.evaluate(x, {"logits": x["input_ids"]}),
+        ):
+            message = f"`{name}` must be from 0 to {most}. Received: {value}"
+            with pytest.raises(InputError, match=message):
+                call(batch)
+    task(good)
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ import dataclasses
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.examples.labelled_texts import open_labelled_texts
-from keras_bert.settings import setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import setting
+from keras_bert.readers.texts import open_labelled_texts
 from keras_bert.tasks.settings import TaskSettings
-from keras_bert.tasks.signature import Signature
+from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
 
 
@@ -28,11 +28,10 @@ class HoldsWord(Task):
     """Gives `score` (B, 1), the logit that a text holds `word`, from the largest of its tokens."""
 
     KIND = "holds-word"
-    ARCHITECTURE = "BertModel"  # transformers has no class for it
-    READS = ("sequence_output", "input_mask")
+    HEAD_READS = ("input_mask",)
     HEADS = ("scorer",)
     SETTINGS = HoldsWordSettings
-    FIGURE = "f1"  # one of `measure`, none of Keras's
+    METRIC = "f1"  # one of `official_metrics`, none of Keras's
 
     def __init__(
         self,
@@ -45,6 +44,7 @@ class HoldsWord(Task):
         max_length=16,
         dropout=None,
         name="w",
+        **between,
     ):
         self.encoder = encoder
         self.word = word
@@ -59,9 +59,9 @@ class HoldsWord(Task):
             ],
             name="scorer",
         )
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         scores = self.scorer(self.dropout(encoded["sequence_output"]))[..., 0]  # (B, S)
         at_tokens = keras.ops.cast(inputs["input_mask"], "bool")
         largest = keras.ops.max(keras.ops.where(at_tokens, scores, -1e4), axis=1, keepdims=True)
@@ -82,7 +82,7 @@ class HoldsWord(Task):
         )
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         truth = [[float(self._truth(example))] for example in examples] if labelled else []
         return TokenizedExamples.of_texts(
@@ -90,6 +90,7 @@ class HoldsWord(Task):
             [[example.text for example in examples]],
             labels={"score": np.array(truth, np.float32)} if labelled else {},
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 
@@ -106,7 +107,7 @@ class HoldsWord(Task):
             for example, p in zip(rows.examples, probabilities, strict=True)
         ]
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         self.usual = float(np.mean(outputs["score"]))
 
     def mistakes(self, answers, examples):
@@ -116,7 +117,7 @@ class HoldsWord(Task):
             if answer["holds"] != self._truth(example)
         ]
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         truth = [self._truth(example) for example in examples]
         said = [answer["holds"] for answer in answers]
         both = sum(t and s for t, s in zip(truth, said, strict=True))
@@ -127,12 +128,13 @@ class HoldsWord(Task):
     def signatures(self, *, max_length=None):
         import tensorflow as tf
 
-        from keras_bert.input_pipeline.framing import frame
+        from keras_bert.inputs.framing import frame
 
         def from_text(text):
             batch = frame(
                 [self.tokenizer.tokenize(text)],
-                vocabulary=self.tokenizer.vocabulary,
+                tokenizer=self.tokenizer,
+                names=self.encoder.input_names,
                 max_length=max_length or self.max_length,
             )
             return {"probability": tf.sigmoid(self(batch, training=False)["score"])[:, 0]}

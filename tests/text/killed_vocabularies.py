@@ -12,15 +12,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from keras_bert.errors import InputError
-from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.base.errors import InputError
+from keras_bert.text.learners import learn_bpe, learn_wordpiece
 from keras_bert.text.vocabulary_files import (
     open_vocabulary,
     read_counts,
     write_folder,
     write_vocabulary,
 )
-from keras_bert.text.wordpiece_learner import learn_wordpiece
 from tests.kill_points import kill_at_every_call
 
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
@@ -38,7 +37,7 @@ def names(folder):
 def opened(path):
     """What a reader gets: the vocabulary, its counts and its case; None for a refusal."""
     try:
-        vocabulary, lowercase = open_vocabulary(path)
+        vocabulary, lowercase, _ = open_vocabulary(path)
     except InputError:
         return None
     counts = read_counts(path, vocabulary)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
-from keras_bert.text.bpe_learner import learn_bpe
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
+from keras_bert.text.learners import learn_bpe
 from keras_bert.text.normalization import WordSplitter, normalize
-from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK
+from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
@@ -171,7 +172,7 @@ def test_a_folder_keeps_everything(textbook, tmp_path):
     again = Tokenizer.from_folder(tmp_path)
     assert again.vocabulary == textbook and again.lowercase is False
     assert again.vocabulary.merges == textbook.merges
-    assert Vocabulary.from_file(tmp_path) == textbook
+    assert load_vocabulary(tmp_path) == textbook
     assert Tokenizer.from_vocab(tmp_path).vocabulary == textbook
     lines = (tmp_path / "merges.txt").read_text(encoding="utf-8").split("\n")
     assert lines[:3] == ["#version: 0.1", "e r", marked("er _")]

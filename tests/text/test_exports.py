@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.text import Tokenizer
-from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.learners import learn_bpe
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 

@@ -6,10 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.text.merges import learn_merges
+from keras_bert.base.errors import InputError
+from keras_bert.text.learners import learn_merges, learn_wordpiece, longest_pieces
 from keras_bert.text.vocabulary import SPECIAL_PIECES
-from keras_bert.text.wordpiece_learner import learn_wordpiece, longest_pieces
 
 WORDS = Counter(
     "the cat sat on the mat and the other cats sat on other mats while the rattling chatter of "

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.text.piece_counts import counts_path, counts_text
+from keras_bert.base.errors import InputError
 from keras_bert.text.vocabulary import SPECIAL_PIECES
-from keras_bert.text.vocabulary_files import read_counts
+from keras_bert.text.vocabulary_files import counts_path, counts_text, read_counts
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary(

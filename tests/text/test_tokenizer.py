@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer, normalization
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PIECES = (
@@ -239,7 +240,7 @@ def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_pat
     transformers.AutoTokenizer.from_pretrained(minilm_folder).save_pretrained(tmp_path)
     assert not (tmp_path / "vocab.txt").exists()
     tokenizer = Tokenizer.from_folder(tmp_path)
-    assert tokenizer.vocabulary == Vocabulary.from_file(minilm_folder / "vocab.txt")
+    assert tokenizer.vocabulary == load_vocabulary(minilm_folder / "vocab.txt")
     assert tokenizer.lowercase is True
 
 

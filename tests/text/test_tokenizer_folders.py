@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_PIECES
 
@@ -57,7 +57,7 @@ def test_a_tokenizer_json_alone_is_read(tmp_path):
 )
 def test_tokens_that_are_cut_out_of_a_text_are_refused(tmp_path, name, content):
     """They were read as ordinary text, or as a piece that no text comes to."""
-    with pytest.raises(InputError, match="adds '<b>' to BERT's tokens"):
+    with pytest.raises(InputError, match="adds '<b>' to its special tokens"):
         Tokenizer.from_folder(write(tmp_path, **{name: content}))
 
 
@@ -146,10 +146,12 @@ def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"cls_token": "<s>"}, "cls_token is '<s>'; this tokenizer has '.CLS.' in its place"),
-        ({"unk_token": {"content": "<unk>"}}, "unk_token is '<unk>'"),
+        ({"cls_token": "<s>"}, "vocab.txt has no <s>; a vocabulary needs all of .PAD., .UNK., <s>"),
+        ({"unk_token": {"content": "<unk>"}}, "vocab.txt has no <unk>"),
+        ({"unk_token": "the"}, "has 'the' for what it does not know; expected .UNK."),
+        ({"mask_token": 5}, "mask_token should be a string"),
         ({"additional_special_tokens": 5}, "additional_special_tokens should be a list"),
-        ({"extra_special_tokens": {"image_token": "<image>"}}, "adds '<image>' to BERT's tokens"),
+        ({"extra_special_tokens": {"image_token": "<image>"}}, "adds '<image>' to its special"),
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "a dictionary of Japanese"),
     ],
 )

@@ -2,11 +2,10 @@
 
 import pytest
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
-from keras_bert.text.bpe_learner import learn_bpe
+from keras_bert.text.learners import learn_bpe, learn_wordpiece
 from keras_bert.text.vocabulary import SPECIAL_PIECES
-from keras_bert.text.wordpiece_learner import learn_wordpiece
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.base.errors import InputError
+from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PIECES = [*SPECIAL_PIECES, "[unused0]", "play", "##ing", "##", "#", "well"]
@@ -65,11 +66,11 @@ def test_saved_and_read_back_and_pickled(vocabulary, tmp_path):
     vocabulary.save(path)
     assert path.read_bytes() == "".join(f"{piece}\n" for piece in PIECES).encode()
     assert [entry.name for entry in tmp_path.iterdir()] == ["vocab.txt"]
-    again = Vocabulary.from_file(path)
+    again = load_vocabulary(path)
     assert again == vocabulary and hash(again) == hash(vocabulary)
     assert pickle.loads(pickle.dumps(vocabulary)) == vocabulary
     path.write_text("\n".join(PIECES))  # without the last line end
-    assert Vocabulary.from_file(path) == vocabulary
+    assert load_vocabulary(path) == vocabulary
 
 
 def test_the_hash_tells_order_and_pieces_apart(vocabulary):
@@ -81,7 +82,7 @@ def test_the_hash_tells_order_and_pieces_apart(vocabulary):
 def test_pieces_with_unusual_line_breaks_stay_whole(tmp_path):
     pieces = [*SPECIAL_PIECES, "a\u2028b", "\x85", "\x0c"]
     WordPieceVocabulary(pieces).save(tmp_path / "vocab.txt")
-    assert Vocabulary.from_file(tmp_path / "vocab.txt").pieces == tuple(pieces)
+    assert load_vocabulary(tmp_path / "vocab.txt").pieces == tuple(pieces)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +102,14 @@ def test_bad_files_are_refused_with_their_place(tmp_path, content, sentence):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
     with pytest.raises(InputError, match=sentence) as refusal:
-        Vocabulary.from_file(path)
+        load_vocabulary(path)
     assert str(path) in str(refusal.value)
 
 
 def test_missing_files_and_folders_are_refused(tmp_path):
     for path in (tmp_path / "none.txt", tmp_path):
         with pytest.raises(InputError, match=r"could not be read|has no vocab.txt"):
-            Vocabulary.from_file(path)
+            load_vocabulary(path)
 
 
 def test_counts_must_fit():

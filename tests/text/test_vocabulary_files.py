@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.errors import InputError
-from keras_bert.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from keras_bert.base.errors import InputError
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabulary import SPECIAL_PIECES
 from keras_bert.text.vocabulary_files import (
+    load_vocabulary,
     open_folder,
     open_vocabulary,
     output_texts,
@@ -49,7 +51,7 @@ def test_a_learned_vocabulary_of_byte_pair_encoding_is_a_folder(tmp_path, lowerc
         "vocab.json",
     ]
     assert opened(path) == (learned, learned.counts.tolist(), lowercase)
-    assert Vocabulary.from_file(path).merges == learned.merges
+    assert load_vocabulary(path).merges == learned.merges
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -88,7 +90,7 @@ def test_a_part_of_a_folder_is_refused_and_not_taken_for_uncased(tmp_path, missi
     """As a run that was killed between its files once left it."""
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     (tmp_path / "tokenizer.json").unlink()
-    assert open_folder(tmp_path) == (NEW["bpe"], False)
+    assert open_folder(tmp_path) == (NEW["bpe"], False, BERT_TEMPLATE)
     (tmp_path / missing).unlink()
     for given in (open_folder, open_vocabulary):
         with pytest.raises(InputError, match=missing):
@@ -98,18 +100,23 @@ def test_a_part_of_a_folder_is_refused_and_not_taken_for_uncased(tmp_path, missi
 def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
     NEW["bpe"].save(tmp_path)
     assert names(tmp_path) == ["merges.txt", "vocab.json"]
-    assert Vocabulary.from_file(tmp_path) == NEW["bpe"]
+    assert load_vocabulary(tmp_path) == NEW["bpe"]
     with pytest.raises(InputError, match="does not say whether its vocabulary is cased"):
         open_vocabulary(tmp_path)
     for lowercase in (True, False):
-        assert open_vocabulary(tmp_path, lowercase=lowercase) == (NEW["bpe"], lowercase)
+        assert open_vocabulary(tmp_path, lowercase=lowercase) == (
+            NEW["bpe"],
+            lowercase,
+            BERT_TEMPLATE,
+        )
     NEW["wordpiece"].save(tmp_path / "vocab.txt")
-    assert open_vocabulary(tmp_path) == (NEW["wordpiece"], True)  # BERT's own need not say
+    # BERT's own need not say.
+    assert open_vocabulary(tmp_path) == (NEW["wordpiece"], True, BERT_TEMPLATE)
 
 
 def test_who_contradicts_the_folder_is_refused(tmp_path):
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
-    assert open_vocabulary(tmp_path, lowercase=False) == (NEW["bpe"], False)
+    assert open_vocabulary(tmp_path, lowercase=False) == (NEW["bpe"], False, BERT_TEMPLATE)
     with pytest.raises(
         InputError, match="is cased, as its tokenizer_config.json says, and not uncased"
     ):

@@ -4,7 +4,7 @@
 // the same REST interface as by any client. `show.js` draws the answers.
 
 import { readMetadata, ask, post, get } from "./rest.js";
-import { element, bars, marked, attentionTable, nearestList } from "./show.js";
+import { element, fixed, bars, marked, attentionTable, nearestList } from "./show.js";
 import { entities } from "./entities.js";
 
 const TASKS = [
@@ -201,7 +201,7 @@ async function showClass(model, given) {
   const found = await ask(model, given);
   const shares = found.probabilities ?? [];
   const title = element("h2", {}, `${found.label} `);
-  title.append(element("small", {}, found.score.toFixed(4)));
+  title.append(element("small", {}, fixed(found.score)));
   // The answer names the likeliest label alone; the others are known by their numbers.
   const best = shares.indexOf(Math.max(...shares));
   const rows = shares.map((share, i) => [i === best ? found.label : `label ${i + 1}`, share]);
@@ -217,7 +217,7 @@ async function showEntities(model, given) {
 async function showAnswer(model, given) {
   const found = await ask(model, given);
   const title = element("h2", {}, found.answer === "" ? "No answer " : `${found.answer} `);
-  title.append(element("small", {}, found.score.toFixed(4)));
+  title.append(element("small", {}, fixed(found.score)));
   const spans = found.answer === "" ? [] : [{ start: found.start, end: found.end, label: "" }];
   return [title, marked(given.context, spans)];
 }

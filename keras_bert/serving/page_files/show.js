@@ -8,6 +8,11 @@ export function element(name, properties = {}, text = "") {
   return made;
 }
 
+// A score as text; null is what JSON has in place of NaN and the infinities.
+export function fixed(number) {
+  return number === null ? "not finite" : number.toFixed(4);
+}
+
 // rows: [name, share from 0 to 1].
 export function bars(rows) {
   const table = element("table", { className: "bars" });
@@ -19,7 +24,7 @@ export function bars(rows) {
     row.insertCell().append(bar);
     const number = row.insertCell();
     number.className = "number";
-    number.textContent = share.toFixed(4);
+    number.textContent = fixed(share);
   }
   return table;
 }

@@ -1,17 +1,22 @@
-"""Labels for a text (Devlin et al. 2018, section 4.1)."""
+"""Labels for a text, or for two (Devlin et al. 2018, section 4.1)."""
 
 from collections import Counter
 
 import keras
 import numpy as np
+from keras import ops
 
-from keras_bert.errors import InputError
-from keras_bert.examples.label_forms import one_label, several_labels
-from keras_bert.examples.labelled_texts import TEXT, open_labelled_texts
-from keras_bert.examples.oddities import oddities
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.tasks.classification.decision_loss import DecisionCrossentropy
-from keras_bert.tasks.classification.decode import classifier_answers, multi_label_answers
+from keras_bert.readers.labels import oddities, one_label, several_labels
+from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
+from keras_bert.tasks.classification.decode import (
+    classifier_answers,
+    label_mistakes,
+    multi_label_answers,
+    multi_label_mistakes,
+)
 from keras_bert.tasks.classification.labels import (
     decision_weights,
     label_matrix,
@@ -20,11 +25,28 @@ from keras_bert.tasks.classification.labels import (
     row_weights,
     sorted_labels,
 )
-from keras_bert.tasks.classification.mistakes import label_mistakes, multi_label_mistakes
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.classification.settings import NO_WEIGHTS, ClassifierSettings
+from keras_bert.tasks.classification.settings import (
+    NO_WEIGHTS,
+    ClassifierSettings,
+    PairClassifierSettings,
+)
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.wording import counted, listed, percent
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class DecisionCrossentropy(keras.losses.Loss):
+    """Binary cross-entropy of logits in nats, the mean over all decisions of a batch.
+
+    Called with labels (B, C) of 0 and 1, logits (B, C) and sample weights (B, C). Keras's own takes
+    the mean over C before it sees weights, and so has room for one a row.
+    """
+
+    def __init__(self, name="decision_crossentropy", **options):
+        super().__init__(name=name, **options)
+
+    def call(self, y_true, y_pred):
+        return ops.binary_crossentropy(y_true, y_pred, from_logits=True)  # (B, C)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -39,22 +61,24 @@ class Classifier(PooledTask):
     folder is one of a bare encoder to it, and the head lies under names of ours.
 
     Args:
-        encoder: a `BertEncoder`; with a pooler where [CLS] is read.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         multi_label: a text may have any number of the labels. Probabilities are then of each label
             for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
         threshold: with `multi_label`, the probability above which a label is given.
-        pooling: what the head reads: "cls", "mean" or "both" (see `keras_bert.heads.labelled`).
-            None is "cls", or "mean" of an encoder without a pooler, whose [CLS] nothing trained.
+        pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
+            `keras_bert.heads.pooling`). None is "cls", "mean" over an encoder without a pooler,
+            whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
             `multi_label`, what each label weighs in it (see `decision_weights`).
-        figure: the figure of `measure` that a run keeps the best epoch by; None is the accuracy,
-            or with `multi_label` the micro F1.
+        figure: the metric of `official_metrics` that a run keeps the best epoch by; None is the
+            accuracy, or with `multi_label` the micro F1.
         dropout: the share of what the head reads that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+            `head_dropout`.
         max_length: tokens that a row is cut to, special tokens counted in, in training and after.
             None is 128, or all positions of an encoder that has fewer.
+        **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `max_length`,
     `classifier` (the `Dense`), `dropout` (the `Dropout`).
@@ -62,14 +86,15 @@ class Classifier(PooledTask):
     Raises:
         ValueError: the encoder has no pooler and one is read, or the labels are fewer than two or
             not unique.
-        InputError: the class weights cannot be, or the figure is none of such labels.
+        InputError: the class weights cannot be, the figure is none of such labels, or [CLS] of a
+            causal encoder is to be read.
     """
 
     KIND = "classifier"
     HEADS = ("classifier",)
     LEAST_LABELS = 2
     SETTINGS = ClassifierSettings
-    FIGURE = "accuracy"
+    METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
     TEXTS = TEXT
 
@@ -87,33 +112,35 @@ class Classifier(PooledTask):
         dropout=None,
         max_length=None,
         name="classifier",
+        **between,
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
-        self.settle_pooling(pooling, encoder.config)
+        self.settle_pooling(pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
-        self.FIGURE = figure or ("micro_f1" if multi_label else "accuracy")
+        self.METRIC = figure or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
-        if self.FIGURE != "accuracy":
-            self.SHOWN[self.FIGURE] = self.FIGURE.replace("_", " ")
-        if "f1" in self.FIGURE.split("_and_") and len(self.labels) != 2:
+        if self.METRIC != "accuracy":
+            self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
+        if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
             raise InputError(
                 f"`figure` is {figure}, which is that of two labels; here are {len(self.labels)}. "
                 "Give macro_f1."
             )
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
-        vector = self.dropout(self.vector(encoded, inputs))  # (B, D or 2 D)
+    def build_head(self, encoded, inputs):
+        vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
     def settings_in_config(cls, values):
-        return {"multi_label": values.get("problem_type") == "multi_label_classification"}
+        several = values.get("problem_type") == "multi_label_classification"
+        return {**super().settings_in_config(values), "multi_label": several}
 
     def config_entries(self):
         return {"problem_type": "multi_label_classification"} if self.multi_label else {}
@@ -137,7 +164,7 @@ class Classifier(PooledTask):
         """`accuracy`, the share of rows whose label has the highest logit.
 
         None where several labels may be right, or where rows have weights, which Keras would
-        apply: `measure` has the official figures.
+        apply: `official_metrics` has the official figures.
         """
         if self.multi_label or self._class_weights != NO_WEIGHTS:
             return {}
@@ -146,7 +173,16 @@ class Classifier(PooledTask):
     # Labelled files.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, multi_label=False, **columns):
+    def read(
+        cls,
+        data,
+        *,
+        made_with=None,
+        like=None,
+        labelled=True,
+        multi_label=False,
+        **columns,
+    ):
         """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
 
         A sequence is of (text, label), or of pairs of texts of (text, text, label).
@@ -192,7 +228,7 @@ class Classifier(PooledTask):
         return oddities(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         labels, weights = {}, {}
         if labelled:
@@ -210,6 +246,7 @@ class Classifier(PooledTask):
             labels=labels,
             weights=weights,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 
@@ -224,7 +261,7 @@ class Classifier(PooledTask):
             )
         return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `classification_metrics` and `multi_label_metrics`."""
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,
@@ -261,7 +298,7 @@ class Classifier(PooledTask):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.serving import classifier_signatures
+        from keras_bert.tasks.classification.signatures import classifier_signatures
 
         return classifier_signatures(self, max_length=max_length or self.max_length)
 
@@ -274,7 +311,7 @@ class Classifier(PooledTask):
             **super().get_config(),
             "dropout": self.dropout.rate,
             "class_weights": weights,
-            "figure": self.FIGURE,
+            "figure": self.METRIC,
         }
 
 
@@ -286,3 +323,15 @@ def columns_of_texts(examples, count):
 def _labels_of(example):
     """The labels of an example, one or several, as a tuple."""
     return example.label if isinstance(example.label, tuple) else (example.label,)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PairClassifier(Classifier):
+    """A `Classifier` of rows `[CLS] a [SEP] b [SEP]`; its arguments and its head are that one's."""
+
+    KIND = "pair-classifier"
+    SETTINGS = PairClassifierSettings
+    TEXTS = PAIR
+
+    def __init__(self, encoder, tokenizer=None, *, name="pair_classifier", **options):
+        super().__init__(encoder, tokenizer, name=name, **options)

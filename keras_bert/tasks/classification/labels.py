@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import quoted
 from keras_bert.tasks.classification.settings import BALANCED, NO_WEIGHTS
-from keras_bert.wording import quoted
 
 
 def sorted_labels(labels):

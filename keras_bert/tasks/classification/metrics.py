@@ -1,9 +1,25 @@
 """How well labels and scores were predicted."""
 
 import numpy as np
+from scipy import stats
 from sklearn import metrics
 
-from keras_bert.tasks.classification.correlation import pearson, spearman
+
+def pearson(x, y):
+    """The linear correlation of x (N,) and y (N,), from -1 to 1.
+
+    0 where it is not defined: of fewer than two numbers, or where one side is constant.
+    """
+    x, y = (np.asarray(values, np.float64) for values in (x, y))
+    if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
+        return 0.0
+    return float(stats.pearsonr(x, y).statistic)
+
+
+def spearman(x, y):
+    """The correlation of ranks; equal numbers have the mean of their ranks. 0 as in `pearson`."""
+    return pearson(stats.rankdata(x), stats.rankdata(y))
+
 
 _BINS = 10
 

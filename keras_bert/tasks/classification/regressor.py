@@ -5,18 +5,16 @@ import math
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
-from keras_bert.examples.label_forms import score
-from keras_bert.examples.labelled_texts import PAIR, TEXT, open_labelled_texts
-from keras_bert.examples.oddities import oddities
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.heads.labelled import labelled_head
+from keras_bert.readers.labels import oddities, score
+from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.classifier import columns_of_texts
-from keras_bert.tasks.classification.decode import score_answers
-from keras_bert.tasks.classification.mistakes import score_mistakes
+from keras_bert.tasks.classification.decode import score_answers, score_mistakes
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import RegressionSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.wording import counted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -33,12 +31,12 @@ class Regressor(PooledTask):
     the layer in the range of the labels, and needs neither.
 
     Args:
-        encoder, tokenizer, pooling, dropout, max_length: see `Classifier`.
+        encoder, tokenizer, pooling, dropout, max_length, **between: see `Classifier`.
         one_text: rows are of one text instead of two.
         mean: the score that the new head begins with.
         scale: the unit in which the head computes: a power of two, so that nothing is rounded when
             a folder is written.
-        figure: the figure of `measure` that a run keeps the best epoch by.
+        figure: the figure of `official_metrics` that a run keeps the best epoch by.
 
     Attributes: `one_text`, `pooling`, `scale`, `max_length`, `scorer` (the `Dense`), `dropout`.
 
@@ -48,8 +46,9 @@ class Regressor(PooledTask):
 
     KIND = "regression"
     HEADS = ("scorer",)
+    HEAD_SCALES = {"scorer": "scale"}
     SETTINGS = RegressionSettings
-    FIGURE = "pearson"
+    METRIC = "pearson"
     SHOWN = {"loss": "loss", "mse": "squared error", "pearson": "Pearson", "spearman": "Spearman"}
 
     def __init__(
@@ -65,21 +64,22 @@ class Regressor(PooledTask):
         dropout=None,
         max_length=None,
         name="regressor",
+        **between,
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
         self.encoder = encoder
         self.one_text = one_text
         self.scale = float(scale)
-        self.settle_pooling(pooling, encoder.config)
-        self.FIGURE = figure
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.settle_pooling(pooling)
+        self.METRIC = figure
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
-        vector = self.dropout(self.vector(encoded, inputs))  # (B, D or 2 D)
+    def build_head(self, encoded, inputs):
+        vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
 
     def config_entries(self):
@@ -150,7 +150,7 @@ class Regressor(PooledTask):
         return oddities(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         labels = {}
         if labelled:
@@ -161,6 +161,7 @@ class Regressor(PooledTask):
             columns_of_texts(examples, 1 if self.one_text else 2),
             labels=labels,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 
@@ -168,7 +169,7 @@ class Regressor(PooledTask):
         """`text_a`, `text_b` (or `text`), `score`, and `expected` where it is known."""
         return score_answers(outputs["score"][:, 0], rows.examples)
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `score_metrics`."""
         from keras_bert.tasks.classification.metrics import score_metrics
 
@@ -188,7 +189,7 @@ class Regressor(PooledTask):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.serving import regressor_signatures
+        from keras_bert.tasks.classification.signatures import regressor_signatures
 
         return regressor_signatures(self, max_length=max_length or self.max_length)
 
@@ -197,5 +198,5 @@ class Regressor(PooledTask):
             **super().get_config(),
             "dropout": self.dropout.rate,
             "scale": self.scale,
-            "figure": self.FIGURE,
+            "figure": self.METRIC,
         }

@@ -3,41 +3,24 @@
 import dataclasses
 import typing
 
-from keras_bert.errors import InputError
-from keras_bert.examples.settings import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import (
     TextFileSettings,
     column_setting,
     fields_setting,
     glue_setting,
     header_setting,
 )
-from keras_bert.settings import setting
 from keras_bert.tasks.settings import TaskSettings
 
-# What a head over a whole text can read -> what its task READS.
-POOLINGS = {
-    "cls": ("pooled_output",),
-    "mean": ("sequence_output", "input_mask"),
-    "both": ("pooled_output", "sequence_output", "input_mask"),
-}
+# As `keras_bert.heads.pooling.POOLINGS`, which is Keras's to load.
+POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 # The figures that a run may keep the best epoch by.
 SINGLE_LABEL_FIGURES = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
 MULTI_LABEL_FIGURES = ("micro_f1", "macro_f1", "subset_accuracy")
 SCORE_FIGURES = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
-
-
-def settled_pooling(pooling, config):
-    """What a head reads on an encoder of that config: a key of POOLINGS; `pooling` may be None.
-
-    An encoder without a pooler is one whose [CLS] nothing has trained: a masked language model
-    predicts other tokens. There the mean measures better (docs/results.md).
-
-    Raises ValueError for what is no such key.
-    """
-    if pooling is not None and pooling not in POOLINGS:
-        raise ValueError(f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
-    return pooling or ("cls" if config.add_pooling_layer else "mean")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,9 +29,11 @@ class PoolingSettings(TaskSettings):
 
     pooling: str | None = setting(
         None,
-        help="what the head reads: [CLS] with the pooler, the mean of the tokens, or both",
-        default_help="cls, or mean of a model without a pooler, whose [CLS] was never trained",
-        choices=tuple(POOLINGS),
+        help="what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, "
+        "the last token, the maximum over the tokens, or three of these side by side",
+        default_help="cls; mean for a model without a pooler, whose [CLS] was never trained; last "
+        "for a causal model",
+        choices=POOLINGS,
         stored=True,
     )
 
@@ -88,6 +73,11 @@ class LabelSettings(PoolingSettings):
     def check(self):
         super().check()
         several = self.multi_label
+        if self.threshold != type(self).threshold and not several:
+            raise InputError(
+                "`threshold` is for several labels per text; give `multi_label`, too, or leave it "
+                "out. Of one label per text, the most probable one is given."
+            )
         figures = MULTI_LABEL_FIGURES if several else SINGLE_LABEL_FIGURES
         if self.figure is not None and self.figure not in figures:
             raise InputError(

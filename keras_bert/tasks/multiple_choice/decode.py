@@ -2,9 +2,28 @@
 
 import numpy as np
 
-from keras_bert.tasks.classification.mistakes import in_one_line
+from keras_bert.base.formatting import percent
+from keras_bert.tasks.classification.decode import in_one_line
+from keras_bert.tasks.classification.metrics import calibration
 from keras_bert.tasks.probabilities import softmax
-from keras_bert.wording import percent
+
+
+def choice_metrics(answers, examples):
+    """The official measures, as JSON can hold them, of answers that say what is `expected`.
+
+    `accuracy`, `cross_entropy` in nats, `examples`, and `calibration` (see there).
+    """
+    right = np.array(
+        [answer["label"] == e.label for answer, e in zip(answers, examples, strict=True)]
+    )
+    chosen = [a["probabilities"][e.label] for a, e in zip(answers, examples, strict=True)]
+    smallest = np.finfo(np.float32).tiny  # a probability of 0 in float32 is not one in truth
+    return {
+        "accuracy": float(right.mean()),
+        "cross_entropy": float(-np.log(np.maximum(chosen, smallest)).mean()),
+        "examples": len(examples),
+        "calibration": calibration([answer["score"] for answer in answers], right),
+    }
 
 
 def choice_answers(logits, examples):

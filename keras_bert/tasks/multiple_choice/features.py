@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 
 
 class ChoiceRows(TokenizedExamples):
@@ -25,7 +25,7 @@ class ChoiceRows(TokenizedExamples):
         return self.segments[1].row_lengths().numpy()
 
     @classmethod
-    def of_examples(cls, examples, *, labels, tokenizer, max_length):
+    def of_examples(cls, examples, *, labels, tokenizer, input_names, max_length):
         """Tokenizes `LabelledChoices`."""
         choices = [choice for example in examples for choice in example.choices]
         counts = [len(example.choices) for example in examples]
@@ -38,22 +38,31 @@ class ChoiceRows(TokenizedExamples):
             examples,
             segments,
             labels=labels,
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
+            input_names=input_names,
             max_length=max_length,
         )
 
     def inputs(self, context, choices):
-        """`input_ids`, `input_mask` and `segment_ids`, each (B, n, S); in a graph, too."""
+        """The encoder's inputs by name, each (B, n, S); in a graph, too."""
         return frame_choices(
-            context, choices, vocabulary=self._vocabulary, max_length=self._max_length
+            context,
+            choices,
+            tokenizer=self._tokenizer,
+            names=self._input_names,
+            max_length=self._max_length,
         )
 
 
-def frame_choices(context, choices, *, vocabulary, max_length):
+def frame_choices(context, choices, *, tokenizer, names, max_length):
     """Ragged ids (B, None) and (B, None, None) -> the inputs by name, each int32 (B, n, S)."""
     each = tf.gather(context, choices.value_rowids())  # the context of each choice
     rows = frame(
-        [each, choices.values], vocabulary=vocabulary, max_length=max_length, multiple_of=PAD_TO
+        [each, choices.values],
+        tokenizer=tokenizer,
+        names=names,
+        max_length=max_length,
+        multiple_of=PAD_TO,
     )
     counts = choices.row_lengths()
     grouped = {

@@ -4,64 +4,94 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.examples.labelled_choices import open_labelled_choices
+from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.labelled import labelled_head
-from keras_bert.layers.grouping import FlattenRows, GroupRows
+from keras_bert.readers.labelled_choices import open_labelled_choices
+from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_mistakes
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, percent
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class FlattenRows(keras.layers.Layer):
+    """Rows of examples, one after the other. Shapes: (B, n, …) -> (B n, …)."""
+
+    def call(self, x):
+        return ops.reshape(x, (-1, *ops.shape(x)[2:]))
+
+    def compute_output_shape(self, shape):
+        return (None, *shape[2:])
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GroupRows(keras.layers.Layer):
+    """What `FlattenRows` undid. Shapes: (B n, …) and anything of shape (B, n, …) -> (B, n, …)."""
+
+    def call(self, x, like):
+        return ops.reshape(x, (*ops.shape(like)[:2], *ops.shape(x)[1:]))
+
+    def compute_output_shape(self, x_shape, like_shape):
+        return (*like_shape[:2], *x_shape[1:])
+
 
 # What stands in the place of the logit of a choice that there is not; a softmax makes zero of it.
 _NO_CHOICE = -10000.0
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class MultipleChoice(Task):
-    """An encoder with a linear layer over its pooled output: one logit a row, a row a choice.
+class MultipleChoice(PooledTask):
+    """An encoder with a linear layer over a vector of the whole row: one logit per choice.
 
     Takes the encoder's dictionary with an axis of choices, each input (B, n, S), and gives `logits`
     (B, n): B batch, n choices, S tokens in a row `[CLS] context [SEP] choice [SEP]`. An example
     with fewer choices than others of its batch has rows without a token, whose logit is -10000.
-    The head is that of Hugging Face's BertForMultipleChoice: dropout, then the layer.
+    Where the vector is the pooled output, the head is that of Hugging Face's BertForMultipleChoice:
+    dropout, then the layer.
 
     Args:
-        encoder: a `BertEncoder` with a pooler.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        dropout: the share of the pooled output that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
+        pooling, dropout, **between: see `Classifier`.
         max_length: tokens that a row is cut to, special tokens counted in, in training and after.
             None is 128, or all positions of an encoder that has fewer.
 
-    Attributes: `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
+    Attributes: `pooling`, `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
-        ValueError: the encoder has no pooler.
+        ValueError: the encoder has no pooler and one is read.
+        InputError: [CLS] of a causal encoder is to be read.
     """
 
     KIND = "multiple-choice"
-    ARCHITECTURE = "BertForMultipleChoice"
-    READS = ("pooled_output", "input_mask")
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings
-    FIGURE = "accuracy"
+    METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def __init__(
-        self, encoder, tokenizer=None, *, dropout=None, max_length=None, name="multiple_choice"
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        pooling=None,
+        dropout=None,
+        max_length=None,
+        name="multiple_choice",
+        **between,
     ):
         self.encoder = encoder
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
+        self.settle_pooling(pooling)
+        self.HEAD_READS = ("input_mask",)
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    @staticmethod
-    def feature_inputs():
-        """The three inputs of every encoder, as symbolic (B, n, S) int32 tensors by name."""
+    def feature_inputs(self):
+        """The encoder's inputs as symbolic (B, n, S) int32 tensors by name."""
         return {
             name: keras.Input((None, None), dtype="int32", name=name)
-            for name in ("input_ids", "input_mask", "segment_ids")
+            for name in self.encoder.input_names
         }
 
     @staticmethod
@@ -70,11 +100,12 @@ class MultipleChoice(Task):
 
     @staticmethod
     def to_examples(x, features):
-        return GroupRows()(x[:, 0], features["input_ids"])  # (B, n, D)
+        return GroupRows()(x, features["input_ids"])  # (B, n, S, D)
 
-    def connect(self, encoded, inputs):
-        logits = self.classifier(self.dropout(encoded["pooled_output"]))  # (B n, 1)
+    def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
+        vector = self.vector(encoded, self.to_rows(mask))  # (B n, D)
+        logits = self.classifier(self.dropout(vector))  # (B n, 1)
         logits = GroupRows()(logits, mask)[..., 0]  # (B, n)
         return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, _NO_CHOICE)}
 
@@ -118,6 +149,7 @@ class MultipleChoice(Task):
             examples,
             labels=labels,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
         )
 
@@ -128,9 +160,9 @@ class MultipleChoice(Task):
         """
         return choice_answers(outputs["logits"], rows.examples)
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `choice_metrics`."""
-        from keras_bert.tasks.multiple_choice.metrics import choice_metrics
+        from keras_bert.tasks.multiple_choice.decode import choice_metrics
 
         return choice_metrics(answers, examples)
 
@@ -143,7 +175,7 @@ class MultipleChoice(Task):
         return f"accuracy {percent(measures['accuracy'])}"
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.multiple_choice.serving import choice_signatures
+        from keras_bert.tasks.multiple_choice.signatures import choice_signatures
 
         return choice_signatures(self, max_length=max_length or self.max_length)
 

@@ -3,12 +3,12 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.settings import fields_setting, header_setting
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.readers.settings import fields_setting, header_setting
+from keras_bert.tasks.classification.settings import PoolingSettings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultipleChoiceSettings(TaskSettings):
+class MultipleChoiceSettings(PoolingSettings):
     # A context with any number of choices has no form as flags.
     GIVEN: typing.ClassVar[tuple] = ()
 

@@ -1,16 +1,19 @@
-"""An encoder that reads from left to right, with a head for the next token."""
+"""Language models that read from left to right, and those that do both (GPT-BERT)."""
+
+import dataclasses
 
 import keras
 
-from keras_bert.errors import InputError
-from keras_bert.heads.masked_lm import masked_lm_head
-from keras_bert.heads.next_token import NextTokenPositions
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import Settings, setting
+from keras_bert.heads.lm_head import NextTokenPositions
+from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CausalLM(PretrainingTask):
-    """A causal encoder with the masked-LM head, which predicts at each token the one after it.
+    """A causal encoder with its language-model head, which predicts the token after each token.
 
     Takes the encoder's dictionary, and gives the logits `causal_lm` (B, S - 1, V): column i is the
     token at position i + 1, of which the encoder has seen positions 0 to i (B batch, S length, V
@@ -20,43 +23,106 @@ class CausalLM(PretrainingTask):
     The head is a `FillMask`'s, so that a run goes on from the folder of either.
 
     Args:
-        encoder: a `BertEncoder` whose config has `is_decoder`.
+        encoder: a causal encoder, such as a `BertEncoder` whose config has `is_decoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
 
     Raises:
-        InputError: the encoder sees what comes after a position, or is a RoBERTa, whose causal
-            class `transformers` has under names of its own.
+        InputError: the encoder sees what comes after a token.
     """
 
     KIND = "causal-lm"
-    ARCHITECTURE = "BertLMHeadModel"
-    HEADS = ("masked_lm_head",)
+    HEADS = ("lm_head",)
     TOKEN_OUTPUTS = ("causal_lm",)
     MASKED_OUTPUTS = ()
     SHOWN = {"causal_lm_loss": "next-token loss", "causal_lm_accuracy": "accuracy"}
 
-    def __init__(self, encoder, tokenizer=None, *, name="causal_lm"):
-        if not encoder.config.is_decoder:
+    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", layer_mix=None):
+        if not encoder.config.is_causal:
             raise InputError(
-                "A causal LM needs an encoder that sees no more than what came before; in the "
-                "config of this one, is_decoder is not true."
-            )
-        if encoder.config.model_type != "bert":
-            raise InputError(
-                f"A causal LM is made of a BERT, not of a {encoder.config.model_type}."
+                "A causal LM needs a causal encoder, in which each token sees only the tokens "
+                "before it. Received an encoder that is not causal (in a BERT's config, is_decoder "
+                "is not true)."
             )
         self.encoder = encoder
-        self.masked_lm_head = masked_lm_head(encoder)
+        self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(tokenizer, name=name)
+        # No BiLSTM, which would see the next token.
+        super().__init__(tokenizer, name=name, layer_mix=layer_mix)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
-        return {"causal_lm": self.masked_lm_head(encoded["sequence_output"], positions)}
+        return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
-    def signatures(self, *, max_length=None, top=5):
+    def signatures(self, *, max_length=None, top_k=5):
         """None: at a [MASK] the head predicts what comes after it."""
         raise InputError(
             "A causal LM predicts the next token and fills no [MASK], which is all that an export "
             "of a pre-trained model does; transformers opens its folder with AutoModelForCausalLM."
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedCausalSettings(Settings):
+    """What a masked and causal LM is made with; a model folder keeps it."""
+
+    causal_fraction: float = setting(
+        help="what the next-token loss counts in the sum; the masked-token loss counts the rest",
+        above=0,
+        below=1,
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MaskedCausalLM(FillMask):
+    """A `FillMask` whose weights also read other rows from left to right.
+
+    Takes what a `FillMask` takes and `causal_input_ids`, `causal_input_mask` (C, S): rows without
+    masks, of which there may be another number, and which are one segment. Gives the logits
+    `masked_lm` (B, P, V) and `causal_lm` (C, S - 1, V), of the token after each position, by the
+    same head. The loss is the mean of the two, weighted by the share of the rows that are causal.
+
+    In the paper a masked token is predicted from the position before it, as the next one is. Here
+    it is predicted in its place: the folder is a plain BertForMaskedLM.
+
+    Args:
+        encoder: an `Encoder` that can be read both ways, such as a `BertEncoder`.
+        tokenizer: the `Tokenizer` of its vocabulary, or None.
+        causal_fraction: the share of a batch's rows that are causal.
+    """
+
+    KIND = "masked-causal-lm"
+    TOKEN_OUTPUTS = ("masked_lm", "causal_lm")
+    SHOWN = {
+        **FillMask.SHOWN,
+        "causal_lm_loss": "next-token loss",
+        "causal_lm_accuracy": "accuracy",
+    }
+
+    def __init__(
+        self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", layer_mix=None
+    ):
+        self.causal_fraction = causal_fraction
+        self.positions = NextTokenPositions(name="positions")
+        super().__init__(encoder, tokenizer, name=name, layer_mix=layer_mix)
+
+    @staticmethod
+    def head_inputs():
+        names = ("causal_input_ids", "causal_input_mask")
+        own = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        return {**FillMask.head_inputs(), **own}
+
+    def build_head(self, encoded, inputs):
+        ids = inputs["causal_input_ids"]  # (C, S)
+        rows = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
+        if "segment_ids" in self.encoder.input_names:
+            rows["segment_ids"] = keras.ops.zeros_like(ids)
+        causal = self.encoded(rows, causal=True)
+        following = self.lm_head(causal["sequence_output"], self.positions(ids))
+        return {**super().build_head(encoded, inputs), "causal_lm": following}
+
+    def default_loss_weights(self):
+        return {"masked_lm": 1.0 - self.causal_fraction, "causal_lm": self.causal_fraction}
+
+    @classmethod
+    def stored_settings(cls):
+        return {field.name: field for field in dataclasses.fields(MaskedCausalSettings)}

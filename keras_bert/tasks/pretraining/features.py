@@ -12,7 +12,7 @@ sample_weight), dictionaries by name:
 A task gets of these what it has inputs and outputs for. One with an output `causal_lm` reads rows
 without masks: its label (B, S - 1) is the token after each position. Beside masked tokens it reads
 them as `causal_input_ids` and `causal_input_mask`: in training they are the first rows of the
-batch, of the task's `causal_share`, and the others are masked; in evaluation every row is both.
+batch, of the task's `causal_fraction`, and the others are masked; in evaluation every row is both.
 
 The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
 (k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
@@ -29,11 +29,10 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.datasets import PARALLEL_CALLS, PREFETCHED, settled
-from keras_bert.input_pipeline.token_batches import token_batches
-from keras_bert.masking import row_keys
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, settled, token_batches
 from keras_bert.records import DataFolder
+from keras_bert.records.masking import row_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
 
@@ -55,9 +54,56 @@ _OF_PREDICTIONS = (
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
 
+class WindowBatches:
+    """How many batches of so many tokens each window of rows has, as far as it is known.
+
+    That is a function of the rows and the settings alone. With it a run resumes in the window of
+    its step, and the rows before that are neither parsed nor put into batches.
+
+    Attributes:
+        counts: of the windows of all epochs, one after another. Where a window is a whole epoch all
+            have the same number, and it is one.
+
+    Args:
+        folder: the `DataFolder` of the rows.
+        counts: what was known before.
+    """
+
+    def __init__(self, folder, counts=()):
+        self.counts = list(counts)
+        self._windows = max(1, math.ceil(folder.card.splits["train"].instances / _WINDOW))
+
+    def add(self, epoch, window, batches):
+        """Notes the batches of a window, if those of all before it are known."""
+        if self._number(epoch, window) == len(self.counts):
+            self.counts.append(batches)
+
+    def place_of(self, step):
+        """-> (epoch, window in it, batches to skip there) of a step, or the first not known."""
+        if self._windows == 1 and self.counts:
+            epoch, skipped = divmod(step, self.counts[0])
+            return epoch, 0, skipped
+        number = 0
+        while number < len(self.counts) and self.counts[number] <= step:
+            step -= self.counts[number]
+            number += 1
+        return *divmod(number, self._windows), step
+
+    def _number(self, epoch, window):
+        return window if self._windows == 1 else epoch * self._windows + window
+
+
 @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def training_dataset(
-    folder, *, vocabulary, seed, batch_size=None, batch_tokens=None, first_step=0, task=None
+    folder,
+    *,
+    vocabulary,
+    seed,
+    batch_size=None,
+    batch_tokens=None,
+    first_step=0,
+    task=None,
+    window_batches=None,
 ):
     """Returns the endless batches of the train split, from that of step `first_step` (from 0) on.
 
@@ -66,11 +112,13 @@ def training_dataset(
         vocabulary: the `Vocabulary` of its rows.
         batch_size: B, rows in a batch.
         batch_tokens: in place of it, positions in a batch: rows of about one length, as many as
-            there is room for. To come to a step, the rows before it are read then.
+            there is room for. Where a step is has to be counted then (see `window_batches`).
         seed: the order of the rows, and dynamic masks, depend on it and on the epoch, and on
             nothing else.
         first_step: how many batches to skip.
         task: the pre-training task that takes the batches; None gives all that the rows have.
+        window_batches: the `WindowBatches` with `batch_tokens`, to which is added what is counted.
+            None counts from the first row on.
 
     Returns:
         A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes where
@@ -84,7 +132,12 @@ def training_dataset(
         raise InputError(f"{folder.path} has no training rows; make the data from more text.")
     read = _Reader(folder, vocabulary, seed=seed, task=task, training=True)
     if batch_tokens is not None:
-        dataset = _batches_of_tokens(folder, tokens=batch_tokens, seed=seed).skip(first_step)
+        known = window_batches or WindowBatches(folder)
+        *first, skipped = known.place_of(first_step)
+        dataset = _batches_of_tokens(
+            folder, tokens=batch_tokens, seed=seed, first=first, on_window=known.add
+        )
+        dataset = dataset.skip(skipped)
         dataset = dataset.map(read, num_parallel_calls=PARALLEL_CALLS)
         return settled(dataset).prefetch(PREFETCHED)
     first_epoch, first_row = divmod(first_step * batch_size, rows)
@@ -157,17 +210,16 @@ def check_labels(folder, task):
 def check_rows_fit(folder, config, *, source):
     """Raises `InputError` where a model of `config`, which came from `source`, is too small."""
     longest = folder.card.max_length
-    if longest > config.max_length:
+    if config.max_length is not None and longest > config.max_length:
         raise InputError(
             f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
             f"for {config.max_length}; make shorter rows, or give an architecture with more "
             "positions."
         )
-    if folder.card.has_pairs and config.type_vocab_size < 2:
+    if folder.card.has_pairs and not config.num_segments and not config.is_causal:
         raise InputError(
-            f"The rows of {folder.path} have two segments, and {source} has type_vocab_size "
-            f'{config.type_vocab_size}; make rows with `objective="mlm"`, or give an architecture '
-            "with two types."
+            f"The rows of {folder.path} have two segments, and {source} has one (type_vocab_size "
+            '1). Make rows with `objective="mlm"`, or give an architecture with two.'
         )
 
 
@@ -206,12 +258,20 @@ def _shuffled_windows(folder, *, seed, epoch, skipped):
     return rows.rebatch(_WINDOW).enumerate().skip(first).map(shuffle)
 
 
-def _batches_of_tokens(folder, *, tokens, seed):
-    """Endless batches: serialized rows, their epochs and weights, (B,) each, and the width."""
+def _batches_of_tokens(folder, *, tokens, seed, first, on_window):
+    """Endless batches: serialized rows, their epochs and weights, (B,) each, and the width.
+
+    `first` is the epoch, and the window in it, that they begin with; `on_window` is told the epoch,
+    the window and the number of its batches.
+    """
+    first_epoch, first_window = first
 
     def plan(lengths, epoch, index):
         rng = np.random.default_rng([seed, epoch, index])
-        return token_batches(lengths, max_length=folder.card.max_length, tokens=tokens, rng=rng)
+        longest = folder.card.max_length
+        rows, sizes, widths = token_batches(lengths, max_length=longest, tokens=tokens, rng=rng)
+        on_window(int(epoch), int(index), len(sizes))
+        return rows, sizes, widths
 
     def batches_of_window(index, window, epoch):
         types = (tf.int32,) * 3
@@ -228,11 +288,14 @@ def _batches_of_tokens(folder, *, tokens, seed):
         return serialized, tf.fill(tf.shape(rows), epoch), weights, width
 
     def batches_of_epoch(epoch):
-        skipped = tf.constant(0, tf.int64)
-        windows = _shuffled_windows(folder, seed=seed, epoch=epoch, skipped=skipped).enumerate()
-        return windows.flat_map(lambda index, window: batches_of_window(index, window, epoch))
+        begin = tf.where(epoch == first_epoch, tf.constant(first_window, tf.int64), 0)
+        windows = _shuffled_windows(folder, seed=seed, epoch=epoch, skipped=begin * _WINDOW)
+        windows = windows.enumerate()
+        return windows.flat_map(
+            lambda index, window: batches_of_window(begin + index, window, epoch)
+        )
 
-    return tf.data.Dataset.counter().flat_map(batches_of_epoch)
+    return tf.data.Dataset.counter(first_epoch).flat_map(batches_of_epoch)
 
 
 def _lengths(folder, window):
@@ -260,6 +323,8 @@ class _Reader:
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
         self.spec = folder.spec
+        self.template = card.template
+        self.vocabulary_size = card.vocabulary.size
         self.max_length = card.max_length
         self.most_predictions = card.most_predictions(np.arange(card.max_length + 1))
         self.max_predictions = int(self.most_predictions[-1])
@@ -277,8 +342,11 @@ class _Reader:
 
     def _read(self, serialized, epochs, row_weights):
         batch = self.spec.parse(serialized)
+        for name in ("input_ids", "masked_lm_ids"):
+            if name in batch:
+                batch[name] = _in_range(batch[name], self.vocabulary_size)
         if self.spec.kind == "compact":
-            batch = pad(batch, self.max_length, self.max_predictions)
+            batch = pad(batch, self.max_length, self.max_predictions, template=self.template)
         else:
             batch = _narrowed(batch, self.max_length, self.max_predictions)
         if not self.is_causal:
@@ -288,7 +356,7 @@ class _Reader:
         masked, causal = slice(None), slice(None)
         if self.training:
             rows = row_weights.shape[0]
-            first = min(max(round(self.task.causal_share * rows), 1), rows - 1)
+            first = min(max(round(self.task.causal_fraction * rows), 1), rows - 1)
             masked, causal = slice(first, None), slice(first)
         x, y, weights = self._causal(_taken(batch, causal), row_weights[causal])
         of_masked = self._masked(_taken(batch, masked), epochs[masked], row_weights[masked])
@@ -356,6 +424,19 @@ class _Reader:
             values[filled] = getattr(masked, field)[0]
             result.append(values)
         return result
+
+
+def _in_range(ids, size):
+    """The ids, checked: a GPU takes those out of range for others, without an error."""
+    values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
+    message = "an id is none of the vocabulary's"
+    checks = [
+        tf.debugging.assert_non_negative(values, message=message),
+        tf.debugging.assert_less(values, size, message=message),
+    ]
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        values = tf.identity(values)
+    return ids.with_flat_values(values) if isinstance(ids, tf.RaggedTensor) else values
 
 
 def _narrowed(part, width, predictions):

@@ -3,6 +3,8 @@
 A metric of its own would take the softmax over the whole vocabulary a second time.
 """
 
+import math
+
 import keras
 from keras import ops
 
@@ -70,6 +72,32 @@ class OutputFigures(keras.metrics.Metric):
             figures[f"{self.output}_{part}_loss"] = nats[number] / count[number]
             figures[f"{self.output}_{part}_accuracy"] = right[number] / count[number]
         return figures
+
+
+def exact_losses(logs, *, weights, penalties):
+    """Keras's figures, with losses that are exact over all predictions where there are such.
+
+    Keras averages a loss over batches, whatever they hold. Where a task measures an output's
+    `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
+    their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
+    a mean over nothing, and left out, and so is the count of batches with a finite loss.
+    """
+    figures = {
+        name: round(float(value), 6)
+        for name, value in logs.items()
+        if name != FINITE_BATCHES
+        and (name == "loss" or name.endswith("_cross_entropy") or not math.isnan(value))
+    }
+    exact = {
+        name.removesuffix("_cross_entropy"): value
+        for name, value in figures.items()
+        if name.endswith("_cross_entropy")
+    }
+    if not exact:
+        return figures
+    kept = {n: v for n, v in figures.items() if not n.endswith("_cross_entropy")}
+    total = penalties + sum(weights.get(output, 1.0) * loss for output, loss in exact.items())
+    return {**kept, **{f"{o}_loss": loss for o, loss in exact.items()}, "loss": round(total, 6)}
 
 
 class FiniteBatches(keras.metrics.Metric):

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.heads.masked_lm import masked_lm_head, masked_lm_inputs
+from keras_bert.heads.lm_head import masked_lm_inputs
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 
 
@@ -17,31 +17,29 @@ class FillMask(PretrainingTask):
     alone, because Hugging Face's BertForMaskedLM has none.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
     """
 
     KIND = "fill-mask"
-    ARCHITECTURE = "BertForMaskedLM"
-    READS = ("sequence_output", "masked_lm_positions")
-    HEADS = ("masked_lm_head",)
+    HEADS = ("lm_head",)
     SHOWN = {"masked_lm_loss": "masked-token loss", "masked_lm_accuracy": "accuracy"}
 
-    def __init__(self, encoder, tokenizer=None, *, name="fill_mask"):
+    def __init__(self, encoder, tokenizer=None, *, name="fill_mask", **between):
         self.encoder = encoder
-        self.masked_lm_head = masked_lm_head(encoder)
-        super().__init__(tokenizer, name=name)
+        self.lm_head = encoder.lm_head()
+        super().__init__(tokenizer, name=name, **between)
 
     @staticmethod
     def head_inputs():
         return masked_lm_inputs()
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
-        return {"masked_lm": self.masked_lm_head(encoded["sequence_output"], positions)}
+        return {"masked_lm": self.lm_head(encoded["sequence_output"], positions)}
 
-    def fill(self, text, *, top=5):
+    def fill(self, text, *, top_k=5):
         """The candidates at each [MASK] of a text (see `keras_bert.inference.fill_mask`)."""
         from keras_bert.inference.fill_mask import fill_mask
 
-        return fill_mask(model=self, text=text, top=top)
+        return fill_mask(model=self, text=text, top_k=top_k)

@@ -68,8 +68,10 @@ class PretrainingTask(Task):
         options |= {"batch_size": batch_size, "vocabulary": vocabulary, "task": self}
         return pretraining_dataset(data, split=split, **options)
 
-    def signatures(self, *, max_length=None, top=5):
-        """What the masked-LM head alone answers; `top` is the candidates for each [MASK]."""
-        from keras_bert.tasks.pretraining.serving import fill_mask_signatures
+    def signatures(self, *, max_length=None, top_k=5):
+        """What the masked-LM head alone answers; `top_k` is the candidates for each [MASK]."""
+        from keras_bert.tasks.pretraining.signatures import fill_mask_signatures
 
-        return fill_mask_signatures(self, max_length=max_length or self.config.max_length, top=top)
+        return fill_mask_signatures(
+            self, max_length=max_length or self.config.max_length, top_k=top_k
+        )

@@ -8,18 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.tasks.question_answering.windows import most_context
-
 
 class Piece(NamedTuple):
     """What a model says of a window of a text: of its [CLS], and of its T tokens of the text.
 
-    `first` is the token of the text that it begins with; `starts` and `ends` are float32 (T,), the
-    logits that an answer begins and ends with a token; `null` is the sum of both at [CLS], that
-    there is none.
+    `first` is the token of the text that it begins with, and `core` which of its tokens have most
+    context in it (see `Windows`). `starts` and `ends` are float32 (T,), the logits that an answer
+    begins and ends with a token; `null` is the sum of both at [CLS], that there is none.
     """
 
     first: int
+    core: slice
     starts: np.ndarray
     ends: np.ndarray
     null: float
@@ -50,20 +49,14 @@ class Spans(NamedTuple):
 def best_spans(pieces, *, max_answer_length, count=1, may_be_none=False):
     """`Spans` over all windows of a text, `pieces` in their order.
 
-    A span is up to `max_answer_length` tokens of one window whose first token has nowhere more
-    context (`most_context`), so that each span is judged once, where most is known of it; the score
+    A span is up to `max_answer_length` tokens of one window whose first token is in its core, so
+    that each span is judged once, where most is known of it; the score
     of no answer is the lowest of all windows, since an answer may lie in any: so does
     google-research/bert. Its shortlist of starts and ends is not made: every span is looked at, and
     a probability is one among all of them, and no answer where there `may_be_none`.
     """
-    chosen = most_context(
-        np.array([piece.first for piece in pieces]),
-        np.array([len(piece.starts) for piece in pieces]),
-    )
-    tables = [_sums(p, where, max_answer_length) for p, where in zip(pieces, chosen, strict=True)]
-    tokens = np.concatenate(
-        [piece.first + np.flatnonzero(where) for piece, where in zip(pieces, chosen, strict=True)]
-    )
+    tables = [_sums(piece, max_answer_length) for piece in pieces]
+    tokens = np.concatenate([piece.first + np.r_[piece.core] for piece in pieces])
     sums = np.concatenate(tables).ravel()  # (tokens * A,)
     null = min(piece.null for piece in pieces)
     if not len(sums):
@@ -90,7 +83,7 @@ def question_answers(outputs, rows, *, max_answer_length, n_best, null_threshold
         n_best: how many spans `n_best` names.
         null_threshold: the null score above which the answer is none; None: there is always one.
     """
-    rows_of = np.searchsorted(rows.windows.texts, np.arange(len(rows.examples) + 1))
+    rows_of = np.searchsorted(rows.windows.sequence, np.arange(len(rows.examples) + 1))
     answers = []
     for number, example in enumerate(rows.examples):
         spans = best_spans(
@@ -106,10 +99,15 @@ def question_answers(outputs, rows, *, max_answer_length, n_best, null_threshold
 
 def _piece(outputs, rows, row):
     starts, ends = outputs["start_logits"][row], outputs["end_logits"][row]
-    first = rows.piece_starts[row]
-    piece = slice(first, first + rows.windows.lengths[row])
+    first, window = rows.piece_starts[row], [int(part[row]) for part in rows.windows]
+    _, start, size, core_start, core_end = window
+    piece = slice(first, first + size)
     return Piece(
-        int(rows.windows.firsts[row]), starts[piece], ends[piece], float(starts[0] + ends[0])
+        first=start,
+        core=slice(core_start - start, core_end - start),
+        starts=starts[piece],
+        ends=ends[piece],
+        null=float(starts[0] + ends[0]),
     )
 
 
@@ -140,12 +138,12 @@ def _answer(example, spans, found, n_best, null_threshold):
     return answer
 
 
-def _sums(piece, chosen, most):
-    """float32 (tokens chosen, A): start logit plus that of the end 0, 1 … tokens further on.
+def _sums(piece, most):
+    """float32 (tokens of the core, A): start logit plus that of the end 0, 1 … tokens further on.
 
     -inf where that lies behind the window.
     """
-    places = np.flatnonzero(chosen)
+    places = np.r_[piece.core]
     beyond = np.full(most, -np.inf, np.float32)
     ends = np.lib.stride_tricks.sliding_window_view(np.concatenate([piece.ends, beyond]), most)
     return piece.starts[places][:, None] + ends[places]

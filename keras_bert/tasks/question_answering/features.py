@@ -1,4 +1,6 @@
-"""Questions as rows, `[CLS] question [SEP] window of the context [SEP]`, made when asked for.
+"""Questions as rows, the question and a window of the context (google-research/bert, SQuAD).
+
+In BERT's template a row is `[CLS] question [SEP] window [SEP]`; it is made when asked for.
 
 What is kept is the ids of each question and of each context once (with where its tokens stand in
 it, for answers), and the ranges of the windows.
@@ -9,14 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples, tokenized
-from keras_bert.tasks.question_answering.windows import (
-    SPECIAL_TOKENS,
-    places_in,
-    question_limit,
-    windows_of,
-)
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.tokenized_examples import TokenizedExamples, tokenized
+from keras_bert.inputs.windows import windows
 
 # Texts, and characters, that are tokenized at once: the graph's cost a call is spread over them.
 _TEXTS_TOGETHER = 1000
@@ -71,28 +68,33 @@ class QuestionRows(TokenizedExamples):
         context_of: int (E,), whose context each example has.
         windows: the `Windows` of the examples' contexts.
         labels, weights: as in `TokenizedExamples`.
-        vocabulary, max_length: see there.
+        tokenizer, max_length: see there.
 
     Attributes: also `contexts`, `context_of`, `windows`, and `piece_starts`, int (N,), the
     position in each row where its piece of the context begins.
     """
 
-    def __init__(self, examples, questions, contexts, *, context_of, windows, **options):
+    def __init__(self, examples, questions, contexts, *, context_of, windows, tokenizer, **options):
         self.contexts = contexts
         self.context_of = context_of
         self.windows = windows
-        self.piece_starts = questions.row_lengths().numpy()[windows.texts] + 2  # [CLS] and [SEP]
-        firsts = contexts.splits[context_of[windows.texts]] + windows.firsts
+        self._before = tokenizer.template.before(1, texts=2)
+        self.piece_starts = questions.row_lengths().numpy()[windows.sequence] + self._before
+        firsts = contexts.splits[context_of[windows.sequence]] + windows.starts
         # Of each row: whose question, and from where to where in the tokens of all contexts.
         self._texts, self._firsts, self._ends = map(
-            tf.constant, (windows.texts, firsts, firsts + windows.lengths)
+            tf.constant, (windows.sequence, firsts, firsts + windows.sizes)
         )
         super().__init__(
-            examples, [questions, contexts.ids], example_of_row=windows.texts, **options
+            examples,
+            [questions, contexts.ids],
+            example_of_row=windows.sequence,
+            tokenizer=tokenizer,
+            **options,
         )
 
     def row_tokens(self):
-        return self.piece_starts - 2 + self.windows.lengths
+        return self.piece_starts - self._before + self.windows.sizes
 
     def take(self, rows):
         questions, contexts = self.segments
@@ -101,33 +103,43 @@ class QuestionRows(TokenizedExamples):
         return [tf.gather(questions, tf.gather(self._texts, rows)), places.with_flat_values(pieces)]
 
 
-def question_rows(examples, *, tokenizer, max_length, stride, max_question_length, labelled=False):
+def question_rows(
+    examples,
+    *,
+    tokenizer,
+    input_names,
+    max_length,
+    stride,
+    max_question_length,
+    labelled=False,
+):
     """`QuestionRows` of a list of `Question`s.
 
     With `labelled`, labels are the positions of the first answer that stands in the context, and
-    [CLS] in windows that do not hold all of it or where there is none. Rows of a question whose
-    answers stand nowhere weigh 0.
+    the first one ([CLS]) in windows that do not hold all of it or where there is none. Rows of a
+    question whose answers stand nowhere weigh 0.
 
     Args:
         stride: tokens from one window's beginning to the next.
 
     Raises InputError: a row of `max_length` has no room for a question and text.
     """
-    if max_length < SPECIAL_TOKENS + 2:
+    room = tokenizer.template.room(max_length, texts=2)
+    if room < 2:
         raise InputError(
             f"`max_length` is {max_length}, which leaves no room for a question and text; give "
-            f"{SPECIAL_TOKENS + 2} or more."
+            f"{max_length - room + 2} or more."
         )
-    limit = question_limit(max_length, max_question_length)
+    limit = question_limit(room, max_question_length)
     questions = tokenized([example.question for example in examples], tokenizer, limit)
     numbers = {}
     context_of = np.array(
         [numbers.setdefault(example.context, len(numbers)) for example in examples], np.int64
     )
     contexts = Contexts.of_texts(list(numbers), tokenizer)
-    windows = windows_of(
-        np.diff(contexts.splits)[context_of],
-        max_length - SPECIAL_TOKENS - questions.row_lengths().numpy(),
+    found = context_windows(
+        tf.constant(np.diff(contexts.splits)[context_of]),
+        room - questions.row_lengths(),
         stride=stride,
     )
     rows = QuestionRows(
@@ -135,14 +147,36 @@ def question_rows(examples, *, tokenizer, max_length, stride, max_question_lengt
         questions,
         contexts,
         context_of=context_of,
-        windows=windows,
+        windows=found.numpy(),
         labels={},
-        vocabulary=tokenizer.vocabulary,
+        tokenizer=tokenizer,
+        input_names=input_names,
         max_length=max_length,
     )
     if labelled:
         rows.labels, rows.weights = _labels(rows)
     return rows
+
+
+def question_limit(room, max_question_length):
+    """The tokens that a question is cut to: it leaves half of the room at least for the text."""
+    return min(max_question_length, room // 2)
+
+
+def context_windows(lengths, rooms, *, stride):
+    """The `Windows` of contexts of so many tokens, in rooms of so many, int64 (B,) both."""
+    return windows(lengths, rooms, stride=stride, last="short", cores="bert")
+
+
+def places_in(windows, spans):
+    """Where each text's span of tokens lies in each of its windows, counted from where that begins.
+
+    Shapes: spans int (E, 2), the first and the last token of each text's span -> (inside, places):
+    bool (N,), whether the window holds all of the span, and int (N, 2).
+    """
+    places = np.asarray(spans)[windows.sequence] - windows.starts[:, None]  # (N, 2)
+    inside = (places[:, 0] >= 0) & (places[:, 1] < windows.sizes)
+    return inside, places
 
 
 def _labels(rows):
@@ -160,7 +194,7 @@ def _labels(rows):
     names = ("start_logits", "end_logits")
     return (
         dict(zip(names, positions.T, strict=True)),
-        dict.fromkeys(names, weights[rows.windows.texts]),
+        dict.fromkeys(names, weights[rows.windows.sequence]),
     )
 
 

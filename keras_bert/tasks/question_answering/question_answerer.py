@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_bert.errors import InputError
-from keras_bert.examples.question_oddities import question_oddities
-from keras_bert.examples.squad import open_questions
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
+from keras_bert.readers.squad import open_questions, question_oddities
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
     best_thresholds,
@@ -17,7 +17,6 @@ from keras_bert.tasks.question_answering.metrics import (
 )
 from keras_bert.tasks.question_answering.settings import QuestionSettings
 from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, percent, quoted
 
 # What google-research/bert adds where nothing is to be seen; a softmax makes zero of it.
 _NOWHERE = -10000.0
@@ -42,7 +41,7 @@ class QuestionAnswerer(Task):
     span of them all (see `best_spans`).
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         max_length: tokens of a row. None is 384, or all positions of an encoder that has fewer.
         stride: tokens from a window's beginning to the next one's. None is a third of `max_length`.
@@ -50,18 +49,17 @@ class QuestionAnswerer(Task):
         max_answer_length: tokens of the longest answer.
         n_best: pieces of the context that an answer names.
         null_threshold: the null score above which a question has no answer. None: every question
-            has one, until `tune` sees dev data where that is not so.
+            has one, until `tune_threshold` sees dev data where that is not so.
         dropout: the share of what the layer reads that is dropped in training. None is 0.
 
     Attributes: those of the arguments, `qa_outputs` (the `Dense`), `dropout` (the `Dropout`).
     """
 
     KIND = "question-answering"
-    ARCHITECTURE = "BertForQuestionAnswering"
-    READS = ("sequence_output", "input_mask")
+    HEAD_READS = ("input_mask",)
     HEADS = ("qa_outputs",)
     SETTINGS = QuestionSettings
-    FIGURE = "f1"
+    METRIC = "f1"
     SHOWN = {
         "loss": "loss",
         "start_logits_accuracy": "right first tokens",
@@ -81,27 +79,28 @@ class QuestionAnswerer(Task):
         null_threshold=None,
         dropout=None,
         name="question_answerer",
+        **between,
     ):
         self.encoder = encoder
-        self.max_length = max_length or min(QuestionSettings.MAX_LENGTH, encoder.config.max_length)
+        self.max_length = max_length or encoder.default_max_length(QuestionSettings.MAX_LENGTH)
         self.stride = stride
         self.max_question_length = max_question_length
         self.max_answer_length = max_answer_length
         self.n_best = n_best
         self.null_threshold = null_threshold
-        self._tunes = null_threshold is None
+        self.tuned = ("null_threshold",) if null_threshold is None else ()
         self.dropout = keras.layers.Dropout(
             dropout or 0.0, dtype=encoder.layer_policy, name="dropout"
         )
         self.qa_outputs = logits_layer(
             2,
-            initializer_range=encoder.config.initializer_range,
+            initializer_range=encoder.config.head_initializer_range,
             name="qa_outputs",
             dtype=encoder.layer_policy,
         )
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         logits = self.qa_outputs(self.dropout(encoded["sequence_output"]))  # (B, S, 2)
         at_tokens = ops.cast(inputs["input_mask"], "bool")  # (B, S)
         return {
@@ -156,6 +155,7 @@ class QuestionAnswerer(Task):
         return question_rows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length,
             stride=self.stride_of(max_length),
             max_question_length=self.max_question_length,
@@ -185,10 +185,10 @@ class QuestionAnswerer(Task):
             null_threshold=null_threshold,
         )
 
-    def tune(self, outputs, rows):
+    def tune_threshold(self, outputs, rows):
         """Sets `null_threshold` where some questions have no answer and none was given."""
         golds = _golds(rows.examples)
-        if self._tunes and not all(golds):
+        if self.tuned and not all(golds):
             answers = self._answers(outputs, rows, null_threshold=None)
             self.null_threshold = tuned_threshold(
                 [answer["answer"] for answer in answers],
@@ -196,7 +196,7 @@ class QuestionAnswerer(Task):
                 [answer["null_score"] for answer in answers],
             )
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """The official figures of SQuAD, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
 
         They are those of version 2.0 where some questions have no answer, with what the best
@@ -242,7 +242,7 @@ class QuestionAnswerer(Task):
         return found
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.question_answering.serving import question_signatures
+        from keras_bert.tasks.question_answering.signatures import question_signatures
 
         return question_signatures(self, max_length=max_length or self.max_length)
 

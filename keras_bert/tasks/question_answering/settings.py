@@ -3,9 +3,9 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.questions import WRONG_OFFSETS
-from keras_bert.examples.settings import fields_setting
-from keras_bert.settings import setting
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import fields_setting
+from keras_bert.readers.squad import WRONG_OFFSETS
 from keras_bert.tasks.settings import TaskSettings
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.input_pipeline.tokenized_examples import PAD_TO, TokenizedExamples
-from keras_bert.input_pipeline.words import (
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
+from keras_bert.inputs.words import (
     TokenizedWords,
     rows_around,
     word_rows,
@@ -43,7 +43,7 @@ class SpanRows(RowsOfWords):
     Args:
         examples: `SpannedWords`.
         tokenizer: a `Tokenizer`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in.
+        max_length: tokens in a row, special tokens counted in.
         max_span_length: L.
         label_number: a function from an example and a label to its number; None makes no labels.
 
@@ -55,13 +55,22 @@ class SpanRows(RowsOfWords):
         InputError: a span begins or ends inside a word.
     """
 
-    def __init__(self, examples, *, tokenizer, max_length, max_span_length, label_number=None):
+    def __init__(
+        self,
+        examples,
+        *,
+        tokenizer,
+        input_names,
+        max_length,
+        max_span_length,
+        label_number=None,
+    ):
         tokenized, self.words = tokenized_examples(examples, tokenizer)
         self.spans = [
             spans_in_words(example, *words)
             for example, words in zip(examples, self.words, strict=True)
         ]
-        rows = word_rows(tokenized, max_length=max_length)
+        rows = word_rows(tokenized, template=tokenizer.template, max_length=max_length)
         names = ("text", "first", "end", "owned", "owned_end")
         self.places = {name: getattr(rows, name).numpy() for name in names}
         self._max_span_length = max_span_length
@@ -71,9 +80,23 @@ class SpanRows(RowsOfWords):
             labels={} if label_number is None else {"logits": self._cells(examples, label_number)},
             columns={"word_starts": rows.starts, "word_ends": rows.ends},
             example_of_row=self.places["text"],
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
+            input_names=input_names,
             max_length=max_length,
         )
+
+    @property
+    def weight_totals(self):
+        first, end, owned, owned_end = (
+            self.places[name].astype(np.int64) for name in ("first", "end", "owned", "owned_end")
+        )
+
+        def up_to(words):  # the spans of 1 to L words in so many
+            widest = np.minimum(words, self._max_span_length)
+            return words * widest - widest * (widest - 1) // 2
+
+        # Those that begin in a word that is owned, and end in the row.
+        return {"logits": float(np.sum(up_to(end - owned) - up_to(end - owned_end)))}
 
     def targets(self, rows):
         place = {name: tf.gather(tf.constant(of), rows) for name, of in self.places.items()}
@@ -117,23 +140,23 @@ class PairRows(RowsOfWords):
     """A row a pair of spans, with `span_firsts` and `span_lasts` (B, 2) beside the words.
 
     They are the first and the last word of head and tail, counted from the row's first word. A text
-    that is too long for a row is cut so that the two are in its middle.
+    that is too long for a row is cut so that the two are in its middle. Where they are further
+    apart than a row is long, the row holds a part of them, and its label weighs 0.
 
     Args:
         examples: `SpanPair`s.
         tokenizer: a `Tokenizer`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in.
+        max_length: tokens in a row, special tokens counted in.
         labels: int32 (N,), the numbers of their labels, or None.
 
-    Attributes: `words` (for each example (starts, ends) of its words in the text) and `pairs` (its
-    head and tail, `LabelledSpan`s in words).
+    Attributes: `words` (for each example (starts, ends) of its words in the text), `pairs` (its
+    head and tail, `LabelledSpan`s in words) and `fits`, bool (N,), whether the row holds both.
 
     Raises:
-        InputError: a span begins or ends inside a word, or the two are further apart than a row is
-            long.
+        InputError: a span begins or ends inside a word.
     """
 
-    def __init__(self, examples, *, tokenizer, max_length, labels=None):
+    def __init__(self, examples, *, tokenizer, input_names, max_length, labels=None):
         tokenized, self.words = tokenized_examples(examples, tokenizer)
         self.pairs = [
             [
@@ -145,25 +168,33 @@ class PairRows(RowsOfWords):
         spans = np.array([[span[:2] for span in pair] for pair in self.pairs], np.int32)
         spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
         low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
-        rows, missing = rows_around(tokenized, low, high, max_length=max_length)
-        for example, tokens in zip(examples, missing.numpy(), strict=True):
-            if tokens:
-                raise example.error(
-                    f"head and tail are too far apart for a row of {max_length} tokens; a "
-                    f"`max_length` of {max_length + tokens} would hold them."
-                )
-        spans -= rows.first.numpy()[:, None, None]
+        rows, missing = rows_around(
+            tokenized, low, high, template=tokenizer.template, max_length=max_length
+        )
+        missing = missing.numpy()
+        self.fits = missing == 0
+        if not self.fits.all():
+            self.unfit = (
+                int((~self.fits).sum()),
+                f"head and tail are too far apart for a row of {max_length} tokens, and a "
+                f"`max_length` of {max_length + missing.max()} would hold them",
+            )
+        first, end = rows.first.numpy()[:, None, None], rows.end.numpy()[:, None, None]
+        ends = np.clip(spans - [0, 1], first, end - 1) - first  # (N, 2, 2), of a part at least
+        weights = {} if self.fits.all() else {"logits": self.fits.astype(np.float32)}
         super().__init__(
             examples,
             [rows.ids],
             labels={} if labels is None else {"logits": labels},
+            weights={} if labels is None else weights,
             columns={
                 "word_starts": rows.starts,
                 "word_ends": rows.ends,
-                "span_firsts": tf.constant(spans[..., 0]),
-                "span_lasts": tf.constant(spans[..., 1] - 1),
+                "span_firsts": tf.constant(ends[..., 0], tf.int32),
+                "span_lasts": tf.constant(ends[..., 1], tf.int32),
             },
-            vocabulary=tokenizer.vocabulary,
+            tokenizer=tokenizer,
+            input_names=input_names,
             max_length=max_length,
         )
 

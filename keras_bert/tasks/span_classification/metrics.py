@@ -66,7 +66,8 @@ def relation_metrics(expected, predicted, *, labels, null_label):
     `examples`, and `confusion`, whose row is the expected and whose column the predicted label.
 
     Args:
-        expected, predicted: lists of labels.
+        expected, predicted: lists of labels; None is predicted where there is no answer, which is
+            always wrong.
         labels: their names in order.
         null_label: one of them, or None.
     """

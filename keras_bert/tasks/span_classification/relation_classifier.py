@@ -5,9 +5,9 @@ from collections import Counter
 import keras
 from keras import ops
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.heads.word_means import WordMeans
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
@@ -17,18 +17,16 @@ from keras_bert.tasks.span_classification.settings import (
     RelationClassifierSettings,
 )
 from keras_bert.tasks.span_classification.span_classifier import (
+    WordsTask,
     span_representation_of,
-    word_inputs,
 )
-from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, listed, percent, quoted
 
 # What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
 _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class RelationClassifier(Task):
+class RelationClassifier(WordsTask):
     """An encoder with a classifier over pairs of spans, the head and the tail of a relation.
 
     Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W), as a `SpanClassifier`
@@ -38,17 +36,19 @@ class RelationClassifier(Task):
     the words in a row, C the labels.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`). Spans may
             have any length.
+        aggregation: see `SpanClassifier`.
         null_label: the label of pairs without a relation, which F1 leaves out. None is one of the
             usual names among the labels, such as "no_relation", or none.
         dropout: the share of the words' vectors that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
         max_length: tokens in a row, [CLS] and [SEP] counted in; of a longer text the part around
-            the two spans is read. None is 128, or all positions of an encoder that has fewer.
+            the two spans is read, and where they are too far apart for a row, the answer has no
+            label. None is 128, or all positions of an encoder that has fewer.
 
     Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
     `classifier` (a `Dense`), `dropout` and `word_means`.
@@ -59,12 +59,10 @@ class RelationClassifier(Task):
     """
 
     KIND = "relation-classifier"
-    ARCHITECTURE = "BertModel"  # transformers has no class for it
-    READS = ("sequence_output", "word_starts", "word_ends", "span_firsts", "span_lasts")
     HEADS = ("spans", "classifier")
     LEAST_LABELS = 2
     SETTINGS = RelationClassifierSettings
-    FIGURE = "f1"
+    METRIC = "f1"
     SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
 
     def __init__(
@@ -74,29 +72,34 @@ class RelationClassifier(Task):
         *,
         labels,
         span_representation="mean",
+        aggregation=None,
         null_label=None,
         dropout=None,
         max_length=None,
         name="relation_classifier",
+        **between,
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        self.word_means = WordMeans(dtype=encoder.layer_policy, name="word_means")
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
+        self.settle_pieces(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    @staticmethod
-    def head_inputs():
-        names = ("span_firsts", "span_lasts")
-        return word_inputs() | {name: keras.Input((2,), dtype="int32", name=name) for name in names}
+    @classmethod
+    def head_inputs(cls):
+        pair = {
+            name: keras.Input((2,), dtype="int32", name=name)
+            for name in ("span_firsts", "span_lasts")
+        }
+        return super().head_inputs() | pair
 
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         hidden = encoded["sequence_output"]
         words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
         spans = self.spans(self.dropout(words), inputs["span_firsts"], inputs["span_lasts"])
@@ -105,8 +108,12 @@ class RelationClassifier(Task):
         return {"logits": self.classifier(pair)}  # (B, C)
 
     def default_losses(self):
-        """Cross-entropy in nats, the mean over the rows of a batch."""
-        return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+        """Cross-entropy in nats, the mean over the rows that hold both spans."""
+        return {
+            "logits": keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+        }
 
     def default_metrics(self):
         """`accuracy`, the share of rows whose label has the highest logit."""
@@ -115,7 +122,7 @@ class RelationClassifier(Task):
     @classmethod
     def read(cls, data, *, made_with=None, like=None, labelled=True, fields=None):
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
-        from keras_bert.examples.spans_pairs import open_span_pairs
+        from keras_bert.readers.spans_pairs import open_span_pairs
 
         return open_span_pairs(data, need_labels=labelled, fields=fields)
 
@@ -144,6 +151,7 @@ class RelationClassifier(Task):
         return PairRows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
             labels=label_numbers(examples, self.labels) if labelled else None,
         )
@@ -152,8 +160,11 @@ class RelationClassifier(Task):
         """See `pair_answers`."""
         return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
 
-    def measure(self, answers, examples):
-        """See `relation_metrics`; also `calibration`."""
+    def official_metrics(self, answers, examples):
+        """See `relation_metrics`; also `calibration`.
+
+        `too_far` counts pairs too far apart for a row, which are wrong.
+        """
         from keras_bert.tasks.classification.metrics import calibration
 
         label_numbers(examples, self.labels)  # names one that the model does not have
@@ -162,20 +173,23 @@ class RelationClassifier(Task):
         measures = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
         right = [a == b for a, b in zip(expected, found, strict=True)]
         scores = [answer["score"] for answer in answers]
-        return {**measures, "calibration": calibration(scores, right)}
+        too_far = sum(label is None for label in found)
+        return {**measures, "too_far": too_far, "calibration": calibration(scores, right)}
 
     @staticmethod
     def describe_measures(measures):
+        too_far = measures.get("too_far")
         return (
             f"F1 {percent(measures['f1'])} (precision {percent(measures['precision'])}, recall "
             f"{percent(measures['recall'])}), accuracy {percent(measures['accuracy'])}"
+            + (f"; {counted(too_far, 'pair')} too far apart, counted as wrong" if too_far else "")
         )
 
     def mistakes(self, answers, examples):
         return decode.pair_mistakes(answers, examples)
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.span_classification.serving import relation_signatures
+        from keras_bert.tasks.span_classification.signatures import relation_signatures
 
         return relation_signatures(self, max_length=max_length or self.max_length)
 

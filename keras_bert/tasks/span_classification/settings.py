@@ -3,13 +3,14 @@
 import dataclasses
 import typing
 
-from keras_bert.examples.settings import broken_tags_setting, column_setting, fields_setting
-from keras_bert.settings import setting
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import column_setting, fields_setting, invalid_tags_setting
 from keras_bert.tasks.settings import TaskSettings
 
 MAX_SPAN_LENGTH = 10
 # As `keras_bert.heads.span_representation.REPRESENTATIONS`, which is Keras's to load.
 REPRESENTATIONS = ("mean", "biaffine", "attention")
+MEAN, LAST = "mean", "last"
 
 
 def representation_setting():
@@ -25,11 +26,22 @@ def representation_setting():
     )
 
 
+def pieces_setting():
+    """The setting of how a word's pieces become one vector."""
+    return setting(
+        None,
+        help="a word's vector: the mean of its pieces, or its last piece",
+        choices=(MEAN, LAST),
+        default_help="mean; last for a causal model, which sees the whole word only there",
+        stored=True,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanClassifierSettings(TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
-    broken_tags: str = broken_tags_setting()
+    invalid_tags: str = invalid_tags_setting()
     max_span_length: int = setting(
         MAX_SPAN_LENGTH,
         help="the most words of a span; longer ones are not found",
@@ -50,12 +62,13 @@ class SpanClassifierSettings(TaskSettings):
         below=1,
         stored=True,
     )
-    tune_for: str = setting(
+    threshold_metric: str = setting(
         "f1",
         help="what the threshold is tuned for: F1, or F0.5, which counts precision twice",
         choices=("f1", "precision"),
         stored=True,
     )
+    aggregation: str | None = pieces_setting()
     flat: bool = setting(
         False, help="of spans that overlap, only the likeliest is found", stored=True
     )
@@ -67,6 +80,7 @@ class RelationClassifierSettings(TaskSettings):
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
     span_representation: str = representation_setting()
+    aggregation: str | None = pieces_setting()
     null_label: str | None = setting(
         None,
         help="the label of pairs that have no relation, which F1 leaves out",

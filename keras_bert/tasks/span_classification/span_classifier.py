@@ -6,18 +6,22 @@ from collections import Counter
 import keras
 import numpy as np
 
-from keras_bert.errors import InputError
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.heads.span_representation import SpanRepresentation
-from keras_bert.heads.word_means import WordMeans
+from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
-from keras_bert.tasks.span_classification.candidates import best_threshold
+from keras_bert.tasks.span_classification.decode import best_threshold
 from keras_bert.tasks.span_classification.metrics import span_metrics
-from keras_bert.tasks.span_classification.settings import MAX_SPAN_LENGTH, SpanClassifierSettings
+from keras_bert.tasks.span_classification.settings import (
+    LAST,
+    MAX_SPAN_LENGTH,
+    MEAN,
+    SpanClassifierSettings,
+)
 from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, listed, percent, quoted
 
 # Width of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
 UNITS = 150
@@ -28,26 +32,54 @@ ANY = "span"
 _RARE = 0.01
 
 
+class WordsTask(Task):
+    """A task whose head reads a vector for each word, made of the vectors of its pieces.
+
+    A constructor calls `settle_pieces` before it calls `super().__init__`.
+    """
+
+    def settle_pieces(self, aggregation):
+        """Sets `aggregation`, None being what suits the encoder, and makes `word_means`."""
+        self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
+        self.word_means = WordMeans(
+            last=self.aggregation == LAST, dtype=self.encoder.layer_policy, name="word_means"
+        )
+
+    @classmethod
+    def settings_in_config(cls, values):
+        return {"aggregation": MEAN}  # in folders from before there was a choice
+
+    @staticmethod
+    def head_inputs():
+        """The symbolic inputs (B, W): the places of the words' tokens."""
+        names = ("word_starts", "word_ends")
+        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+
+
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanClassifier(Task):
+class SpanClassifier(WordsTask):
     """An encoder with a classifier over all spans of up to L words.
 
     Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W) int32: the place of
     each word's first token, and the one after its last (0 and 0 for none). A word is the mean of
-    its tokens. Gives `logits` (B, W, L, C): from each word the spans of 1 to L words, and for each
-    "no span" and the labels. B is the batch, W the words in a row, C one more than the labels.
-    Labels are `logits` (B, W, L) numbers; sample weights of the same name and shape are 1 at spans
-    that count. (Lee et al. 2017 and Yu et al. 2020 classify spans so.)
+    its tokens (over a causal encoder its last token, see `aggregation`). Gives `logits` (B, W,
+    L, C): from each word the spans of 1 to L words, and for each "no span" and the labels. B is the
+    batch, W the words in a row, C one more than the labels. Labels are `logits` (B, W, L) numbers;
+    sample weights of the same name and shape are 1 at spans that count. (Lee et al. 2017 and Yu et
+    al. 2020 classify spans so.)
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels of spans, each once; at least one.
         max_span_length: L.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`).
         identify: leave the labels out: a span is one or is not, and is called "span".
-        threshold: the probability from which on a span is found. None is 0.5 until `tune` sets it.
-        tune_for: what it is tuned for: "f1", or "precision" for F0.5.
+        threshold: the probability from which on a span is found. None is 0.5 until
+            `tune_threshold` sets it.
+        threshold_metric: what it is tuned for: "f1", or "precision" for F0.5.
+        aggregation: a word's vector: "mean", that of its pieces, or "last", its last piece. None
+            is "mean", or "last" over a causal encoder.
         flat: of spans that overlap, only the likeliest is found.
         dropout: the share of the words' vectors that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
@@ -62,12 +94,10 @@ class SpanClassifier(Task):
     """
 
     KIND = "span-classifier"
-    ARCHITECTURE = "BertModel"  # transformers has no class for it
-    READS = ("sequence_output", "word_starts", "word_ends")
     HEADS = ("spans", "classifier")
     LEAST_LABELS = 1
     SETTINGS = SpanClassifierSettings
-    FIGURE = "f1"
+    METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
     def __init__(
@@ -80,11 +110,13 @@ class SpanClassifier(Task):
         span_representation="mean",
         identify=False,
         threshold=None,
-        tune_for="f1",
+        threshold_metric="f1",
+        aggregation=None,
         flat=False,
         dropout=None,
         max_length=None,
         name="span_classifier",
+        **between,
     ):
         self.encoder = encoder
         self.labels = (ANY,) if identify else check_labels(labels, least=self.LEAST_LABELS)
@@ -92,11 +124,11 @@ class SpanClassifier(Task):
         self.span_representation = span_representation
         self.identify = identify
         self.threshold = threshold
-        self._tunes = threshold is None
-        self.tune_for = tune_for
+        self.tuned = ("threshold",) if threshold is None else ()
+        self.threshold_metric = threshold_metric
         self.flat = flat
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        self.word_means = WordMeans(dtype=encoder.layer_policy, name="word_means")
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
+        self.settle_pieces(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
         )
@@ -104,18 +136,14 @@ class SpanClassifier(Task):
             encoder, 1 + len(self.labels), dropout=dropout
         )
         self.classifier.bias_initializer = _few_are_spans
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
     @property
     def found_above(self):
         """The probability over which a span is found: more likely than not, where none is tuned."""
         return 0.5 if self.threshold is None else self.threshold
 
-    @staticmethod
-    def head_inputs():
-        return word_inputs()
-
-    def connect(self, encoded, inputs):
+    def build_head(self, encoded, inputs):
         hidden = encoded["sequence_output"]
         words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
         return {"logits": self.classifier(self.spans(self.dropout(words)))}  # (B, W, L, C)
@@ -133,9 +161,9 @@ class SpanClassifier(Task):
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
-        Tags that break their scheme are counted, or refused with `broken_tags="refuse"`.
+        Tags that break their scheme are counted, or an error with `invalid_tags="error"`.
         """
-        from keras_bert.examples.spans_files import open_spanned_words
+        from keras_bert.readers.spans import open_spanned_words
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["like"] = like
@@ -149,6 +177,10 @@ class SpanClassifier(Task):
             raise InputError(f"{examples[0].source.name} holds no span to learn from.")
         labels = {span.label for span in spans if span.label is not None}
         return {"labels": sorted_labels(labels or {ANY})}
+
+    @classmethod
+    def labels_with(cls, made_with, *, identify=False, **settings):
+        return (ANY,) if identify else super().labels_with(made_with, **settings)
 
     @classmethod
     def summary(cls, train, dev, made_with):
@@ -175,6 +207,7 @@ class SpanClassifier(Task):
         return SpanRows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             max_length=max_length or self.max_length,
             max_span_length=self.max_span_length,
             label_number=self._label_number if labelled else None,
@@ -190,9 +223,9 @@ class SpanClassifier(Task):
         )
         return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
 
-    def tune(self, outputs, rows):
-        """Sets `threshold` to the best one for `tune_for`, where none was given."""
-        if self._tunes:
+    def tune_threshold(self, outputs, rows):
+        """Sets `threshold` to the best one for `threshold_metric`, where none was given."""
+        if self.tuned:
             self.threshold = self._tuned_threshold(outputs, rows)
 
     def _tuned_threshold(self, outputs, rows):
@@ -204,9 +237,9 @@ class SpanClassifier(Task):
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in truth for s in spans]
         correct = np.array(correct, bool)
-        return best_threshold(scores, correct, expected=expected, tune_for=self.tune_for)
+        return best_threshold(scores, correct, expected=expected, metric=self.threshold_metric)
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
         `calibration` is of the spans that are found (see there).
@@ -243,7 +276,7 @@ class SpanClassifier(Task):
         return decode.span_mistakes(answers, examples)
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.span_classification.serving import span_signatures
+        from keras_bert.tasks.span_classification.signatures import span_signatures
 
         return span_signatures(self, max_length=max_length or self.max_length)
 
@@ -277,12 +310,6 @@ def _few_are_spans(shape, dtype=None):
     """The bias of the logits in which a span is one with a probability of `_RARE`."""
     odds = (1 - _RARE) / _RARE * (shape[0] - 1)
     return keras.ops.convert_to_tensor([math.log(odds)] + [0.0] * (shape[0] - 1), dtype)
-
-
-def word_inputs():
-    """The symbolic inputs (B, W) of a task on words: the places of their tokens."""
-    names = ("word_starts", "word_ends")
-    return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
 
 def span_representation_of(encoder, *, representation, max_words):

@@ -10,12 +10,13 @@ first. Emissions are float32.
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 
 class Potentials(NamedTuple):
     """The scores of transitions, float32: `start` (C,), `between` (C, C) from row to column, and
-    `end` (C,)."""
+    `end` (C,). `start` and `end` may be (B, C), for each row its own."""
 
     start: Any
     between: Any
@@ -24,16 +25,17 @@ class Potentials(NamedTuple):
 
 def sequence_scores(emissions, labels, mask, potentials):
     """The score of given labels: (B, W, C), int32 (B, W), bool (B, W) -> (B,)."""
-    count = potentials.start.shape[0]
+    count = potentials.between.shape[0]
     chosen = ops.one_hot(labels, count, dtype="float32")  # (B, W, C)
     scores = ops.sum(emissions * chosen, axis=-1)
     pairs = labels[:, :-1] * count + labels[:, 1:]
     between = ops.take(ops.reshape(potentials.between, (-1,)), pairs)  # (B, W - 1)
-    start = ops.take(potentials.start, labels[:, :1])
+    start = ops.sum(chosen[:, 0] * potentials.start, axis=-1, keepdims=True)  # (B, 1)
+    end = ops.sum(chosen * ops.expand_dims(potentials.end, axis=-2), axis=-1)  # (B, W)
     scores = scores + ops.concatenate([start, between], axis=1)
     # The last word is the one that no word follows.
     is_last = ops.logical_and(mask, ops.logical_not(_next(mask)))
-    scores = scores + ops.where(is_last, ops.take(potentials.end, labels), 0.0)
+    scores = scores + ops.where(is_last, end, 0.0)
     return ops.sum(ops.where(mask, scores, 0.0), axis=1)
 
 
@@ -46,7 +48,7 @@ def log_partition(emissions, mask, potentials):
 
 def viterbi(emissions, mask, potentials):
     """The likeliest labels: (B, W, C), bool (B, W) -> int32 (B, W); 0 where no word is."""
-    count = potentials.start.shape[0]
+    count = potentials.between.shape[0]
     stay = ops.arange(count, dtype="int32")
 
     def forward(best, step):
@@ -121,3 +123,165 @@ def _parts(step):
 def _next(mask):
     """(B, W) -> the same of the following word, False after the last."""
     return ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
+
+
+# The score of what a scheme forbids: exp of it is 0 in float32, and sums of it stay finite.
+_FORBIDDEN = -1e4
+# A variable holds a hundredth of a score. Adam moves every variable by about its rate, 5e-5 for an
+# encoder that is fine-tuned, and in its few thousand steps a score should get as far as some nats.
+_SCALE = 100.0
+# The label y of a word beside those of a row is written KNOWN + y: far above all labels, and above
+# what somebody may write where there is none.
+KNOWN = 1 << 16
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class LinearChainCrf(keras.layers.Layer):
+    """A linear-chain conditional random field over some positions of a row, the words.
+
+    Shapes: emissions (B, S, C) -> the same, float32: B batch, S positions, C labels.
+
+    It stands in the model so that `fit` trains its scores of transitions, through `CrfLoss`, and a
+    folder keeps them; what they mean is asked by its methods. Transitions are from word to word:
+    positions between words (other pieces of a word, padding) are passed over. Everything is float32
+    under any policy.
+
+    Args:
+        transitions: `Transitions`, or the three lists of its fields: what the scheme allows.
+
+    Attributes: `between` (C, C), `start` (C,), `end` (C,), the variables: scores in hundreds.
+    """
+
+    def __init__(self, *, transitions, **kwargs):
+        super().__init__(**{**kwargs, "dtype": "float32"})
+        between, start, end = transitions
+        self.allowed = [
+            [list(map(bool, row)) for row in between],
+            [*map(bool, start)],
+            [*map(bool, end)],
+        ]
+        count = len(start)
+        if len(end) != count or any(len(row) != count for row in [between, *between]):
+            raise ValueError(
+                "`transitions` must be (C, C), (C,) and (C,). "
+                f"Received: {len(between)} rows, {count} and {len(end)}"
+            )
+
+    def build(self, emissions_shape):
+        count = len(self.allowed[1])
+        self.between = self.add_weight(shape=(count, count), initializer="zeros", name="between")
+        self.start = self.add_weight(shape=(count,), initializer="zeros", name="start")
+        self.end = self.add_weight(shape=(count,), initializer="zeros", name="end")
+        self.built = True
+
+    def call(self, emissions):
+        return ops.cast(emissions, "float32")
+
+    def compute_output_shape(self, emissions_shape):
+        return emissions_shape
+
+    @property
+    def potentials(self):
+        """`Potentials`: what was learned, and very low scores for what is forbidden."""
+        between, start, end = (
+            ops.where(ops.convert_to_tensor(allowed, "bool"), _SCALE * learned, _FORBIDDEN)
+            for allowed, learned in zip(
+                self.allowed, (self.between, self.start, self.end), strict=True
+            )
+        )
+        return Potentials(start, between, end)
+
+    def log_likelihoods(self, emissions, labels, is_word):
+        """The log-probability of each row's labels, in nats; 0 of a row without a word.
+
+        A row may hold a part of a sequence. Then its first position, which is not a word, has the
+        label KNOWN + y, where y is the label of the word before its own, and a later position that
+        is not a word has that of the word after them. The probability is that of the row's labels
+        given these two, so that the row neither begins nor ends what it does not, and the
+        transitions to other rows' words are trained. (The sum over the rows of a sequence is the
+        block pseudo-likelihood of Besag 1975.)
+
+        Shapes: emissions (B, S, C), labels int (B, S), is_word bool (B, S) -> (B,).
+        """
+        labels = ops.cast(labels, "int32")
+        potentials = self._potentials_beside(labels, is_word)
+        order, mask = _words_first(is_word)
+        emissions = _gathered(ops.cast(emissions, "float32"), order)
+        labels = ops.where(mask, ops.take_along_axis(labels, order, axis=1), 0)
+        found = sequence_scores(emissions, labels, mask, potentials)
+        return found - log_partition(emissions, mask, potentials)
+
+    def _potentials_beside(self, labels, is_word):
+        """`Potentials` whose `start` and `end`, (B, C), are transitions from and to known words."""
+        start, between, end = self.potentials
+        known = ops.where(is_word, -1, labels - KNOWN)  # (B, S), the label where there is one
+        before = known[:, :1]  # (B, 1)
+        after = ops.max(known[:, 1:], axis=1, keepdims=True, initial=-1)
+
+        def beside(label, potential, rows):
+            chosen = ops.take(rows, ops.maximum(label[:, 0], 0), axis=0)  # (B, C)
+            return ops.where(label >= 0, chosen, potential)
+
+        return Potentials(
+            beside(before, start, between), between, beside(after, end, ops.transpose(between))
+        )
+
+    def decode(self, emissions, is_word):
+        """The likeliest labels and how likely each one is at its word.
+
+        Shapes: emissions (B, S, C), is_word bool (B, S) -> labels int32 (B, S) by Viterbi's
+        algorithm, probabilities float32 (B, S), the marginal ones; both 0 where no word is.
+        """
+        order, mask = _words_first(is_word)
+        words = _gathered(ops.cast(emissions, "float32"), order)
+        potentials = self.potentials
+        labels = viterbi(words, mask, potentials)
+        chances = marginals(words, mask, potentials)
+        chances = ops.take_along_axis(chances, labels[..., None], axis=2)[..., 0]
+        place = ops.maximum(ops.cumsum(ops.cast(is_word, "int32"), axis=1) - 1, 0)
+        labels, chances = (ops.take_along_axis(x, place, axis=1) for x in (labels, chances))
+        return ops.where(is_word, labels, 0), ops.where(is_word, chances, 0.0)
+
+    def get_config(self):
+        return {**super().get_config(), "transitions": self.allowed}
+
+
+def _words_first(is_word):
+    """bool (B, S) -> the positions of a row with its words first, int32 (B, S), and their mask."""
+    length = ops.shape(is_word)[1]
+    place = ops.arange(length, dtype="int32")
+    # Numbers that all differ: not every backend's sort keeps the order of equal ones.
+    order = ops.cast(ops.argsort(ops.where(is_word, place, place + length), axis=1), "int32")
+    return order, ops.take_along_axis(is_word, order, axis=1)
+
+
+def _gathered(x, order):
+    return ops.take_along_axis(x, order[..., None], axis=1)
+
+
+class CrfLoss(keras.losses.Loss):
+    """The negative log-likelihood of the labels, in nats a word.
+
+    Called with labels int (B, S), emissions (B, S, C) and sample weights (B, S); a position whose
+    weight is not 0 is a word. It is the sum over all rows of a batch, divided by the words, so that
+    a batch weighs as much as with the mean cross-entropy of words. With the reduction "none" it is
+    what each row adds to that sum, (B,).
+
+    Args:
+        crf: the `LinearChainCrf` whose scores the loss trains, too.
+    """
+
+    def __init__(self, crf, name="crf_loss"):
+        super().__init__(name=name, reduction="mean_with_sample_weight", dtype="float32")
+        self.crf = crf
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        labels = ops.convert_to_tensor(y_true)
+        if sample_weight is None:
+            sample_weight = ops.ones_like(labels)
+        is_word = ops.not_equal(ops.convert_to_tensor(sample_weight), 0)
+        words = ops.sum(ops.cast(is_word, "float32"))
+        likelihoods = self.crf.log_likelihoods(y_pred, labels, is_word)
+        if self.reduction == "none":
+            return -likelihoods
+        return -ops.sum(likelihoods) / ops.maximum(words, 1.0)

@@ -1,18 +1,18 @@
-"""From a tagger's logits to answers."""
+"""From a tagger's logits to answers, and wrongly tagged sentences as a person reads them."""
 
 import numpy as np
 from keras import ops
 
-from keras_bert.examples.schemes import spans_of
+from keras_bert.layers.kernels.viterbi import likeliest
+from keras_bert.readers.schemes import spans_of
 from keras_bert.tasks.probabilities import softmax
-from keras_bert.tasks.tagging.crf_decoding import likeliest
-from keras_bert.tasks.tagging.settings import FIRST, MEAN
+from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 
 # Words, with padding, whose transitions are looked at together; so many arrays a label wide.
 _WORDS_TOGETHER = 8192
 
 
-def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
+def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
     """The answers to the examples of `TaggedRows`, as `keras-bert predict` prints them.
 
     Args:
@@ -20,7 +20,7 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
         rows: the `TaggedRows`.
         labels: the C tags.
         scheme: that of the tags, or None.
-        combine_pieces: see `TaggerSettings`.
+        aggregation: see `TaggerSettings`.
         crf: the `LinearChainCrf`, or None.
 
     Returns:
@@ -35,10 +35,10 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
     pieces = np.concatenate([np.zeros((0, len(labels)), np.float32), *pieces]).astype(np.float64)
     counts = np.array([len(sentence.words) for sentence in rows.sentences])
     if crf is not None:
-        firsts = pieces[np.cumsum(sizes) - sizes]
-        numbers, scores = _by_transitions(firsts, counts, crf)
+        chosen = pieces[_chosen(sizes, aggregation)]
+        numbers, scores = _by_transitions(chosen, counts, crf)
     else:
-        chances = word_distributions(pieces, sizes, combine_pieces=combine_pieces)
+        chances = word_distributions(pieces, sizes, aggregation=aggregation)
         numbers = chances.argmax(axis=-1)
         scores = np.take_along_axis(chances, numbers[:, None], axis=1)[:, 0]
     ends = np.cumsum(counts)
@@ -63,21 +63,27 @@ def tagger_answers(logits, rows, *, labels, scheme, combine_pieces, crf=None):
     return answers
 
 
-def word_distributions(logits, sizes, *, combine_pieces):
+def word_distributions(logits, sizes, *, aggregation):
     """The distribution over labels of each word: (T, C) of all pieces, (W,) -> float64 (W, C).
 
-    That of its first piece; or the mean of its pieces'; or their product, normalised.
+    That of its first or last piece; or the mean of its pieces'; or their product, normalised.
     """
-    starts = np.cumsum(sizes) - sizes
-    if combine_pieces == FIRST:
-        return softmax(logits[starts])
+    if aggregation in (FIRST, LAST):
+        return softmax(logits[_chosen(sizes, aggregation)])
     if not len(sizes):
         return logits
-    if combine_pieces == MEAN:
+    starts = np.cumsum(sizes) - sizes
+    if aggregation == MEAN:
         return np.add.reduceat(softmax(logits), starts, axis=0) / sizes[:, None]
     shifted = logits - logits.max(axis=-1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return softmax(np.add.reduceat(logarithms, starts, axis=0))
+
+
+def _chosen(sizes, aggregation):
+    """The first or the last piece of each word: (W,), the pieces that it has -> (W,)."""
+    ends = np.cumsum(sizes)
+    return ends - sizes if aggregation == FIRST else ends - 1
 
 
 def _by_transitions(emissions, counts, crf):
@@ -113,3 +119,39 @@ def _entities(answer):
             }
         )
     return found
+
+
+def tagging_mistakes(answers, examples, *, scheme):
+    """A list of (how bad, description) of the answers with a wrong tag.
+
+    How bad is the sum of the probabilities with which wrong tags were given. Of chunks, those that
+    are expected and those that were found are shown, of other tags each wrong word.
+    """
+    found = []
+    for answer, example in zip(answers, examples, strict=True):
+        pairs = list(zip(example.tags, answer["tags"], strict=True))
+        wrong = [place for place, (truth, said) in enumerate(pairs) if truth != said]
+        if not wrong:
+            continue
+        where = f"{example.source.name}, line {example.line}: {' '.join(answer['words'])}"
+        if scheme is None:
+            lines = [
+                f'  "{answer["words"][place]}" is {pairs[place][0]}, found as {pairs[place][1]} '
+                f"({answer['scores'][place]:.2f})"
+                for place in wrong
+            ]
+        else:
+            lines = [
+                f"  {name}: {_chunks(answer['words'], tags)}"
+                for name, tags in (("expected", example.tags), ("found", answer["tags"]))
+            ]
+        badness = sum(answer["scores"][place] for place in wrong)
+        found.append((badness, "\n".join([where, *lines])))
+    return found
+
+
+def _chunks(words, tags):
+    chunks = [
+        f'{span.kind} "{" ".join(words[span.start : span.end])}"'.strip() for span in spans_of(tags)
+    ]
+    return ", ".join(chunks) or "nothing"

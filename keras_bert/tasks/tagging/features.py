@@ -5,12 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.input_pipeline.tokenized_examples import TokenizedExamples
-from keras_bert.input_pipeline.windows import Windows, windows
-from keras_bert.input_pipeline.words import words_given, words_of_texts
-from keras_bert.tasks.tagging.settings import ALL
-
-_SPECIAL = 2  # [CLS] and [SEP] of a row
+from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.inputs.windows import windows
+from keras_bert.inputs.words import words_given, words_of_texts
+from keras_bert.tasks.tagging.crf import KNOWN
+from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 
 class Sentence(NamedTuple):
@@ -47,12 +46,13 @@ def tagged_rows(
     examples,
     *,
     tokenizer,
+    input_names,
     labels,
     max_length,
-    label_pieces,
+    label_subwords,
     document_context,
     labelled,
-    transitions=None,
+    crf=False,
 ):
     """The `TaggedRows` of some examples.
 
@@ -63,13 +63,15 @@ def tagged_rows(
     Args:
         examples: `TaggedWords`, those of a document in order.
         labels: the tags in the order of the logits.
-        label_pieces: "first" or "all", see `TaggerSettings`.
+        label_subwords: "first", "last" or "all", see `TaggerSettings`.
         labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
             piece counts in one row alone; a tag that is none of `labels` does not count.
-        transitions: the `Transitions` of a conditional random field, or None. In a part of a split
-            sentence, words that cannot begin or end a sequence by them do not count.
+        crf: the first and the last token of a part of a split sentence, [CLS] and [SEP], have the
+            labels of the words beside those that count in it, as `LinearChainCrf.log_likelihoods`
+            takes them.
     """
-    room = max_length - _SPECIAL
+    template = tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
     sentences = split_sentences(examples, tokenizer)
     ids = np.concatenate([np.zeros(0, np.int32), *(sentence.ids for sentence in sentences)])
     lengths = np.array([len(sentence.ids) for sentence in sentences], np.int32)
@@ -79,8 +81,8 @@ def tagged_rows(
     if document_context:
         documents = [example.document for example in examples]
         first, last = with_context(starts, ends, documents, room=room)
-    found = windows(tf.constant(last - first, tf.int32), room)
-    found = Windows(*(part.numpy() for part in found))
+    lengths_in_context = tf.constant(last - first, tf.int32)
+    found = windows(lengths_in_context, room, stride=max(1, room // 2)).numpy()
     base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
     row_starts = base + found.starts
     core_starts = np.maximum(base + found.core_starts, own[0]) - row_starts
@@ -89,30 +91,30 @@ def tagged_rows(
     segment = tf.gather(tf.constant(ids), places)
     targets = {"labels": {}}
     if labelled:
-        tags, counts = _targets(examples, sentences, labels, label_pieces)
+        tags, counts = _targets(examples, sentences, labels, label_subwords)
+        beside = _beside(tags, counts, row_starts + core_starts, row_starts + core_ends, own)
         tags, counts = tags[places.values], counts[places.values]
         splits = places.row_splits.numpy()
         number = np.arange(len(counts)) - np.repeat(splits[:-1], found.sizes)
         counts &= number >= np.repeat(core_starts, found.sizes)
         counts &= number < np.repeat(core_ends, found.sizes)
-        if transitions is not None:
-            begins = row_starts + core_starts == own[0]
-            ends = row_starts + core_ends == own[1]
-            _leave_broken_ends(tags, counts, splits, begins, ends, transitions)
-        targets = {
-            "labels": {"logits": _with_special(places.with_values(tf.constant(tags)))},
-            "weights": {
-                "logits": _with_special(places.with_values(tf.constant(counts, tf.float32)))
-            },
-        }
+        around = before, template.num_special(1) - before
+        tags, counts = (
+            _with_special(places.with_values(values), around)
+            for values in (tags, counts.astype(np.float32))
+        )
+        if crf:
+            tags = _with_beside(tags, counts, beside)
+        targets = {"labels": {"logits": tags}, "weights": {"logits": counts}}
     return TaggedRows(
         sentences,
-        1 + np.stack([core_starts, core_ends], axis=1),  # after [CLS]
+        before + np.stack([core_starts, core_ends], axis=1),
         examples,
         [segment],
         **targets,
         example_of_row=found.sequence,
-        vocabulary=tokenizer.vocabulary,
+        tokenizer=tokenizer,
+        input_names=input_names,
         max_length=max_length,
     )
 
@@ -189,41 +191,59 @@ def _of_text(text, ids, sizes, starts, ends):
     return Sentence(text, words, starts, ends, sizes.astype(np.int64), ids)
 
 
-def _targets(examples, sentences, labels, label_pieces):
+def _targets(examples, sentences, labels, label_subwords):
     """The number of each piece's tag, int32 (T,), and whether it counts, bool (T,)."""
     numbers = {label: number for number, label in enumerate(labels)}
     sizes = np.concatenate([np.zeros(0, np.int64), *(sentence.sizes for sentence in sentences)])
     tags = np.array([numbers.get(tag, -1) for e in examples for tag in e.tags], np.int32)
     tags = np.repeat(tags, sizes)
     counts = tags >= 0
-    if label_pieces != ALL:
-        is_first = np.zeros(len(tags), np.bool_)
-        is_first[np.cumsum(sizes) - sizes] = True
-        counts &= is_first
+    if label_subwords != ALL:
+        ends = np.cumsum(sizes)
+        is_labelled = np.zeros(len(tags), np.bool_)
+        is_labelled[ends - sizes if label_subwords == FIRST else ends - 1] = True
+        counts &= is_labelled
     return np.maximum(tags, 0), counts
 
 
-def _leave_broken_ends(tags, counts, splits, begins, ends, transitions):
-    """Takes words out of `counts` until each part of a sentence begins and ends as one may.
+def _beside(tags, counts, starts, ends, own):
+    """The labels of the words before and after those that count in each row, as KNOWN + label.
 
     Args:
-        tags, counts: int and bool (T,), of the pieces of all rows.
-        splits: int (N + 1,), where each row begins and ends in them.
-        begins, ends: bool (N,), whether the row holds the beginning, or the end, of its sentence.
-        transitions: the `Transitions`.
+        tags, counts: int32 and bool (T,), of all pieces of all sentences.
+        starts, ends: int (N,), which of them each row answers.
+        own: a pair of int (N,), those of its sentence.
+
+    Returns int32 (N, 2): 0 where there is no such word in the sentence, or none in the row.
     """
-    for row in np.flatnonzero(~(begins & ends)):
-        words = np.flatnonzero(counts[splits[row] : splits[row + 1]]) + splits[row]
-        if not begins[row]:
-            legal = np.r_[transitions.start[tags[words]], True]
-            counts[words[: legal.argmax()]] = False
-            words = words[legal.argmax() :]
-        if not ends[row]:
-            legal = np.r_[transitions.end[tags[words]][::-1], True]
-            counts[words[len(words) - legal.argmax() :]] = False
+    pieces = np.flatnonzero(counts)
+    first, after = np.searchsorted(pieces, starts), np.searchsorted(pieces, ends)
+    pieces, tags = np.r_[pieces, -1], np.r_[tags, 0]  # before the first and after the last one
+    before, behind = pieces[first - 1], pieces[after]
+    has_words = after > first
+    found = np.zeros((len(starts), 2), np.int32)
+    for column, (piece, is_there) in enumerate(
+        ((before, before >= own[0]), (behind, (behind >= 0) & (behind < own[1])))
+    ):
+        found[:, column] = np.where(has_words & is_there, KNOWN + tags[piece], 0)
+    return found
 
 
-def _with_special(values):
-    """Ragged (N, None) of a row's pieces -> with 0 at [CLS] and [SEP]."""
-    none = tf.zeros([values.nrows(), 1], values.dtype)
-    return tf.concat([none, values, none], axis=1)
+def _with_special(values, around):
+    """Ragged (N, None) of a row's pieces -> with 0 for so many special tokens before and behind."""
+    before, behind = (tf.zeros([values.nrows(), count], values.dtype) for count in around)
+    return tf.concat([before, values, behind], axis=1)
+
+
+def _with_beside(tags, counts, beside):
+    """Tags, ragged (N, None), with `beside` (N, 2) at the first and last position of each row.
+
+    A position that counts keeps its tag, as where a template has no special tokens.
+    """
+    values, splits = tags.values.numpy(), tags.row_splits.numpy()
+    is_free = counts.values.numpy() == 0
+    for places, labels in ((splits[:-1], beside[:, 0]), (splits[1:] - 1, beside[:, 1])):
+        ours = np.flatnonzero(splits[1:] > splits[:-1])
+        ours = ours[is_free[places[ours]]]
+        values[places[ours]] = labels[ours]
+    return tags.with_values(tf.constant(values))

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from keras_bert.examples.schemes import OUTSIDE, spans_of, split_tag, strict_spans
+from keras_bert.readers.schemes import OUTSIDE, spans_of, split_tag, strict_spans
 from keras_bert.tasks.classification.metrics import calibration
 
 

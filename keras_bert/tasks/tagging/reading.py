@@ -2,19 +2,19 @@
 
 import dataclasses
 
-from keras_bert.errors import InputError
-from keras_bert.examples.broken_tags import BrokenTags
-from keras_bert.examples.schemes import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.schemes import (
     BIO,
     IOB1,
+    BrokenTags,
     converted,
     name_chunks,
     scheme_of,
     scheme_of_labels,
 )
-from keras_bert.examples.settings import REFUSE
+from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.tagging.settings import COUNT
-from keras_bert.wording import quoted
 
 
 class CheckedSentences:
@@ -28,7 +28,7 @@ class CheckedSentences:
         source: what `open_tagged_words` gave.
         labels: those of the model, or None.
         scheme: that of the tags to give, or None for that of the model or the file.
-        broken_tags, unseen_tags: see `TaggerSettings`.
+        invalid_tags, unknown_tags: see `TaggerSettings`.
         labelled: whether tags are needed; where they are not, nothing is compared with them, and
             the model need not have them.
 
@@ -38,17 +38,18 @@ class CheckedSentences:
         InputError: a tag is refused, or there is another scheme than `scheme`.
     """
 
-    def __init__(self, source, *, labels, scheme, broken_tags, unseen_tags, labelled):
+    def __init__(self, source, *, labels, scheme, invalid_tags, unknown_tags, labelled):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.columns, self.description = source.columns, source.description
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
-        self._broken = BrokenTags(refuse=broken_tags == REFUSE)
-        refuses = source.labelled and broken_tags == REFUSE
+        self._broken = BrokenTags(refuse=invalid_tags == ERROR)
+        refuses = source.labelled and invalid_tags == ERROR
         self._reads_all = labels is None or labelled or refuses
-        self._count_unseen = unseen_tags == COUNT
+        self._count_unseen = unknown_tags == COUNT
         self._looks_for_unseen = labelled and labels is not None
+        self._with_spaces, self._first_with_spaces = 0, None
         if labels is None:
             self._wanted = scheme
         elif scheme is not None and scheme != self._scheme:
@@ -78,10 +79,22 @@ class CheckedSentences:
         return self._source.error(line, message)
 
     def notes(self):
-        """Lines for the user on the tags so far that broke their scheme."""
-        return self._broken.notes()
+        """Lines for the user on the tags so far that broke their scheme, and words with spaces."""
+        lines = self._broken.notes()
+        if self._with_spaces:
+            sentence, word = self._first_with_spaces
+            lines.append(
+                f"{self.name}: {counted(self._with_spaces, 'word')} with spaces, the first one in "
+                f"line {sentence.line_of(word)} ({quoted([sentence.words[word]])}); each has one "
+                "tag."
+            )
+        return lines
 
     def _checked(self, sentence):
+        spaces = [word for word, text in enumerate(sentence.words or ()) if " " in text]
+        if spaces and self._first_with_spaces is None:
+            self._first_with_spaces = sentence, spaces[0]
+        self._with_spaces += len(spaces)
         if sentence.tags is None:
             return dataclasses.replace(sentence, source=self)
         tags = sentence.tags
@@ -98,7 +111,7 @@ class CheckedSentences:
             return
         advice = "those name chunks, and this is a file of other tags"
         if may_count:
-            advice = f'`unseen_tags="{COUNT}"` would count it as a mistake'
+            advice = f'`unknown_tags="{COUNT}"` would count it as a mistake'
         for word, tag in enumerate(tags):
             if tag not in self._labels:
                 raise sentence.error(

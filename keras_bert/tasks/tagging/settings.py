@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from keras_bert.errors import InputError
-from keras_bert.examples.settings import REFUSE, broken_tags_setting, column_setting
-from keras_bert.settings import setting
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import ERROR, column_setting, invalid_tags_setting
 from keras_bert.tasks.settings import TaskSettings
 
 COUNT = "count"
-FIRST, ALL, MEAN, PRODUCT = "first", "all", "mean", "product"
+FIRST, LAST, ALL, MEAN, PRODUCT = "first", "last", "all", "mean", "product"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,25 +28,27 @@ class TaggerSettings(TaskSettings):
         default_help="the file's; bio for IOB1",
         reads=True,
     )
-    broken_tags: str = broken_tags_setting()
-    unseen_tags: str = setting(
-        REFUSE,
-        help="what to do with a tag that the model is not trained with: refuse the file, or count "
+    invalid_tags: str = invalid_tags_setting()
+    unknown_tags: str = setting(
+        ERROR,
+        help="what to do with a tag that the model is not trained with: raise an error, or count "
         "its words as mistakes",
-        choices=(REFUSE, COUNT),
+        choices=(ERROR, COUNT),
         reads=True,
     )
-    label_pieces: str = setting(
-        FIRST,
+    label_subwords: str | None = setting(
+        None,
         help="which pieces of a word are trained to have its tag",
-        choices=(FIRST, ALL),
+        choices=(FIRST, LAST, ALL),
+        default_help="first; last for a causal model, which sees the whole word only there",
         stored=True,
     )
-    combine_pieces: str = setting(
-        FIRST,
-        help="what a word's tag is told by: its first piece, or the mean or product of the "
-        "distributions of all its pieces",
-        choices=(FIRST, MEAN, PRODUCT),
+    aggregation: str | None = setting(
+        None,
+        help="what a word's tag is taken from: its first or last piece, or the mean or product of "
+        "the distributions of all its pieces",
+        choices=(FIRST, LAST, MEAN, PRODUCT),
+        default_help="the piece that is trained; where all are, first, or last for a causal model",
         stored=True,
     )
     document_context: bool = setting(
@@ -61,21 +63,13 @@ class TaggerSettings(TaskSettings):
         "to the scheme",
         stored=True,
     )
-    bilstm: int | None = setting(
-        None,
-        help="a bidirectional LSTM of two layers over the encoder, of so many units each way",
-        unit="UNITS",
-        default_help="none",
-        at_least=1,
-        stored=True,
-    )
 
     def check(self):
         super().check()
         if self.crf:
-            for name in ("label_pieces", "combine_pieces"):
-                if getattr(self, name) != FIRST:
+            for name in ("label_subwords", "aggregation"):
+                if getattr(self, name) not in (None, FIRST, LAST):
                     raise InputError(
-                        f"`{name}` must be {FIRST} with `crf`: transitions are from the first "
+                        f"`{name}` must be {FIRST} or {LAST} with `crf`: transitions are from one "
                         "piece of a word to that of the next."
                     )

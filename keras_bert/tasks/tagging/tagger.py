@@ -4,26 +4,23 @@ from collections import Counter
 
 import keras
 
-from keras_bert.errors import InputError
-from keras_bert.examples.schemes import (
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.readers.schemes import (
     labels_of,
     scheme_of,
     scheme_of_labels,
     spans_of,
     transitions,
 )
-from keras_bert.examples.settings import REFUSE, REPAIR
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.readers.settings import ERROR, REPAIR
 from keras_bert.tasks.settings import MAX_LENGTH
-from keras_bert.tasks.tagging.bilstm import BiLstm
-from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
-from keras_bert.tasks.tagging.crf_loss import CrfLoss
-from keras_bert.tasks.tagging.decode import tagger_answers
-from keras_bert.tasks.tagging.mistakes import tagging_mistakes
+from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
+from keras_bert.tasks.tagging.decode import tagger_answers, tagging_mistakes
 from keras_bert.tasks.tagging.reading import CheckedSentences
-from keras_bert.tasks.tagging.settings import FIRST, TaggerSettings
+from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
-from keras_bert.wording import counted, listed, percent
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -41,15 +38,21 @@ class Tagger(Task):
     None, and the figure is the accuracy of words.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
         dropout: the share of the outputs that is dropped in training. None is the config's
             `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
         max_length: tokens in a row, [CLS] and [SEP] counted in; a longer sentence is split into
             windows. None is 128, or all positions of an encoder that has fewer.
-        label_pieces, combine_pieces, document_context, crf, bilstm: see `TaggerSettings`. With
-            `crf` the tokens whose weight is not 0 are the words, whose labels the loss is of.
+        label_subwords: the pieces of a word that are trained on its tag: "first", "last" or "all".
+            None is "first", or "last" over a causal encoder.
+        aggregation: what a word's tag is taken from: "first" or "last", or the "mean" or
+            "product" of all pieces' distributions. None is the piece that is trained; where all
+            are, "first", or "last" over a causal encoder.
+        document_context, crf: see `TaggerSettings`. With `crf` the tokens whose weight is not 0
+            are the words, whose labels the loss is of.
+        **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
     `crf_layer` and `bilstm_layer` (or None), and the arguments.
@@ -60,11 +63,10 @@ class Tagger(Task):
     """
 
     KIND = "tagger"
-    ARCHITECTURE = "BertForTokenClassification"
     HEADS = ("classifier",)
     LEAST_LABELS = 2
     SETTINGS = TaggerSettings
-    FIGURE = "accuracy"
+    METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def __init__(
@@ -75,54 +77,47 @@ class Tagger(Task):
         labels,
         dropout=None,
         max_length=None,
-        label_pieces=FIRST,
-        combine_pieces=FIRST,
+        label_subwords=None,
+        aggregation=None,
         document_context=False,
         crf=False,
-        bilstm=None,
         name="tagger",
+        **between,
     ):
         self.encoder = encoder
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.scheme = scheme_of_labels(self.labels)
-        self.max_length = max_length or min(MAX_LENGTH, encoder.config.max_length)
-        if crf and (label_pieces, combine_pieces) != (FIRST, FIRST):
+        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
+        whole = LAST if encoder.config.is_causal else FIRST  # the piece that sees most of a word
+        self.label_subwords = label_subwords or whole
+        trained = whole if self.label_subwords == ALL else self.label_subwords
+        self.aggregation = aggregation or trained
+        if crf and not self._by_one_piece:
             raise ValueError(
-                "`crf` is over the first pieces of words. Received: "
-                f"label_pieces={label_pieces!r}, combine_pieces={combine_pieces!r}"
+                "`crf` is over the first pieces of words, or over the last ones. Received: "
+                f"label_subwords={label_subwords!r}, aggregation={aggregation!r}"
             )
-        self.label_pieces = label_pieces
-        self.combine_pieces = combine_pieces
         self.document_context = document_context
         self.crf = crf
-        self.bilstm = bilstm
         if self.scheme is not None:
-            self.FIGURE = "f1"
+            self.METRIC = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
-        self.bilstm_layer = None
-        if bilstm is not None:
-            self.bilstm_layer = BiLstm(units=bilstm, dtype=encoder.layer_policy, name="bilstm")
-            self.ARCHITECTURE = self.architecture(bilstm=bilstm)
-            self.READS = ("sequence_output", "input_mask")
-            self.HEADS = ("bilstm_layer", *self.HEADS)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         self.crf_layer = None
         if crf:
             allowed = transitions(self.labels, self.scheme)
             self.crf_layer = LinearChainCrf(transitions=allowed, name="crf")
             self.HEADS = (*self.HEADS, "crf_layer")
-        super().__init__(tokenizer, name=name)
+        super().__init__(tokenizer, name=name, **between)
 
-    def connect(self, encoded, inputs):
-        hidden = encoded["sequence_output"]
-        if self.bilstm_layer is not None:
-            hidden = self.bilstm_layer(hidden, inputs["input_mask"])
-        logits = self.classifier(self.dropout(hidden))  # (B, S, C)
+    def build_head(self, encoded, inputs):
+        logits = self.classifier(self.dropout(encoded["sequence_output"]))  # (B, S, C)
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
 
-    @classmethod
-    def architecture(cls, *, bilstm=None, **settings):
-        return cls.ARCHITECTURE if bilstm is None else "BertModel"
+    @property
+    def _by_one_piece(self):
+        """Whether the tag of a word is taken from the one piece that is trained to have it."""
+        return self.label_subwords == self.aggregation  # no other value is common to both
 
     def default_losses(self):
         """Nats a word that counts: cross-entropy, or of whole sequences with `crf`."""
@@ -140,17 +135,17 @@ class Tagger(Task):
             return
         # A loss out of a file would know nothing of this task's layer.
         config = keras.saving.deserialize_keras_object({**config, "loss": None})
-        self.compile(**{**config, "loss": self.default_losses()})
+        self.compile(**{**config, "loss": self.compiled_losses()})
         self.optimizer.build(self.trainable_variables)
 
     def default_metrics(self):
         """`accuracy`, the share of tokens that count whose label has the highest logit.
 
-        None where that is not the share of words, which `measure` tells: with `crf` it is sequences
-        that are chosen, and else words may be told by all of their pieces, or all pieces counted.
+        None where that is not the fraction of words, which `official_metrics` gives: with `crf` it
+        is sequences that are chosen, and else words may be tagged by all of their pieces, or all
+        pieces counted.
         """
-        by_first_pieces = (self.label_pieces, self.combine_pieces) == (FIRST, FIRST)
-        if self.crf_layer is not None or not by_first_pieces:
+        if self.crf_layer is not None or not self._by_one_piece:
             return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
@@ -163,16 +158,16 @@ class Tagger(Task):
         like=None,
         labelled=True,
         scheme=None,
-        broken_tags=REPAIR,
-        unseen_tags=REFUSE,
+        invalid_tags=REPAIR,
+        unknown_tags=ERROR,
         **columns,
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
-        See `keras_bert.examples.tagged_files.open_tagged_words`, and `CheckedSentences` for what
+        See `keras_bert.readers.sentences.open_tagged_words`, and `CheckedSentences` for what
         is done with tags.
         """
-        from keras_bert.examples.tagged_files import open_tagged_words
+        from keras_bert.readers.sentences import open_tagged_words
 
         labels = (made_with or {}).get("labels")
         source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
@@ -180,8 +175,8 @@ class Tagger(Task):
             source,
             labels=labels,
             scheme=scheme,
-            broken_tags=broken_tags,
-            unseen_tags=unseen_tags,
+            invalid_tags=invalid_tags,
+            unknown_tags=unknown_tags,
             labelled=labelled,
         )
 
@@ -226,15 +221,16 @@ class Tagger(Task):
         return tagged_rows(
             examples,
             tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
             labels=self.labels,
             max_length=max_length or self.max_length,
-            label_pieces=self.label_pieces,
+            label_subwords=self.label_subwords,
             document_context=self.document_context,
             labelled=labelled,
-            transitions=transitions(self.labels, self.scheme) if self.crf else None,
+            crf=self.crf,
         )
 
-    def examples_beside(self, *, max_length=None):
+    def context_size(self, *, max_length=None):
         # As many as fill a row of a token each.
         return (max_length or self.max_length) if self.document_context else 0
 
@@ -245,11 +241,11 @@ class Tagger(Task):
             rows,
             labels=self.labels,
             scheme=self.scheme,
-            combine_pieces=self.combine_pieces,
+            aggregation=self.aggregation,
             crf=self.crf_layer,
         )
 
-    def measure(self, answers, examples):
+    def official_metrics(self, answers, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
         from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
 
@@ -275,7 +271,7 @@ class Tagger(Task):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.tagging.serving import tagger_signatures
+        from keras_bert.tasks.tagging.signatures import tagger_signatures
 
         return tagger_signatures(self, max_length=max_length or self.max_length)
 

@@ -7,13 +7,14 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
-from keras_bert.tasks.classification.correlation import pearson, spearman
 from keras_bert.tasks.classification.labels import row_weights
 from keras_bert.tasks.classification.metrics import (
     calibration,
     classification_metrics,
     multi_label_metrics,
+    pearson,
     score_metrics,
+    spearman,
 )
 
 RNG = np.random.default_rng(11)

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from keras_bert import Classifier, PairClassifier, Regressor
+from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -70,8 +70,73 @@ def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, toke
 
 
 def test_a_pooling_that_is_none_is_named(tokenizer):
-    with pytest.raises(ValueError, match="`pooling` must be one of cls, mean, both. Received: 'm"):
-        Classifier(one_block(tokenizer), tokenizer, labels=LABELS, pooling="max")
+    with pytest.raises(ValueError, match=r"one of cls, mean, both, .*mean. Received: 'median'"):
+        Classifier(one_block(tokenizer), tokenizer, labels=LABELS, pooling="median")
+
+
+@pytest.mark.parametrize("pooling", ["last", "max", "last+max+mean"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokenizer, tmp_path):
+    encoder = one_block(tokenizer, is_decoder=causal)
+    task = Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
+    lengths, inputs = (9, 5, 2), batch(lengths=(9, 5, 2))
+    hidden = np.asarray(encoder(inputs)["sequence_output"])
+    rows = [row[:length] for row, length in zip(hidden, lengths, strict=True)]
+    parts = {"last": lambda x: x[-1], "max": lambda x: x.max(axis=0), "mean": lambda x: x.mean(0)}
+    vectors = np.array(
+        [np.concatenate([parts[name](row) for name in pooling.split("+")]) for row in rows]
+    )
+    expected = vectors @ task.classifier.kernel + task.classifier.bias
+    found = np.asarray(task(inputs)["logits"])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    padded = {name: np.pad(x, ((0, 0), (0, 4))) for name, x in inputs.items()}
+    np.testing.assert_allclose(task(padded)["logits"], expected, atol=1e-5)
+    task.save(tmp_path / "model")
+    again = load_task(tmp_path / "model")
+    assert again.pooling == pooling
+    np.testing.assert_array_equal(again(inputs)["logits"], found)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        KINDS["cls"],
+        KINDS["pair"],
+        KINDS["score"],
+        lambda encoder, tokenizer: MultipleChoice(encoder, tokenizer),
+    ],
+)
+@pytest.mark.parametrize("has_pooler", [False, True])
+def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, tokenizer):
+    """Its [CLS] has seen nothing but itself: the head would say the same of every text."""
+    task = make(
+        one_block(tokenizer, is_decoder=True, add_pooling_layer=has_pooler),
+        tokenizer,
+    )
+    assert task.pooling == "last"
+    inputs = [batch(seed=seed) for seed in (0, 1)]
+    if task.KIND == "multiple-choice":
+        inputs = [{name: x[None] for name, x in each.items()} for each in inputs]
+    (first,), (second,) = (task(each).values() for each in inputs)
+    assert np.abs(np.asarray(first) - np.asarray(second)).min() > 1e-4
+
+
+def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_path):
+    encoder = one_block(tokenizer, is_decoder=True)
+    for pooling in ("cls", "both"):
+        with pytest.raises(InputError, match=f"`pooling` is {pooling}, but the encoder is causal"):
+            Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
+        with pytest.raises(InputError, match="Choose from mean, last, max, last.max.mean"):
+            MultipleChoice(encoder, tokenizer, pooling=pooling)
+    with pytest.raises(InputError, match="`Pretrainer` reads .CLS., which in a causal encoder"):
+        Pretrainer(encoder)
+    # Nor where another program's config says that it is: its class reads [CLS].
+    path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
+    values = json.loads(path.read_text())
+    for kept in (values["keras_bert"], {}):
+        path.write_text(json.dumps({**values, "is_decoder": True, "keras_bert": kept}))
+        with pytest.raises(InputError, match="`pooling` is cls, but the encoder is causal"):
+            load_task(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["both", "several", "pair", "score"])
@@ -185,7 +250,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     assert list(answers[0]) == ["text_a", "text_b", "label", "score", "expected", "probabilities"]
     swapped, _ = answer(tasks["pair"], [(b, a, label) for a, b, label in pairs])
     assert answers[0]["probabilities"] != swapped[0]["probabilities"]
-    measures = tasks["pair"].measure(answers, examples)
+    measures = tasks["pair"].official_metrics(answers, examples)
     json.dumps(measures)
     wrong = [a for a, e in zip(answers, examples, strict=True) if a["label"] != e.label]
     mistakes = tasks["pair"].mistakes(answers, examples)
@@ -196,7 +261,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     for found, example in zip(answers, examples, strict=True):
         assert found["labels"] == [k for k, p in found["probabilities"].items() if p > 0.4]
         assert found["expected"] == list(example.label)
-    measures = tasks["several"].measure(answers, examples)
+    measures = tasks["several"].official_metrics(answers, examples)
     right = np.mean([set(a["labels"]) == set(a["expected"]) for a in answers])
     assert measures["subset_accuracy"] == right
     assert len(tasks["several"].mistakes(answers, examples)) == round(3 * (1 - right))
@@ -205,10 +270,34 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
     )
     assert [found["expected"] for found in answers] == [1.5, 40, 3]
-    measures = tasks["score"].measure(answers, examples)
+    measures = tasks["score"].official_metrics(answers, examples)
     errors = [found["score"] - found["expected"] for found in answers]
     assert measures["mse"] == pytest.approx(np.mean(np.square(errors)))
     assert max(tasks["score"].mistakes(answers, examples))[0] == pytest.approx(np.abs(errors).max())
+
+
+@pytest.mark.parametrize("name", ["pair", "score"])
+def test_pairs_for_a_model_of_one_segment(name, tokenizer, tmp_path):
+    """RoBERTa has one, so that all tokens of a pair are of it, as in `transformers`."""
+    encoder = one_block(tokenizer, model_type="roberta", type_vocab_size=1)
+    task = KINDS[name](encoder, tokenizer)
+    pairs = [("good film", "bad film"), ("bad", "good"), ("film " * 50, "a")]
+    rows = task.features(list(task.read(pairs, labelled=False)))
+    inputs = rows.inputs(*rows.take(tf.range(3)))
+    (output,) = task.output
+    found = np.asarray(task(inputs)[output])
+    task.save(tmp_path / "model")
+    theirs = transformers.RobertaForSequenceClassification.from_pretrained(tmp_path / "model")
+    with torch.no_grad():
+        logits = theirs.eval()(
+            torch.tensor(inputs["input_ids"].numpy()).long(),
+            attention_mask=torch.tensor(inputs["input_mask"].numpy()).long(),
+        ).logits
+    np.testing.assert_allclose(found, logits, atol=2e-5 * np.abs(found).max())
+    signature = task.signatures()["serving_default"]
+    served = signature.function(*(tf.constant(list(texts)) for texts in zip(*pairs, strict=True)))
+    expected, _ = answer(task, pairs, labelled=False)
+    np.testing.assert_allclose(served["score"], [one["score"] for one in expected], rtol=1e-4)
 
 
 def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
@@ -226,7 +315,9 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     task = Classifier(encoder, tokenizer, labels=LABELS, class_weights="1=4, 0=0.5")
     rows = task.features(list(task.read(data)), labelled=True)
     assert rows.weights["logits"].tolist() == [0.5, 0.5, 0.5, 4]
-    assert task.default_metrics() == {}  # Keras's would be weighted: `measure` tells the accuracy
+    assert (
+        task.default_metrics() == {}
+    )  # Keras's would be weighted: `official_metrics` tells the accuracy
     plain = Classifier(encoder, tokenizer, labels=LABELS)
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (

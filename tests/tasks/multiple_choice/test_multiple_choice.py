@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import MixedEncoder, MultipleChoice
+from keras_bert import MultipleChoice
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
-from keras_bert.input_pipeline.framing import frame
-from keras_bert.train.frozen import FrozenRows, freeze
+from keras_bert.inputs.framing import frame
+from keras_bert.training.frozen import FrozenRows, freeze
 from tests.eagerly import eagerly
-from tests.small_model import make_encoder, make_tokenizer
+from tests.small_model import encode, make_encoder, make_tokenizer
 
 EXAMPLES = [
     ("a man sits", ["he stands", "he flies a kite away", "it"], 1),
@@ -40,8 +40,13 @@ def logits_alone(task, context, choices):
     tokenizer, found = task.tokenizer, []
     for choice in choices:
         tokens = [tokenizer.tokenize([text]) for text in (context, choice)]
-        row = frame(tokens, vocabulary=tokenizer.vocabulary, max_length=task.max_length)
-        pooled = np.asarray(task.encoder(row)["pooled_output"])
+        row = frame(
+            tokens,
+            tokenizer=tokenizer,
+            names=task.encoder.input_names,
+            max_length=task.max_length,
+        )
+        pooled = np.asarray(encode(task.encoder, row)["pooled_output"])
         found.append((pooled @ task.classifier.kernel + task.classifier.bias)[0, 0])
     return np.array(found)
 
@@ -64,7 +69,7 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
         np.testing.assert_allclose(
             answer["probabilities"], np.exp(alone) / np.exp(alone).sum(), atol=1e-5
         )
-    measures = task.measure(answers, rows.examples)
+    measures = task.official_metrics(answers, rows.examples)
     right = [
         alone.argmax() == label for alone, (_, _, label) in zip(expected, EXAMPLES, strict=True)
     ]
@@ -74,11 +79,16 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_frozen_encoder_gives_the_head_the_same(task, rows, tmp_path):
-    """Of every choice its [CLS], here of all layers, which the head mixes."""
-    encoder = MixedEncoder(make_encoder(task.tokenizer))
-    own = MultipleChoice(encoder, task.tokenizer, dropout=0.0)
-    own.classifier.set_weights(task.classifier.get_weights())
+@pytest.mark.parametrize("pooling", ["cls", "last+max+mean"])
+def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, rows, tmp_path):
+    """Of every choice its [CLS] or its tokens, here of all layers, which the head mixes."""
+    own = MultipleChoice(
+        make_encoder(task.tokenizer),
+        task.tokenizer,
+        dropout=0.0,
+        pooling=pooling,
+        layer_mix={"layer_norm_eps": None, "l2": 0.0},
+    )
     features, head = freeze(own)
     frozen = FrozenRows(rows, features, head, batch_size=2, folder=tmp_path)
     (batch, _), (inputs, labels) = (

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.tasks.question_answering.decode import Piece, best_spans
-from keras_bert.tasks.question_answering.windows import most_context, windows_of
+from keras_bert.tasks.question_answering.features import context_windows
 
 RNG = np.random.default_rng(11)
 
@@ -16,25 +17,22 @@ def pieces_of(length, room, stride, *, whole_numbers=False):
         drawn = RNG.integers(-2, 3, size) if whole_numbers else RNG.normal(size=size)
         return drawn.astype(np.float32)
 
-    windows = windows_of([length], [room], stride=stride)
+    sizes = (tf.constant([size], tf.int64) for size in (length, room))
+    windows = context_windows(*sizes, stride=stride).numpy()
     return [
-        Piece(int(first), draw(size), draw(size), float(draw(1)[0]))
-        for first, size in zip(windows.firsts, windows.lengths, strict=True)
+        Piece(first, slice(a - first, b - first), draw(size), draw(size), float(draw(1)[0]))
+        for _, first, size, a, b in np.transpose(windows).tolist()
     ]
 
 
 def every_span(pieces, longest):
     """[(first, last, logit)] in order of their first and last token."""
-    chosen = most_context(
-        np.array([piece.first for piece in pieces]), np.array([len(p.starts) for p in pieces])
-    )
     spans = []
-    for piece, where in zip(pieces, chosen, strict=True):
-        for i in range(len(piece.starts)):
+    for piece in pieces:
+        for i in range(piece.core.start, piece.core.stop):
             for j in range(i, min(i + longest, len(piece.starts))):
-                if where[i]:
-                    logit = float(piece.starts[i] + piece.ends[j])
-                    spans.append((piece.first + i, piece.first + j, logit))
+                logit = float(piece.starts[i] + piece.ends[j])
+                spans.append((piece.first + i, piece.first + j, logit))
     return spans
 
 
@@ -72,8 +70,8 @@ def test_every_span_of_a_short_text_can_be_found_once():
 
 def test_no_answer_has_the_lowest_score_of_all_windows():
     pieces = [
-        Piece(0, np.float32([0, 0]), np.float32([0, 0]), 7.0),
-        Piece(2, np.float32([0, 3]), np.float32([0, 1]), -2.0),
+        Piece(0, slice(0, 2), np.float32([0, 0]), np.float32([0, 0]), 7.0),
+        Piece(2, slice(0, 2), np.float32([0, 3]), np.float32([0, 1]), -2.0),
     ]
     found = best_spans(pieces, max_answer_length=2, may_be_none=True)
     assert (found.best[0].first, found.best[0].last, found.null_score) == (3, 3, -6.0)
@@ -82,18 +80,18 @@ def test_no_answer_has_the_lowest_score_of_all_windows():
 def test_an_answer_ends_in_its_own_window_and_within_the_longest_length():
     low, high = np.float32(-9), np.float32(9)
     starts, ends = np.float32([high, low, low, low]), np.float32([low, low, 1, high])
-    one = Piece(0, starts, ends, 0.0)
+    one = Piece(0, slice(0, 4), starts, ends, 0.0)
     assert best_spans([one], max_answer_length=4).best[0][:2] == (0, 3)
     assert best_spans([one], max_answer_length=3).best[0][:2] == (0, 2)
 
 
 def test_a_text_without_a_token_has_no_span():
-    nothing = Piece(0, np.float32([]), np.float32([]), 2.0)
+    nothing = Piece(0, slice(0, 0), np.float32([]), np.float32([]), 2.0)
     assert best_spans([nothing], max_answer_length=3, count=4) == ([], 0.0, 0.0)
     assert best_spans([nothing], max_answer_length=3, may_be_none=True) == ([], 0.0, 1.0)
 
 
 def test_large_logits_do_not_overflow():
-    large = Piece(0, np.float32([4e4, -4e4]), np.float32([4e4, -4e4]), -4e4)
+    large = Piece(0, slice(0, 2), np.float32([4e4, -4e4]), np.float32([4e4, -4e4]), -4e4)
     found = best_spans([large], max_answer_length=2, may_be_none=True)
     assert found.best[0].probability == 1.0 and found.null_probability == 0.0

@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import QuestionAnswerer
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.inference.answers import Inference
-from keras_bert.train.finetune import finetune
+from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 
 KINDS = {
@@ -105,7 +105,7 @@ def test_it_learns_and_tunes_the_threshold(run):
 def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
     output, metrics, _ = run
     model = ["--model", str(output)]
-    assert main(["evaluate", *model, "--data", given["dev"], "--errors", "2"]) == 0
+    assert main(["evaluate", *model, "--data", given["dev"], "--show-errors", "2"]) == 0
     found, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
     assert sum(one["examples"] for one in found.pop("calibration")) == 60
     assert sum(one["examples"] for one in expected.pop("calibration")) == 60
@@ -282,24 +282,24 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
     task, rows, outputs = labelled
     for given in (None, 0.5):
         other = random_task(null_threshold=given)
-        other.tune(outputs, rows)
-        other.tune(outputs, rows)  # after another epoch, say
+        other.tune_threshold(outputs, rows)
+        other.tune_threshold(outputs, rows)  # after another epoch, say
         assert (other.null_threshold == 0.5) == (given is not None)
         answers = other.decode(outputs, rows)
         assert [not a["answer"] for a in answers] == [
             a["null_score"] > other.null_threshold for a in answers
         ]
-        figures = other.measure(answers, rows.examples)
+        figures = other.official_metrics(answers, rows.examples)
         assert figures["NoAns_total"] == 1 and figures["best_f1"] >= figures["f1"]
     some = [rows.examples[0]]
-    task.tune(outputs, task.features(some))  # every question has an answer
+    task.tune_threshold(outputs, task.features(some))  # every question has an answer
     assert task.null_threshold is None
 
 
 def test_version_1_is_told_by_its_questions(labelled):
     task, rows, _ = labelled
     answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
-    found = task.measure(answers, rows.examples[:1])
+    found = task.official_metrics(answers, rows.examples[:1])
     bins = found.pop("calibration")
     assert found == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
     assert bins[-1] == {"confidence": 1.0, "accuracy": 1.0, "examples": 1}

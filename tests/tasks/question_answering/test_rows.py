@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.examples.squad import open_questions
+from keras_bert.base.errors import InputError
+from keras_bert.readers.squad import open_questions
 from keras_bert.tasks.question_answering.features import question_rows
 from tests.small_model import make_tokenizer
 
@@ -46,7 +46,9 @@ def examples():
 
 def made(tokenizer, some=None, **options):
     options = {"max_length": 24, "stride": 5, "max_question_length": 64, **options}
-    return question_rows(some or examples(), tokenizer=tokenizer, **options)
+    names = ("input_ids", "input_mask", "segment_ids")
+    some = some or examples()
+    return question_rows(some, tokenizer=tokenizer, input_names=names, **options)
 
 
 def test_a_row_is_the_question_and_a_piece_and_the_pieces_are_the_context(tokenizer):
@@ -61,7 +63,7 @@ def test_a_row_is_the_question_and_a_piece_and_the_pieces_are_the_context(tokeni
         context = tokenizer.tokenize([example.context])[0].numpy().tolist()
         covered = {}
         for row in np.flatnonzero(rows.example_of_row == number):
-            first, size = rows.windows.firsts[row], rows.windows.lengths[row]
+            first, size = rows.windows.starts[row], rows.windows.sizes[row]
             piece = context[first : first + size]
             framed = [special.cls_id, *question, special.sep_id, *piece, special.sep_id]
             length = rows.lengths[row]
@@ -83,7 +85,7 @@ def test_labels_are_the_answers_tokens_in_windows_that_hold_it_and_cls_elsewhere
         start, end = (int(rows.labels[name][row]) for name in ("start_logits", "end_logits"))
         if (start, end) == (0, 0):
             continue
-        first = rows.windows.firsts[row] - rows.piece_starts[row]
+        first = rows.windows.starts[row] - rows.piece_starts[row]
         characters = rows.contexts.characters(rows.context_of[number], first + start, first + end)
         texts.append((number, rows.examples[number].context[slice(*characters)]))
     assert set(texts) == {(0, "Łódź"), (2, "Zoë")}
@@ -122,7 +124,7 @@ def test_batches_for_training_hold_inputs_labels_and_weights(tokenizer):
 def test_a_row_without_room_is_refused(tokenizer):
     with pytest.raises(InputError, match="`max_length` is 4, which leaves no room for a question"):
         made(tokenizer, max_length=4)
-    assert made(tokenizer, max_length=5).windows.lengths.max() == 1
+    assert made(tokenizer, max_length=5).windows.sizes.max() == 1
 
 
 def test_different_rows_have_different_fingerprints(tokenizer):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keras_bert import QuestionAnswerer
-from keras_bert.examples.squad import open_questions
 from keras_bert.inference.answers import Inference
+from keras_bert.readers.squad import open_questions
 from keras_bert.text.tokenizer import Tokenizer
 from tests.small_model import make_encoder
 
@@ -100,7 +100,7 @@ def test_windows_logits_and_answers_are_theirs(both):
         for row, (_, first, starts, ends, ids) in zip(own, windows, strict=True):
             length = rows.lengths[row]
             assert inputs[row, :length].tolist() == ids.tolist()
-            assert rows.windows.firsts[row] == first
+            assert rows.windows.starts[row] == first
             np.testing.assert_allclose(outputs["start_logits"][row][:length], starts, atol=2e-5)
             np.testing.assert_allclose(outputs["end_logits"][row][:length], ends, atol=2e-5)
         found = best_by_search(windows, int(rows.piece_starts[own[0]]))

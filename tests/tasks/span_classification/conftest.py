@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert.train.finetune import finetune
+from keras_bert.training.finetune import finetune
 from tests.small_model import make_tokenizer
 
 PLACES = ["rome", "oslo", "bath"]
@@ -63,6 +63,7 @@ def given(tmp_path_factory):
         "batch_size": 16,
         "epochs": 3,
         "learning_rate": 0.01,
+        "keep": "last",
     }
 
 

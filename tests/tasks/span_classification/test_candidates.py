@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.tasks.span_classification.candidates import (
+from keras_bert.tasks.span_classification.decode import (
     LEAST_THRESHOLD,
     Found,
     best_threshold,
@@ -12,7 +12,7 @@ from keras_bert.tasks.span_classification.candidates import (
     tie_break,
     without_overlaps,
 )
-from keras_bert.tasks.span_classification.serving import _without_overlaps
+from keras_bert.tasks.span_classification.signatures import _without_overlaps
 
 RNG = np.random.default_rng(4)
 
@@ -106,14 +106,14 @@ def f_measure(threshold, scores, correct, *, expected, beta):
     return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
 
 
-@pytest.mark.parametrize("tune_for, beta", [("f1", 1.0), ("precision", 0.5)])
-def test_the_best_threshold_is_that_of_a_search(tune_for, beta):
+@pytest.mark.parametrize("metric, beta", [("f1", 1.0), ("precision", 0.5)])
+def test_the_best_threshold_is_that_of_a_search(metric, beta):
     for _ in range(50):
         count = RNG.integers(1, 12)
         scores = RNG.integers(2, 20, count) / 20  # many are equal
         correct = RNG.random(count) < scores
         expected = int(correct.sum()) + RNG.integers(0, 3)
-        chosen = best_threshold(scores, correct, expected=expected, tune_for=tune_for)
+        chosen = best_threshold(scores, correct, expected=expected, metric=metric)
         found, *others = (
             f_measure(threshold, scores, correct, expected=expected, beta=beta)
             for threshold in (chosen, LEAST_THRESHOLD, *(np.unique(scores) + 1e-6))
@@ -125,9 +125,9 @@ def test_the_best_threshold_is_that_of_a_search(tune_for, beta):
 def test_precision_wants_a_higher_threshold_than_f1():
     scores, correct = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [1, 1, 0, 1, 0, 1]
     chosen = {
-        tune_for: best_threshold(scores, np.array(correct, bool), expected=5, tune_for=tune_for)
-        for tune_for in ("f1", "precision")
+        metric: best_threshold(scores, np.array(correct, bool), expected=5, metric=metric)
+        for metric in ("f1", "precision")
     }
     assert chosen["precision"] == pytest.approx(0.75) and chosen["f1"] < 0.4
-    assert best_threshold([0.9], [False], expected=3, tune_for="f1") == 0.5
-    assert best_threshold([], [], expected=3, tune_for="f1") == 0.5
+    assert best_threshold([0.9], [False], expected=3, metric="f1") == 0.5
+    assert best_threshold([], [], expected=3, metric="f1") == 0.5

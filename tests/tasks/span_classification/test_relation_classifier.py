@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import RelationClassifier
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
-from keras_bert.train.finetune import finetune
+from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import write
 
@@ -127,9 +127,94 @@ def test_what_is_served_is_what_predict_answers(trained):
     np.testing.assert_allclose(found["score"], [a["score"] for a in answers], atol=1e-5)
     probabilities = [list(answer["probabilities"].values()) for answer in answers]
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
-    for end, message in ((49, "must hold a word"), (80, "must be in 14 tokens")):
-        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            served(text, **places, tail_end=tf.constant([end, 4]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must hold a word"):
+        served(text, **places, tail_end=tf.constant([49, 4]))
+    # Too far apart for a row: no answer, and the others' are as before.
+    far = {**GIVEN, "tail": [49, 80]}
+    none, other = predict(model=task, data=[far, texts[1]])
+    assert (none["label"], none["score"], {*none["probabilities"].values()}) == (None, 0.0, {0.0})
+    assert other["label"] == answers[1]["label"]
+    found = served(text, **places, tail_end=tf.constant([80, 4]))
+    assert [label.decode() for label in found["label"].numpy()] == ["", answers[1]["label"]]
+    np.testing.assert_allclose(found["score"], [0.0, answers[1]["score"]], atol=1e-5)
+    assert not found["probabilities"][0].numpy().any()
+
+
+def test_a_word_over_a_causal_encoder_is_its_last_piece(tmp_path):
+    """The encoder has not seen the whole word before."""
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer, is_decoder=True, num_hidden_layers=1)
+    task = RelationClassifier(encoder, tokenizer, labels=["x", "NA"])
+    assert task.aggregation == "last"
+    given = {"words": ["abc", "d", "ef"], "head": [0, 1], "tail": [2, 3]}
+    rows = task.features(list(task.read([given], labelled=False)))
+    inputs, _ = rows.batch(np.array([0], np.int32))
+    hidden = task.encoder({name: inputs[name] for name in task.encoder.input_names})[
+        "sequence_output"
+    ]
+    words = task.word_means(hidden, inputs["word_starts"], inputs["word_ends"])
+    # [CLS] a ##b ##c d e ##f [SEP]; behind the three words there are none.
+    np.testing.assert_array_equal(words[0][:3], np.asarray(hidden)[0, [3, 4, 6]])
+    assert not np.asarray(words[0][3:]).any()
+    task.save(tmp_path / "model")
+    assert load_task(tmp_path / "model").aggregation == "last"
+    # A folder from before there was a choice was trained on means.
+    path = tmp_path / "model" / "config.json"
+    values = json.loads(path.read_text())
+    del values["keras_bert"]["aggregation"]
+    path.write_text(json.dumps(values))
+    assert load_task(tmp_path / "model").aggregation == "mean"
+
+
+def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_path):
+    """One of them among many stopped all of a run."""
+    rng = np.random.default_rng(5)
+    far = [
+        {"words": ["ada", *["in"] * 30, "rome"], "head": [0, 1], "tail": [31, 32], "label": label}
+        for label in ("lives_in", "no_relation")
+    ]
+    near = [pair(rng) for _ in range(30)]
+    tokenizer = make_tokenizer(WORDS)
+    encoder = make_encoder(tokenizer, max_position_embeddings=16, num_hidden_layers=1)
+    task = RelationClassifier(encoder, tokenizer, labels=sorted({*LABELS.values(), "no_relation"}))
+    rows = task.features(list(task.read([*near, *far])), labelled=True)
+    assert rows.unfit[0] == 2 and "a `max_length` of 34 would hold them" in rows.unfit[1]
+    assert rows.weights["logits"].tolist() == [1.0] * 30 + [0.0] * 2
+    task.compile_defaults("sgd", jit_compile=False)
+
+    def loss(examples):
+        batches = task.features(list(task.read(examples)), labelled=True)
+        return task.evaluate(batches.evaluation_batches(batch_size=64), verbose=0)[0]
+
+    assert loss([*near, *far]) == pytest.approx(loss(near), rel=1e-5)
+    examples = list(task.read([*near, *far]))
+    answers = list(predict(model=task, data=[*near, *far]))
+    measures = task.official_metrics(answers, examples)
+    right = sum(a["label"] == e.label for a, e in zip(answers, examples, strict=True))
+    assert measures["too_far"] == 2 and measures["accuracy"] == right / 32
+    assert "2 pairs too far apart, counted as wrong" in task.describe_measures(measures)
+    shown = [text for _, text in task.mistakes(answers, examples)]
+    assert any("too far apart (0.00) in place of lives_in" in text for text in shown)
+
+    tokenizer.vocabulary.save(tmp_path / "vocab.txt")
+    (tmp_path / "config.json").write_text(json.dumps(encoder.config.to_dict()))
+    settings = {
+        "task": "relation-classifier",
+        "dev": write(tmp_path / "dev.jsonl", [*near, far[0]]),
+        "architecture": tmp_path / "config.json",
+        "vocab": tmp_path / "vocab.txt",
+        "epochs": 1,
+    }
+    told = []
+    train = write(tmp_path / "train.jsonl", [*near, *far])
+    metrics = finetune(train=train, output=tmp_path / "run", report=told.append, **settings)
+    assert metrics["dev"]["too_far"] == 1 and metrics["dev"]["examples"] == 31
+    reason = "head and tail are too far apart for a row of 16 tokens, and a `max_length` of 34"
+    assert any(line.startswith(f"Note: 2 training examples left out: {reason}") for line in told)
+    assert any(line.startswith(f"Note: 1 dev example counted as wrong: {reason}") for line in told)
+    train = write(tmp_path / "far.jsonl", [{**far[0], "label": "home_of"}, *far])
+    with pytest.raises(InputError, match="No training example can be used: head and tail are too"):
+        finetune(train=train, output=tmp_path / "other", **settings)
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
@@ -139,7 +224,9 @@ def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(represent
     inputs, _ = rows.batch(np.array([0], np.int32))
     assert inputs["span_firsts"].numpy().tolist() == [[1, 10]]
     assert inputs["span_lasts"].numpy().tolist() == [[3, 11]]
-    hidden = task.encoder({name: inputs[name] for name in task.encoder.input})["sequence_output"]
+    hidden = task.encoder({name: inputs[name] for name in task.encoder.input_names})[
+        "sequence_output"
+    ]
     words = task.word_means(hidden, inputs["word_starts"], inputs["word_ends"])
     grid = np.asarray(task.spans(words))[0]  # every span from every word
     head, tail = grid[1, 2], grid[10, 1]
@@ -159,16 +246,11 @@ def test_the_null_label_is_told_by_its_name_or_given():
 def test_pairs_that_cannot_be_used_are_named():
     task = make()
     far = {"text": TEXT, "head": [0, 2], "tail": [77, 80], "label": "x"}
-    with pytest.raises(
-        InputError, match="^Pair 1 of those given: head and tail are too far apart for a row of 16"
-    ) as refused:
-        task.features(list(task.read([far])))
-    assert "a `max_length` of 23 would hold them" in str(refused.value)
     cut = {"text": TEXT, "head": [0, 2], "tail": [16, 26], "label": "x"}
     with pytest.raises(InputError, match='"he old Ada", begins inside the word "the"'):
         task.features(list(task.read([cut])))
     pairs = list(task.read([{**far, "label": "z"}]))
     with pytest.raises(InputError, match='the label "z" is none of those that the model'):
-        task.measure([], pairs)
+        task.official_metrics([], pairs)
     with pytest.raises(InputError, match="the given pairs has one label only"):
         RelationClassifier.made_from(list(task.read([far, far])))

@@ -9,9 +9,9 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import SpanClassifier
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.errors import InputError
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.span_classification import settings
@@ -115,7 +115,7 @@ def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     assert bins == [expected["found"]] * 2 and found == expected
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
-    assert main(["evaluate", *model, "--data", str(wrong), "--errors", "3"]) == 0
+    assert main(["evaluate", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
     shown = capsys.readouterr().err
     assert 'line 1, missed FAC "in rome", found LOC "rome" (' in shown and "): in rome" in shown
     assert main(["predict", *model, "--text", TEXTS[0]]) == 0
@@ -199,7 +199,7 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
                     at = row, start - first, width - 1
                     counted, total = counted + 1, total + nats[at] - logits[(*at, number)]
     every = sum(min(3, len(e.words) - start) for e in examples for start in range(len(e.words)))
-    assert counted == every == weights["logits"].numpy().sum()
+    assert counted == every == weights["logits"].numpy().sum() == rows.weight_totals["logits"]
     assert labels["logits"].numpy().astype(bool).sum() == 5  # the one of four words is too long
     loss = task.default_losses()["logits"]
     found = loss(labels["logits"], logits, sample_weight=weights["logits"])
@@ -213,7 +213,7 @@ def test_identification_leaves_labels_out():
     rows = task.features(list(task.read(given)), labelled=True)
     assert rows.targets(np.array([0]))[0]["logits"].numpy().sum() == 2
     (answer,) = task.decode({"logits": np.zeros((1, 8, 3, 2), "float32")}, rows)
-    measures = task.measure([answer], rows.examples)
+    measures = task.official_metrics([answer], rows.examples)
     assert measures["f1"] == measures["identification_f1"] and measures["spans"] == 2
     assert list(measures["labels"]) == ["span"]
     assert {span["label"] for span in answer["expected"]} == {"span"}
@@ -227,12 +227,12 @@ def test_a_given_threshold_stays_and_another_is_tuned():
         logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
         logits[0, word, 0, label] = np.log(probability)
     chosen, found = [], []
-    for tune_for, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
-        task = make(tune_for=tune_for, threshold=threshold)
+    for threshold_metric, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
+        task = make(threshold_metric=threshold_metric, threshold=threshold)
         rows = task.features(list(task.read(given)), labelled=True)
         found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
-        task.tune({"logits": logits * 0}, rows)  # an earlier epoch, say
-        task.tune({"logits": logits}, rows)
+        task.tune_threshold({"logits": logits * 0}, rows)  # an earlier epoch, say
+        task.tune_threshold({"logits": logits}, rows)
         chosen.append(task.threshold)
         found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
     assert found == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
@@ -279,7 +279,7 @@ def test_what_is_made_from_the_examples():
     assert "line 1: 1 span with several labels. One is found: the first is learned." in note
     assert SpanClassifier.notes(unlabelled) == []
     with pytest.raises(InputError, match="no spans to compare the answer with"):
-        SpanClassifier.measure(None, [{"spans": []}], unlabelled)
+        SpanClassifier.official_metrics(None, [{"spans": []}], unlabelled)
 
 
 def test_the_choices_of_the_settings_are_those_of_the_head():

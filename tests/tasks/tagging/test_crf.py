@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.examples.schemes import labels_of, transitions
-from keras_bert.tasks.tagging.crf_decoding import likeliest
-from keras_bert.tasks.tagging.crf_layer import LinearChainCrf
-from keras_bert.tasks.tagging.crf_loss import CrfLoss
+from keras_bert.layers.kernels.viterbi import likeliest
+from keras_bert.readers.schemes import labels_of, transitions
+from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 
 LABELS = labels_of(["X"], "bioes")  # O, B, I, E, S
 COUNT = len(LABELS)

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import Tagger
-from keras_bert.mixed_encoder import MixedEncoder
-from keras_bert.train.frozen import freeze
+from keras_bert.checkpoints import load_task
+from keras_bert.training.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["O", "B", "I"]
@@ -50,11 +50,37 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
     assert found["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
 
 
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_word_counts_the_same_in_every_batch_of_an_epoch(crf, tokenizer):
+    """Batches are of sentences of one length; a step of a rate of 0 says what its loss was."""
+    sentences = [
+        {"words": ["a", "b", "c"] * n, "tags": ["O", "B-X", "I-X"] * n} for n in (1, 1, 9, 9, 4, 5)
+    ]
+    encoder = make_encoder(tokenizer, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=crf)
+    task.compile_defaults(keras.optimizers.SGD(0.0), jit_compile=False)
+    whole, in_batches, uneven = (task.dataset(sentences, batch_size=n) for n in (6, 2, 4))
+    expected = task.evaluate(whole, verbose=0, return_dict=True)["loss"]
+    x, y, weights = next(iter(whole))
+    assert expected == pytest.approx(
+        task.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True)["loss"], rel=1e-5
+    )
+    history = task.fit(in_batches, validation_data=uneven, verbose=0).history
+    assert history["loss"] == [pytest.approx(expected, rel=1e-5)]
+    assert history["val_loss"] == [pytest.approx(expected, rel=1e-5)]
+    by_batch = [
+        task.evaluate(x, y, sample_weight=w, batch_size=2, verbose=0, return_dict=True)["loss"]
+        for x, y, w in in_batches
+    ]
+    assert np.mean(by_batch) != pytest.approx(expected, rel=1e-3)  # as it would be otherwise
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_learns_and_tokens_without_a_label_do_not_matter(mixed, tokenizer):
     task = make(tokenizer, dropout=0.0)
     if mixed:
-        task = Tagger(MixedEncoder(task.encoder), tokenizer, labels=LABELS)
+        mix = {"layer_norm_eps": None, "l2": 0.0}
+        task = Tagger(task.encoder, tokenizer, labels=LABELS, layer_mix=mix)
     # Under weight 0 every label is wrong.
     tags = {"logits": np.where(WEIGHTS["logits"] == 1, IDS % 3, (IDS + 1) % 3)}
     task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
@@ -90,8 +116,14 @@ def test_needs_two_labels_that_differ(tokenizer):
 
 
 def test_a_frozen_encoder_feeds_the_lstm_and_the_transitions(tokenizer):
-    encoder = MixedEncoder(make_encoder(tokenizer))
-    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], bilstm=3, crf=True)
+    task = Tagger(
+        make_encoder(tokenizer),
+        tokenizer,
+        labels=["O", "B-X", "I-X"],
+        bilstm=3,
+        crf=True,
+        layer_mix={"layer_norm_eps": None, "l2": 0.0},
+    )
     features, head = freeze(task)
     read = {**features(BATCH), "input_mask": keras.ops.convert_to_tensor(MASK)}
     found = head(read)["logits"]
@@ -110,17 +142,46 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
     task.save(tmp_path / "task.keras")
     loaded = keras.saving.load_model(tmp_path / "task.keras")
     assert loaded.get_config() == task.get_config()
-    assert loaded.loss["logits"].crf is loaded.crf_layer
+    assert loaded.loss["logits"].loss.crf is loaded.crf_layer
 
 
 def test_transitions_are_between_first_pieces(tokenizer):
-    for options in ({"label_pieces": "all"}, {"combine_pieces": "mean"}):
+    for options in (
+        {"label_subwords": "all"},
+        {"aggregation": "mean"},
+        {"label_subwords": "last", "aggregation": "first"},
+    ):
         with pytest.raises(ValueError, match="over the first pieces of words"):
             make(tokenizer, crf=True, **options)
+    assert make(tokenizer, crf=True, label_subwords="last").aggregation == "last"
+
+
+def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_path):
+    """At its first piece the encoder has not seen the others."""
+    encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
+    task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
+    assert (task.label_subwords, task.aggregation) == ("last", "last")
+    tags = []
+    for words in (["abc", "de"], ["abd", "de"], ["abc", "df"]):
+        rows = task.features(list(Tagger.read([words], labelled=False)))
+        inputs = rows.inputs(*rows.take(tf.constant([0])))
+        logits = task(inputs)["logits"]
+        (answer,) = task.decode({"logits": np.asarray(logits)}, rows)
+        tags.append(answer["scores"])
+        served = task.signatures()["serving_default"].function(tf.constant([" ".join(words)]))
+        np.testing.assert_allclose(served["scores"][0], answer["scores"], atol=1e-5)
+    assert tags[0] != tags[1] and tags[0] != tags[2]  # each word is read whole
+    every = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="all")
+    assert every.aggregation == "last"
+    # A folder that says otherwise is read as it was trained.
+    first = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="first")
+    first.save(tmp_path / "model")
+    again = load_task(tmp_path / "model")
+    assert (again.label_subwords, again.aggregation) == ("first", "first")
 
 
 def test_the_figure_is_that_of_the_labels(tokenizer):
     tagger = make(tokenizer)
-    assert (tagger.scheme, tagger.FIGURE) == ("bio", "f1")
+    assert (tagger.scheme, tagger.METRIC) == ("bio", "f1")
     words = Tagger(make_encoder(tokenizer), labels=["NOUN", "VERB"])
-    assert (words.scheme, words.FIGURE) == (None, "accuracy")
+    assert (words.scheme, words.METRIC) == (None, "accuracy")

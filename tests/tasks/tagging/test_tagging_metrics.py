@@ -8,7 +8,7 @@ import seqeval.metrics
 import sklearn.metrics
 from seqeval.scheme import IOB2, IOBES
 
-from keras_bert.examples.schemes import converted, labels_of
+from keras_bert.readers.schemes import converted, labels_of
 from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
 
 KINDS = ("LOC", "PER", "creative-work")

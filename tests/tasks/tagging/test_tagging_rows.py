@@ -1,14 +1,17 @@
 """From sentences to rows and back: words and pieces, windows, document context, combining."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import InputError
-from keras_bert.examples.schemes import SCHEMES, converted, labels_of, transitions
-from keras_bert.examples.tagged_words import TaggedWords
-from keras_bert.input_pipeline.windows import windows
-from keras_bert.settings import about
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import about
+from keras_bert.inputs.windows import windows
+from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
+from keras_bert.readers.sentences import TaggedWords
+from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
 from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences
@@ -36,15 +39,18 @@ def sentences(*texts, documents=None):
 
 
 def rows_of(examples, tokenizer, **options):
-    defaults = {"max_length": 12, "label_pieces": "first", "document_context": False}
+    defaults = {"max_length": 12, "label_subwords": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
-    return tagged_rows(examples, tokenizer=tokenizer, **given)
+    names = ("input_ids", "input_mask", "segment_ids")
+    return tagged_rows(examples, tokenizer=tokenizer, input_names=names, **given)
 
 
 def test_every_place_is_answered_once_and_where_it_has_most_context():
     lengths = np.arange(60, dtype=np.int32)
     for size in (1, 2, 3, 7, 8, 20):
-        found = [part.numpy() for part in windows(tf.constant(lengths), size)]
+        found = [
+            part.numpy() for part in windows(tf.constant(lengths), size, stride=max(1, size // 2))
+        ]
         for length in lengths:
             sequence, starts, sizes, firsts, lasts = (x[found[0] == length] for x in found)
             cores = np.concatenate([np.arange(a, b) for a, b in zip(firsts, lasts, strict=True)])
@@ -81,13 +87,15 @@ def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
     assert fourth.words == [] and fourth.ids.shape == (0,)
 
 
-@pytest.mark.parametrize("label_pieces", ["first", "all"])
+@pytest.mark.parametrize("label_subwords", ["first", "last", "all"])
 @pytest.mark.parametrize("document_context", [False, True])
-def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_context, tokenizer):
+def test_each_piece_counts_in_one_row_with_its_words_tag(
+    label_subwords, document_context, tokenizer
+):
     long = " ".join(["Abc", "i", "o", "the"] * 6)
     examples = sentences("a B i c", long, "d", "E f", documents=[0, 0, 0, 1])
     rows = rows_of(
-        examples, tokenizer, label_pieces=label_pieces, document_context=document_context
+        examples, tokenizer, label_subwords=label_subwords, document_context=document_context
     )
     inputs, labels, weights = rows.batch(tf.range(len(rows)))
     batch = (inputs["input_ids"], labels["logits"], weights["logits"])
@@ -103,9 +111,9 @@ def test_each_piece_counts_in_one_row_with_its_words_tag(label_pieces, document_
     expected = split_sentences(examples, tokenizer)
     np.testing.assert_array_equal(found_ids, np.concatenate([s.ids for s in expected]))
     sizes = np.concatenate([s.sizes for s in expected])
-    first = np.zeros(len(found_ids))
-    first[np.cumsum(sizes) - sizes] = 1
-    np.testing.assert_array_equal(found_counts, 1 if label_pieces == "all" else first)
+    chosen = np.full(len(found_ids), float(label_subwords == "all"))
+    chosen[np.cumsum(sizes) - (sizes if label_subwords == "first" else 1)] = 1
+    np.testing.assert_array_equal(found_counts, chosen)
     numbers = np.repeat([LABELS.index(tag) for e in examples for tag in e.tags], sizes)
     np.testing.assert_array_equal(found_tags, numbers)
     assert rows.example_of_row.tolist() == sorted(rows.example_of_row)
@@ -119,24 +127,57 @@ def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides()
     assert first.tolist() == [0, 1, 4, 25] and last.tolist() == [8, 9, 32, 33]
 
 
-def test_a_row_of_a_split_sentence_begins_and_ends_as_transitions_allow(tokenizer):
-    (example,) = sentences("A " + "i " * 30 + "o o")
-    allowed = transitions(LABELS, "bio")
-    free = rows_of([example], tokenizer)
-    kept = rows_of([example], tokenizer, transitions=allowed)
-    assert len(free) > 3
-    assert sum(free.weights["logits"].values.numpy()) == len(example.words)
-    first, *later = targets(kept)
-    assert first == targets(free)[0]
-    # What begins inside of the chunk counts from its end on.
-    assert later == [[tag for tag in words if tag != 2] for words in targets(free)[1:]]
-    assert all(not words or allowed.start[words[0]] for words in later) and later[-1]
+@pytest.mark.parametrize("label_subwords", ["first", "last"])
+def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwords, tokenizer):
+    """By brute force over the sentence; else its rows would begin and end where it does not."""
+    text = "A i abc B i i o abcd C"
+    examples = sentences("o A", text, "i o", documents=[0, 0, 0])
+    count, words = len(LABELS), text.split()
+    crf = LinearChainCrf(transitions=transitions(LABELS, "bio"))
+    crf.build((None, None, count))
+    rng = np.random.default_rng(3)
+    for variable in crf.variables:
+        variable.assign(rng.normal(0, 0.01, variable.shape))
+    said = rng.normal(0, 2, (len(tokenizer), count)).astype(np.float32)  # by the piece's id
 
+    start, between, end = (np.asarray(part, np.float64) for part in crf.potentials)
+    sentence = split_sentences(examples, tokenizer)[1]
+    last = np.cumsum(sentence.sizes) - 1
+    chosen = sentence.ids[last if label_subwords == "last" else last + 1 - sentence.sizes]
+    every = np.array(list(itertools.product(range(count), repeat=len(words))))
+    scores = start[every[:, 0]] + end[every[:, -1]] + said[chosen][range(len(words)), every].sum(1)
+    scores += between[every[:, :-1], every[:, 1:]].sum(axis=1)
+    gold = np.array([LABELS.index(tag) for tag in examples[1].tags])
+    right = scores[(every == gold).all(axis=1)].item()
 
-def targets(rows):
-    """The numbers of the tags that count, a list a row."""
-    pairs = zip(rows.labels["logits"].numpy(), rows.weights["logits"].numpy(), strict=True)
-    return [tags[counts > 0].tolist() for tags, counts in pairs]
+    for length in (5, 6, 8, 12, 40):
+        for context in (False, True):
+            rows = rows_of(
+                examples,
+                tokenizer,
+                crf=True,
+                max_length=length,
+                label_subwords=label_subwords,
+                document_context=context,
+            )
+            inputs, labels, weights = rows.batch(tf.range(len(rows)))
+            emissions = said[inputs["input_ids"].numpy()]
+            is_word = weights["logits"].numpy() > 0
+            found = np.asarray(crf.log_likelihoods(emissions, labels["logits"], is_word))
+            answered = 0
+            for row in np.flatnonzero(rows.example_of_row == 1):
+                own = np.arange(answered, answered + is_word[row].sum())
+                answered += len(own)
+                others = np.delete(np.arange(len(words)), own)
+                alike = (every[:, others] == gold[others]).all(axis=1)
+                expected = right - np.logaddexp.reduce(scores[alike])
+                assert found[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
+            assert answered == len(words)
+    assert found[rows.example_of_row == 1].sum() == pytest.approx(
+        right - np.logaddexp.reduce(scores), rel=1e-4
+    )  # of one row: the whole chain
+    empty = rows_of(sentences(""), tokenizer, crf=True)
+    assert not empty.labels["logits"].values.numpy().any()
 
 
 def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
@@ -147,19 +188,24 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
     ids = rows.inputs(*rows.take(tf.range(len(rows))))["input_ids"].numpy()
     logits = list(said[ids])
     given = {"labels": LABELS, "scheme": "bio"}
-    for combine in ("first", "mean", "product"):
-        answers = tagger_answers(logits, rows, combine_pieces=combine, **given)
+    for combine in ("first", "last", "mean", "product"):
+        answers = tagger_answers(logits, rows, aggregation=combine, **given)
         for answer, sentence in zip(answers, rows.sentences, strict=True):
             pieces = said[sentence.ids]
-            expected = word_distributions(pieces, sentence.sizes, combine_pieces=combine)
+            expected = word_distributions(pieces, sentence.sizes, aggregation=combine)
             assert answer["tags"] == [LABELS[n] for n in expected.argmax(-1)]
             np.testing.assert_allclose(answer["scores"], expected.max(-1, initial=0), rtol=1e-6)
             assert answer["words"] == sentence.words
     pieces = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
     pieces /= pieces.sum(-1, keepdims=True)
     product = pieces.prod(0) / pieces.prod(0).sum()
-    for combine, expected in (("first", pieces[0]), ("mean", pieces.mean(0)), ("product", product)):
-        found = word_distributions(np.log(pieces), np.array([3]), combine_pieces=combine)
+    for combine, expected in (
+        ("first", pieces[0]),
+        ("last", pieces[2]),
+        ("mean", pieces.mean(0)),
+        ("product", product),
+    ):
+        found = word_distributions(np.log(pieces), np.array([3]), aggregation=combine)
         np.testing.assert_allclose(found, [expected])
 
 
@@ -169,7 +215,7 @@ def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
     logits = np.full((1, 12, 3), -5.0, np.float32)
     for position, label in ((1, 1), (5, 0), (6, 1), (7, 2)):  # [CLS] j o h n , the a b
         logits[0, position, label] = 5
-    (answer,) = tagger_answers(logits, rows, labels=LABELS, scheme="bio", combine_pieces="first")
+    (answer,) = tagger_answers(logits, rows, labels=LABELS, scheme="bio", aggregation="first")
     assert answer["tags"] == ["B-X", "O", "B-X", "I-X"] and "expected" not in answer
     assert [(e["text"], e["start"], e["end"]) for e in answer["entities"]] == [
         ("Jöhn", 0, 4),
@@ -190,8 +236,19 @@ def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
     assert note.startswith("the given sentences: 2 tags that the scheme bio does not have there")
     assert 'line 2 (I-X at "e")' in note
     with pytest.raises(InputError, match='Sentence 2 .* I-X of "e" cannot stand there'):
-        list(Tagger.read(data, broken_tags="refuse"))
+        list(Tagger.read(data, invalid_tags="error"))
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
+
+
+def test_words_with_spaces_are_told_with_the_first_one(tmp_path):
+    path = tmp_path / "tags.tsv"
+    path.write_text("New York\tB-X\nis\tO\nlarge\tO\n\nLos Angeles\tB-X\ntoo\tO\n")
+    (note,) = Tagger.notes(list(Tagger.read(path)))
+    assert (
+        note
+        == f'{path}: 2 words with spaces, the first one in line 1 ("New York"); each has '
+        + ("one tag.")
+    )
 
 
 def test_tags_become_those_of_the_scheme_that_is_asked_for():
@@ -218,7 +275,7 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
 def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
     """They were taken for tags that name none: accuracy alone, no entities, no field's rules."""
     for tags, scheme in (("B-X I-X L-X O U-X", "bilou"), ("B-X M-X E-X O S-X", "bmes")):
-        read = list(Tagger.read(given(("a b c d e", tags)), broken_tags="refuse"))
+        read = list(Tagger.read(given(("a b c d e", tags)), invalid_tags="error"))
         assert read[0].tags == tuple(tags.split())
         labels = Tagger.made_from(read)["labels"]
         assert labels == labels_of(["X"], scheme)
@@ -236,7 +293,7 @@ def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
 )
 def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
     made = {"labels": labels_of(["X"], scheme)}
-    source = Tagger.read(given(("a b c d", tags)), made_with=made, broken_tags="refuse")
+    source = Tagger.read(given(("a b c d", tags)), made_with=made, invalid_tags="error")
     assert list(source)[0].tags == tuple(converted(["B-X", "I-X", "O", "B-X"], scheme))
     assert source.notes() == []
 
@@ -244,7 +301,10 @@ def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
 def test_tags_that_are_not_needed_may_be_any():
     made = {"labels": LABELS}
     data = given(("a b", "NOUN VERB"))
-    assert list(Tagger.read(data, made_with=made, labelled=False))[0].tags == ("NOUN", "VERB")
+    assert list(Tagger.read(data, made_with=made, labelled=False))[0].tags == (
+        "NOUN",
+        "VERB",
+    )
 
 
 def test_a_tag_that_was_never_seen_is_refused_or_counted():
@@ -252,10 +312,10 @@ def test_a_tag_that_was_never_seen_is_refused_or_counted():
     data = given(("a b", "O B-X"), ("c", "B-NEW"))
     with pytest.raises(InputError, match='Sentence 2 .*: the tag "B-NEW" is none of those'):
         list(Tagger.read(data, made_with=made))
-    kept = list(Tagger.read(data, made_with=made, unseen_tags="count"))
+    kept = list(Tagger.read(data, made_with=made, unknown_tags="count"))
     assert kept[1].tags == ("B-NEW",)
     with pytest.raises(InputError, match='the tag "NOUN" is none of those'):
-        list(Tagger.read(given(("a", "NOUN")), made_with=made, unseen_tags="count"))
+        list(Tagger.read(given(("a", "NOUN")), made_with=made, unknown_tags="count"))
     assert isinstance(Tagger.read(data), CheckedSentences)
 
 

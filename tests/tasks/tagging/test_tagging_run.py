@@ -11,10 +11,10 @@ from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
-from keras_bert.tasks.tagging.serving import distributions
+from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.train.finetune import finetune
-from keras_bert.train.series import kept_figure
+from keras_bert.training.finetune import finetune
+from keras_bert.training.series import kept_figure
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -83,14 +83,14 @@ def test_a_run_keeps_the_best_f1_and_learns(run):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["labels"] == LABELS
     assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["examples"] == 12
-    best = max(entry["eval"]["f1"] for entry in metrics["curve"] if "eval" in entry)
+    best = max(entry["eval"]["f1"] for entry in metrics["history"] if "eval" in entry)
     assert metrics["dev"]["f1"] == pytest.approx(best, abs=1e-6)
     config = json.loads((run / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForTokenClassification"]
     assert config["keras_bert"]["crf"] is True and config["keras_bert"]["max_length"] == 24
 
 
-@pytest.mark.parametrize("pieces", [{"label_pieces": "all"}, {"combine_pieces": "mean"}])
+@pytest.mark.parametrize("pieces", [{"label_subwords": "all"}, {"aggregation": "mean"}])
 @pytest.mark.usefixtures("eager")
 def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_path):
     path = tmp_path / "pos.conll"  # words of one to five pieces, the longer the more often a noun
@@ -105,7 +105,7 @@ def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_pa
         learning_rate=1e-9,
         **pieces,
     )
-    assert metrics["kept_by"] == "accuracy"
+    assert metrics["best_metric"] == "accuracy"
     assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
 
@@ -119,7 +119,7 @@ def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path
     right = ["O" if word == "and" else tag for word, tag in zip(words, tags, strict=True)]
     pairs = [*zip(words, right, strict=True), ("", ""), *zip(words, tags, strict=True)]
     wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
-    found = evaluate(model=run, data=wrong, errors=3)
+    found = evaluate(model=run, data=wrong, show_errors=3)
     assert found["recall"] == 5 / 6 and found["labels"]["LOC"]["examples"] == 4
     (text,) = found["mistakes"]
     assert text == (
@@ -152,7 +152,7 @@ def test_a_file_of_another_task_is_refused_in_a_sentence(run, tmp_path, capsys):
     other.write_text("1\tanna" + "\tB-NEW" * 8 + "\n")
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said.endswith("; --unseen-tags count would count it as a mistake.")
+    assert said.endswith("; --unknown-tags count would count it as a mistake.")
 
 
 @pytest.fixture(scope="module", params=["crf", "bilstm"])
@@ -167,8 +167,8 @@ def tagger(request, files):
         labels=LABELS,
         max_length=16,
         bilstm=3,
-        label_pieces="all",
-        combine_pieces="product",
+        label_subwords="all",
+        aggregation="product",
         document_context=True,
     )
     rng = np.random.default_rng(1)
@@ -176,20 +176,20 @@ def tagger(request, files):
         variable.assign(rng.normal(0, 0.7, variable.shape))
     task.save(files["folder"] / "bilstm")
     loaded = load_task(files["folder"] / "bilstm")
-    assert loaded.get_config() == task.get_config() and loaded.FIGURE == "f1"
+    assert loaded.get_config() == task.get_config() and loaded.METRIC == "f1"
     for ours, theirs in zip(task.weights, loaded.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
     return loaded
 
 
-@pytest.mark.parametrize("combine", ["first", "mean", "product"])
+@pytest.mark.parametrize("combine", ["first", "last", "mean", "product"])
 def test_the_graph_combines_pieces_as_decoding_does(combine):
     sizes = np.array([2, 1, 4, 1])
     logits = np.random.default_rng(2).normal(0, 2, (8, 3)).astype("float32")
     is_first = np.zeros(8, np.bool_)
     is_first[np.cumsum(sizes) - sizes] = True
     found = distributions(combine, logits, is_first)
-    expected = word_distributions(logits.astype("float64"), sizes, combine_pieces=combine)
+    expected = word_distributions(logits.astype("float64"), sizes, aggregation=combine)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 

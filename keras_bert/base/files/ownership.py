@@ -1,0 +1,218 @@
+"""Whether an output may be begun: only what is ours is replaced, and a folder has one owner."""
+
+import contextlib
+import dataclasses
+import fcntl
+import filecmp
+import json
+import os
+import socket
+from pathlib import Path, PurePath
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files.reading import parse_json
+from keras_bert.base.files.system_errors import is_aside, system_errors
+from keras_bert.base.formatting import listed
+
+
+def check_output_folder(path, *, is_ours, force=False):
+    """Raises `InputError` unless a folder may be written at `path`.
+
+    It may where there is nothing or an empty folder, and with `force` where `is_ours(path)` says
+    that the folder is one that the same command wrote.
+    """
+    path = Path(path)
+    if not os.path.lexists(path):
+        return
+    if not path.is_dir():
+        raise InputError(f"the output {path} is a file: give the name of a folder")
+    held = held_names(path)
+    if not held:
+        return
+    if not is_ours(path):
+        raise InputError(
+            f"the output {path} holds something else already ({listed(held, most=3)}): give a new "
+            "or an empty folder"
+        )
+    if not force:
+        raise InputError(
+            f"the output {path} is there already: give another folder, or `force=True` to "
+            "replace it"
+        )
+
+
+def check_output_file(path, *, is_ours, force=False):
+    """As `check_output_folder` for a file; an empty file of anybody's may be replaced."""
+    path = Path(path)
+    if not os.path.lexists(path):
+        return
+    if path.is_dir():
+        raise InputError(f"the output {path} is a folder: give the name of a file")
+    if not path.is_file():
+        raise InputError(f"the output {path} is no ordinary file: give the name of one")
+    if not path.stat().st_size:
+        return
+    if not is_ours(path):
+        raise InputError(
+            f"the output {path} is a file that this command did not write: give another name"
+        )
+    if not force:
+        raise InputError(
+            f"the output {path} is there already: give another name, or `force=True` to replace it"
+        )
+
+
+def refuse_input_as_output(inputs, output):
+    """Raises `InputError` where an input (a path or a glob) is the output, or lies in it.
+
+    What is no path of this machine (`-`, `tfds:…`, another file system's) cannot be.
+    """
+    place = Path(os.path.realpath(output))
+    for given in map(str, inputs):
+        is_glob = any(character in given for character in "*?[")
+        if not place.exists() or not (is_glob or os.path.exists(given)):
+            continue
+        real = PurePath(os.path.realpath(given))
+        if place in (real, *real.parents) or (is_glob and place.match(str(real))):
+            raise InputError(
+                f"the output {output} is also the input, or holds it ({given}): give another output"
+            )
+
+
+def same_files(folder, other, *, besides=()):
+    """Whether two folders hold the same names with the same bytes, but for those files' `besides`.
+
+    What a killed run of ours left aside does not count.
+    """
+    names = held_names(folder)
+    if names != held_names(other):
+        return False
+    for name in names:
+        one, two = Path(folder, name), Path(other, name)
+        if one.is_dir() or two.is_dir():
+            if not (one.is_dir() and two.is_dir() and same_files(one, two, besides=besides)):
+                return False
+        elif name not in besides and not filecmp.cmp(one, two, shallow=False):
+            return False
+    return True
+
+
+def held_names(folder):
+    """What a folder holds, sorted, without what a killed run of ours left aside."""
+    return sorted(name for name in os.listdir(folder) if not (name == OWNER_FILE or is_aside(name)))
+
+
+OWNER_FILE = ".keras-bert-owner"
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """A process, wherever it runs. `started` tells it from a later one of the same number."""
+
+    host: str
+    process: int
+    started: str
+
+    @classmethod
+    def this(cls):
+        """The process that asks."""
+        return cls(socket.gethostname(), os.getpid(), _start_of(os.getpid()))
+
+    @classmethod
+    def from_json(cls, text):
+        """What `to_json` gave; None where a kill has cut it off."""
+        try:
+            said = parse_json(text)
+            return cls(str(said["host"]), int(said["process"]), str(said["started"]))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def to_json(self):
+        return json.dumps(dataclasses.asdict(self))
+
+    @property
+    def is_here(self):
+        """Whether it is, or was, a process of this machine."""
+        return self.host == socket.gethostname()
+
+    @property
+    def runs(self):
+        """Whether it is running; True for another machine's, which cannot be asked."""
+        return not self.is_here or _start_of(self.process) == self.started
+
+    def __str__(self):
+        return f"process {self.process}" + ("" if self.is_here else f" on {self.host}")
+
+
+@contextlib.contextmanager
+def owned(folder, *, name=OWNER_FILE):
+    """Owns `folder` (made if it is not there) for the body of a `with`.
+
+    The lock is the system's own, on the file `name` in the folder: it ends with the process,
+    however that ends, and on shared disks it holds between machines. The file says whose it is.
+
+    Raises `InputError` that names the process where another one owns the folder.
+    """
+    folder = Path(folder)
+    with system_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = _locked(folder / name, folder)
+    with file:
+        try:
+            with system_errors(folder):
+                file.truncate()
+                file.write(Owner.this().to_json().encode())
+                file.flush()
+            yield
+        finally:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _locked(path, folder):
+    """The open and locked file at `path`."""
+    while True:
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        owner = Owner.from_json(file.read())
+        file.seek(0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise _in_use(folder, owner) from None
+        except OSError:  # a file system without locks: all that is known is what the file says
+            if owner and owner.runs:
+                file.close()
+                raise _in_use(folder, owner, unless=path) from None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()  # its owner deleted it after we had opened it
+
+
+def _in_use(folder, owner, unless=None):
+    message = (
+        f"the output {folder} is in use by {owner or 'another process'}: wait for its end, or give "
+        "another folder"
+    )
+    if unless and not owner.is_here:
+        message += f" (if that has ended, delete {unless})"
+    return InputError(message)
+
+
+def _start_of(process):
+    """When a process of this machine started, None if it does not run."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except OSError:
+        return "unknown" if _is_running(process) else None
+
+
+def _is_running(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

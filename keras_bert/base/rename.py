@@ -1,0 +1,220 @@
+"""Rename tables: one line per weight, read in both directions.
+
+A table says, for each weight of ours, what a foreign format calls it and how it is stored there.
+The same lines save and load, so that a format cannot be written one way and read another.
+"""
+
+import dataclasses
+
+import keras
+import ml_dtypes
+import numpy as np
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # which is of no kind that numpy knows
+
+
+@dataclasses.dataclass(frozen=True)
+class Rename:
+    """One weight, or with `{i}` in both names the same weight of every layer.
+
+    Attributes:
+        ours: attributes from the model to the variable, "blocks.{i}.attention.projection.kernel",
+            or Keras's path of it, "gru/gru_cell/kernel".
+        theirs: the foreign name.
+        shape: the shape of what the line moves as it is in ours, in letters: "D I".
+        transposed: theirs is the transpose of ours.
+        folded: the shape that theirs has, where its axes are ours split or joined: "D N H".
+        part: (k, n): the line moves the k-th, from 0, of n equal parts of ours along its last axis.
+        their_part: (k, n): the same of theirs, along the axis that is ours' last one.
+        not_in: the layers that do not have this weight.
+    """
+
+    ours: str
+    theirs: str
+    shape: str
+    transposed: bool = False
+    folded: str | None = None
+    part: tuple[int, int] | None = None
+    their_part: tuple[int, int] | None = None
+    not_in: tuple[int, ...] = ()
+
+    def foreign_shape(self, sizes):
+        """The shape of the foreign tensor, as a tuple."""
+        letters = (self.folded or self.shape).split()
+        shape = [sizes[letter] if letter.isalpha() else int(letter) for letter in letters]
+        if self.their_part is not None:
+            shape[-1] *= self.their_part[1]
+        return tuple(shape[::-1] if self.transposed else shape)
+
+
+def transposed(ours, theirs, shape, **options):
+    """A line whose foreign tensor is the transpose of ours, as PyTorch's dense kernels are."""
+    return Rename(ours, theirs, shape, transposed=True, **options)
+
+
+def expand(table, layers):
+    """Writes the lines with `{i}` out for every layer that has the weight."""
+    return [
+        dataclasses.replace(line, ours=line.ours.format(i=i), theirs=line.theirs.format(i=i))
+        for line in table
+        for i in (range(layers) if "{i}" in line.theirs else (0,))
+        if "{i}" not in line.theirs or i not in line.not_in
+    ]
+
+
+def check_layers(shapes, layers, *, source):
+    """Rejects a config that asks for more layers than there can be, before a table is written out.
+
+    Args:
+        shapes: shape of each foreign tensor by name.
+        layers: the number of layers.
+        source: the file or folder, for messages.
+
+    Raises:
+        InputError: there are fewer tensors than layers.
+    """
+    if layers > len(shapes):
+        raise InputError(
+            f"{source} has {len(shapes)} tensors, but its config asks for {layers} layers "
+            "(num_hidden_layers), which need more."
+        )
+
+
+def under(table, *, ours="", theirs=""):
+    """The table with a prefix before all of our, or of their, names."""
+    return [
+        dataclasses.replace(line, ours=ours + line.ours, theirs=theirs + line.theirs)
+        for line in table
+    ]
+
+
+def check_shapes(shapes, table, *, sizes, source):
+    """Holds foreign shapes against a table, before a model of those sizes is built.
+
+    Args:
+        shapes: shape of each foreign tensor by name.
+        table: an expanded table.
+        sizes: what the letters of the shapes stand for.
+        source: the file or folder, for messages.
+
+    Raises:
+        InputError: a tensor is missing, is one too many or has another shape; it is named.
+    """
+    expected = {line.theirs: line.foreign_shape(sizes) for line in table}
+    missing = [name for name in expected if name not in shapes]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise InputError(
+            f"{source} lacks the tensor {missing[0]} of shape {list(expected[missing[0]])}{more}."
+        )
+    unknown = [name for name in shapes if name not in expected]
+    if unknown:
+        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
+        raise InputError(
+            f"{source} has the tensor {unknown[0]} of shape {list(shapes[unknown[0]])}{more}, "
+            "which has no place in the model that its config describes."
+        )
+    for name, shape in expected.items():
+        if tuple(shapes[name]) != shape:
+            raise InputError(
+                f"{source}: the tensor {name} has the shape {list(shapes[name])}; "
+                f"its config asks for {list(shape)}."
+            )
+
+
+def assign(model, table, read):
+    """Puts foreign tensors into a model's variables.
+
+    Args:
+        model: an encoder or task, built.
+        table: an expanded table, its shapes checked.
+        read: a function from a foreign name to an array.
+    """
+    wholes = {}  # of variables that several lines fill in parts
+    for line in table:
+        target = variable(model, line.ours)
+        array = np.asarray(read(line.theirs)).astype("float32", copy=False)
+        if line.transposed:
+            array = array.T
+        if line.their_part is not None:
+            array = _part(array, line.their_part)
+        if line.part is None:
+            target.assign(array.reshape(target.shape))
+            continue
+        if line.ours not in wholes:
+            wholes[line.ours] = np.empty(target.shape, np.float32)
+        part = _part(wholes[line.ours], line.part)
+        part[...] = array.reshape(part.shape)
+    for path, whole in wholes.items():
+        variable(model, path).assign(whole)
+
+
+def _part(array, part):
+    """A view of the k-th of n equal parts of an array, along its last axis."""
+    k, n = part
+    size = array.shape[-1] // n
+    return array[..., k * size : (k + 1) * size]
+
+
+def numbers(array, name, *, source):
+    """A foreign tensor as it was read; InputError, which names it, where it is none of weights.
+
+    That is, of texts or whole numbers, or with NaN or infinity in it: such weights come of a run
+    that diverged, and every answer of theirs is NaN.
+    """
+    if array.dtype.kind != "f" and array.dtype != _BFLOAT16:
+        raise InputError(
+            f"{source}: the tensor {name} holds {array.dtype} values; weights should be floats."
+        )
+    wrong = np.size(array) - np.count_nonzero(np.isfinite(array))
+    if wrong:
+        raise InputError(
+            f"{source}: the tensor {name} holds NaN or infinity in {counted(wrong, 'place')}; no "
+            "model can answer with these weights."
+        )
+    return array
+
+
+def gather(model, table, *, sizes):
+    """A model's weights as foreign tensors: a dictionary of contiguous arrays.
+
+    Contiguous, because safetensors writes the bytes behind an array as they lie: a transposed
+    view of a square kernel would be written untransposed without a word.
+    """
+    tensors, wholes = {}, {}  # `wholes` are foreign tensors that several lines fill in parts
+    for line in table:
+        array = to_numpy(variable(model, line.ours))
+        if line.part is not None:
+            array = _part(array, line.part)
+        shape = line.foreign_shape(sizes)
+        if line.their_part is None:
+            array = array.T if line.transposed else array
+            # Not `ascontiguousarray`, which gives a scalar an axis.
+            tensors[line.theirs] = np.asarray(array.reshape(shape), order="C")
+            continue
+        if line.theirs not in wholes:
+            untransposed = shape[::-1] if line.transposed else shape
+            wholes[line.theirs] = np.empty(untransposed, array.dtype), line.transposed
+        part = _part(wholes[line.theirs][0], line.their_part)
+        part[...] = array.reshape(part.shape)
+    for name, (whole, is_transposed) in wholes.items():
+        tensors[name] = np.ascontiguousarray(whole.T if is_transposed else whole)
+    return tensors
+
+
+def to_numpy(variable):
+    """A Keras variable's value, on any backend."""
+    return np.asarray(keras.ops.convert_to_numpy(variable))
+
+
+def variable(model, path):
+    """The variable at the end of a dotted path of attributes and list indices, or with its path."""
+    if "/" in path:
+        return next(weight for weight in model.weights if weight.path == path)
+    value = model
+    for step in path.split("."):
+        value = value[int(step)] if step.isdigit() else getattr(value, step)
+    return value

@@ -1,0 +1,295 @@
+"""Settings: one frozen dataclass a command.
+
+Its fields are the arguments of the Python call, the flags and the help of the command line, what
+run.json records and what `--settings` reads back. A default stands here once, and a value is
+checked here once.
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class FinetuneSettings(Settings):
+        epochs: int = setting(3, help="passes over the training data", at_least=1)
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+import os
+import re
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Sequence
+
+from keras_bert.base.errors import InputError
+
+# What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class About:
+    """What is known of a setting beside its name, type and default.
+
+    Attributes:
+        help: what it is, in a line; the default is added where there is one.
+        unit: what stands for its value in the help ("STEPS").
+        choices: the only values.
+        at_least, above, below, at_most: the bounds of a number.
+        is_path: the path of a file or folder; `-` is standard input.
+        default_help: what leaving it out means, where the default is None.
+        recorded: the result depends on it, so that a run records it.
+        stored: a model folder keeps it, since the task is made with it.
+        reads: it says how a labelled file is read.
+        positional: on the command line it stands by itself, without a flag.
+        several: a list of values may be given, too; a list of one is its value.
+        instead_of: the setting that it stands in place of, which stands in place of it, too.
+    """
+
+    help: str
+    unit: str | None = None
+    choices: tuple | None = None
+    at_least: float | None = None
+    above: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    is_path: bool = False
+    default_help: str | None = None
+    recorded: bool = True
+    stored: bool = False
+    reads: bool = False
+    positional: bool = False
+    several: bool = False
+    instead_of: str | None = None
+
+
+def setting(default=dataclasses.MISSING, **about):
+    """A field of a `Settings` class; `about` are the attributes of `About`."""
+    return dataclasses.field(default=default, metadata={"about": About(**about)})
+
+
+def about(field):
+    """The `About` of a field that `setting` made."""
+    return field.metadata["about"]
+
+
+def value_type(field):
+    """(the type of a field's values, whether None is one of them); a list is (list[str], …)."""
+    options = typing.get_args(field.type) if isinstance(field.type, types.UnionType) else ()
+    given = [option for option in options if option is not types.NoneType]
+    return (given[0] if given else field.type), len(given) < len(options)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The base of every command's settings.
+
+    Raises:
+        InputError: a value is of another type or out of its bounds; subclasses extend `check`
+            by what several settings have to do with one another.
+    """
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
+        self.check()
+
+    def check(self):
+        """Raises `InputError` where settings do not go together."""
+
+    @classmethod
+    def of(cls, values):
+        """The settings of a dictionary.
+
+        Raises:
+            InputError: one is missing, is not known, or cannot be.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in values:
+            if name not in fields:
+                raise InputError(f"There is no setting `{name}` here.")
+        for name, field in fields.items():
+            if field.default is dataclasses.MISSING and name not in values:
+                raise InputError(f"`{name}` is needed: {about(field).help}.")
+        return cls(**values)
+
+    def part(self, cls):
+        """The dictionary of those settings that are fields of another class."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(cls)}
+
+    def paths(self):
+        """The files and folders that the result depends on, those that are given."""
+        values = [
+            getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if about(field).is_path and about(field).recorded
+        ]
+        lists = (value if isinstance(value, list) else [value] for value in values)
+        return [path for paths in lists for path in paths if path is not None]
+
+    @classmethod
+    def path_names(cls):
+        """The names of the settings that are paths."""
+        return {field.name for field in dataclasses.fields(cls) if about(field).is_path}
+
+    def recorded(self):
+        """What the result depends on, as JSON holds it; paths are absolute."""
+        values = {}
+        for field in dataclasses.fields(self):
+            if about(field).recorded:
+                value = getattr(self, field.name)
+                if about(field).is_path:
+                    is_list = isinstance(value, list)
+                    value = [*map(_absolute, value)] if is_list else _absolute(value)
+                values[field.name] = value
+        return values
+
+    @classmethod
+    def defaults(cls):
+        """The default of every recorded setting that has one."""
+        return {
+            field.name: field.default
+            for field in dataclasses.fields(cls)
+            if about(field).recorded and field.default is not dataclasses.MISSING
+        }
+
+
+@functools.cache
+def together(*classes):
+    """One class with the fields of several."""
+    name = "And".join(cls.__name__.removesuffix("Settings") for cls in classes) + "Settings"
+    return dataclasses.make_dataclass(name, [], bases=classes, frozen=True, kw_only=True)
+
+
+@functools.cache
+def reading(cls):
+    """A class of those fields of another that say how a file is read.
+
+    Not those that a model folder stores: of these the model itself says it.
+    """
+    fields = [
+        (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
+        for f in dataclasses.fields(cls)
+        if about(f).reads and not about(f).stored
+    ]
+    name = cls.__name__.replace("Settings", "ReadingSettings")
+    return dataclasses.make_dataclass(name, fields, bases=(Settings,), frozen=True, kw_only=True)
+
+
+def takes(cls):
+    """Gives a function of keyword arguments the signature and the "Args" of a settings class.
+
+    The function has `**settings` among its parameters; they are shown as the fields that it has no
+    parameter for.
+    """
+
+    def decorate(function):
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        fields = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=_given_as(field),
+                default=field.default
+                if field.default is not dataclasses.MISSING
+                else inspect.Parameter.empty,
+            )
+            for field in dataclasses.fields(cls)
+            if field.name not in signature.parameters
+        ]
+        before = [parameter for parameter in own if parameter.kind is not parameter.KEYWORD_ONLY]
+        after = [parameter for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
+        function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
+        lines = [f"    {field.name}: {_described(field)}." for field in dataclasses.fields(cls)]
+        if function.__doc__ is None:  # python -OO leaves docstrings out
+            return function
+        text = inspect.cleandoc(function.__doc__)
+        wrapped = [textwrap.fill(line, 100, subsequent_indent=" " * 8) for line in lines]
+        function.__doc__ = text.replace("{settings}", "\n".join(wrapped).lstrip())
+        return function
+
+    return decorate
+
+
+def _given_as(field):
+    """The type of what an argument is given as: a path may be a `Path`, a list one value of it."""
+    kind, optional = value_type(field)
+    if typing.get_origin(kind) is list:
+        (of,) = typing.get_args(kind)
+        given = of | Sequence[of]
+    elif about(field).is_path and kind is str:
+        given = str | os.PathLike[str]
+    elif about(field).several:
+        given = kind
+    else:
+        return field.type
+    if about(field).several:
+        given = given | Sequence[given]
+    return given | None if optional else given
+
+
+def _described(field):
+    known = about(field)
+    if known.default_help:
+        return f"{known.help} (None: {known.default_help})"
+    return known.help
+
+
+def _absolute(value):
+    if value is None or value == "-" or "://" in value or value.startswith("tfds:"):
+        return value
+    return os.path.abspath(value)
+
+
+def checked(field, value):
+    """The value of a setting as it is kept; `InputError` where it cannot be."""
+    name, known = field.name, about(field)
+    kind, optional = value_type(field)
+    if value is None and optional:
+        return None
+    if known.several and isinstance(value, list | tuple) and value:
+        values = [_checked(one, name, kind, known) for one in value]
+        return values if len(values) > 1 else values[0]
+    if typing.get_origin(kind) is not list:
+        return _checked(value, name, kind, known)
+    # One is as good as a list of one.
+    values = value if isinstance(value, list | tuple) else [value]
+    return [_checked(one, name, *typing.get_args(kind), known) for one in values]
+
+
+def _checked(value, name, kind, known):
+    """One value of a setting, of a type `kind`."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if kind is float and type(value) is int:
+        value = float(value) if abs(value) <= sys.float_info.max else math.inf
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
+    if known.is_path and isinstance(value, str) and not value:
+        raise InputError(f"`{name}` is empty; give a path.")
+    if isinstance(value, str) and _SURROGATES.search(value):
+        advice = "; rename the file or folder" if known.is_path else ""
+        raise InputError(f"`{name}` is {value!r}; it should be UTF-8{advice}.")
+    if known.choices is not None and value not in known.choices:
+        *others, last = map(str, known.choices)
+        choices = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"`{name}` is {value!r}; it should be {choices}.")
+    if kind is float and not math.isfinite(value):
+        raise InputError(f"`{name}` is {value}; it should be a finite number.")
+    for bound, holds, text in (
+        (known.at_least, lambda bound: value >= bound, "at least {} is needed"),
+        (known.above, lambda bound: value > bound, "it must be above {}"),
+        (known.below, lambda bound: value < bound, "it must be below {}"),
+        (known.at_most, lambda bound: value <= bound, "it must be at most {}"),
+    ):
+        if bound is not None and not holds(bound):
+            raise InputError(f"`{name}` is {value}; {text.format(bound)}.")
+    return value

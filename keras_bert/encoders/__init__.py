@@ -1,0 +1,83 @@
+"""The encoders, each in a folder of its own.
+
+An encoder is entered here and nowhere else: whoever loads, trains or exports one asks this table.
+Looking at it imports no encoder, and its config imports no Keras.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+from keras_bert.base.errors import InputError
+
+
+class Home(NamedTuple):
+    """Where the config and the encoder of a `model_type` are defined, each as "module:Class"."""
+
+    config: str
+    encoder: str
+
+
+_BERT = Home(
+    "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
+)
+
+# By `model_type`, as `config.json` has it.
+ENCODERS = {"bert": _BERT, "roberta": _BERT}
+
+
+def config_class(model_type):
+    """The config class of a `model_type`, imported now.
+
+    Raises:
+        InputError: there is no such encoder.
+    """
+    return _imported(_home(model_type).config)
+
+
+def encoder_class(model_type):
+    """The encoder class of a `model_type`, imported now; see `config_class`."""
+    return _imported(_home(model_type).encoder)
+
+
+def read_config(values, *, source):
+    """The config that the dictionary of a `config.json` describes.
+
+    Args:
+        values: the dictionary; without a `model_type` it is a BERT's.
+        source: where it came from, for messages.
+
+    Raises:
+        InputError: there is no such encoder, or see `EncoderConfig.from_dict`.
+    """
+    model_type = values.get("model_type", "bert")
+    if not isinstance(model_type, str) or model_type not in ENCODERS:
+        raise InputError(
+            f"{source} describes a {model_type!r} model. Supported model types: "
+            f"{', '.join(ENCODERS)}."
+        )
+    return config_class(model_type).from_dict(values, source=source)
+
+
+def new_encoder(config, *, dtype=None):
+    """An encoder of that config with random weights, drawn with Keras's global seed."""
+    return encoder_class(config.model_type)(config, dtype=dtype)
+
+
+def presets():
+    """The config class of each published size by the name that `--architecture` takes."""
+    classes = dict.fromkeys(config_class(model_type) for model_type in ENCODERS)
+    return {name: found for found in classes for name in found.PRESETS}
+
+
+def _home(model_type):
+    if model_type not in ENCODERS:
+        raise InputError(
+            f"There is no encoder of the model type {model_type!r}. Supported: "
+            f"{', '.join(ENCODERS)}."
+        )
+    return Home(*ENCODERS[model_type])
+
+
+def _imported(home):
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,189 @@
+"""The encoder: BERT, SpanBERT and RoBERTa are settings of it."""
+
+import dataclasses
+import re
+
+import keras
+
+from keras_bert.encoders.bert import tensor_names
+from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
+from keras_bert.encoders.bert.initialization import initialize_local_attention
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.heads.lm_head import LMHead, LMTransform
+from keras_bert.layers.embeddings import Embeddings
+from keras_bert.layers.feed_forward import FeedForward
+from keras_bert.layers.layer_norm import LayerNorm
+from keras_bert.layers.layout import Layout
+from keras_bert.layers.pooler import Pooler
+from keras_bert.layers.self_attention import SelfAttention
+from keras_bert.layers.transformer_block import TransformerBlock
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertEncoder(Encoder):
+    """A Transformer encoder (Devlin et al. 2018); `config.is_decoder` makes it causal.
+
+    It takes `input_ids`, `input_mask` and, where the config has segments, `segment_ids`, or with
+    `sequence_ids` in place of `input_mask` packed rows. See `Encoder` for its outputs.
+
+    Args:
+        config: a `BertConfig`.
+        dtype: a dtype or policy for all layers; None is Keras's own setting.
+
+    Attributes: `embeddings`, `blocks` (the Transformer layers), `pooler` (a `Pooler`, or None).
+    """
+
+    CONFIG = BertConfig
+    INPUTS = ("input_ids", "input_mask", "segment_ids", "sequence_ids")
+    OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm")
+
+    def __init__(self, config, *, dtype=None, name="bert_encoder", **kwargs):
+        super().__init__(config, dtype=dtype, name=name, **kwargs)
+        common = {"initializer_range": config.initializer_range, "dtype": self.dtype_policy}
+        self.embeddings = Embeddings(
+            vocab_size=config.vocab_size,
+            hidden_size=config.hidden_size,
+            max_position_embeddings=config.max_position_embeddings,
+            position_offset=config.position_offset,
+            type_vocab_size=config.type_vocab_size,
+            dropout=config.hidden_dropout_prob,
+            layer_norm_eps=config.layer_norm_eps,
+            name="embeddings",
+            **common,
+        )
+        self.blocks = [self._block(f"block_{i}", common) for i in range(config.num_hidden_layers)]
+        self.pooler = None
+        if config.add_pooling_layer:
+            self.pooler = Pooler(hidden_size=config.hidden_size, name="pooler", **common)
+        self.embeddings.build()
+        for block in self.blocks:
+            block.build((None, config.hidden_size))
+        if self.pooler is not None:
+            self.pooler.build()
+        self.built = True
+
+    def _block(self, name, common):
+        config, dtype = self.config, self.dtype_policy
+
+        def norm(name):
+            return LayerNorm(epsilon=config.layer_norm_eps, name=name, dtype=dtype)
+
+        return TransformerBlock(
+            attention=SelfAttention(
+                hidden_size=config.hidden_size,
+                num_heads=config.num_attention_heads,
+                dropout=config.attention_probs_dropout_prob,
+                output_dropout=config.hidden_dropout_prob,
+                name="attention",
+                **common,
+            ),
+            feed_forward=FeedForward(
+                hidden_size=config.hidden_size,
+                intermediate_size=config.intermediate_size,
+                hidden_act=config.hidden_act,
+                dropout=config.hidden_dropout_prob,
+                name="feed_forward",
+                **common,
+            ),
+            attention_norm=norm("attention_norm"),
+            feed_forward_norm=norm("feed_forward_norm"),
+            name=name,
+            dtype=dtype,
+        )
+
+    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+        inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
+        layout = Layout(
+            input_mask=inputs.get("input_mask"),
+            sequence_ids=inputs.get("sequence_ids"),
+            causal=self.config.is_causal if causal is None else causal,
+        )
+        x = self.embeddings(
+            inputs["input_ids"], inputs.get("segment_ids"), layout.positions, training=training
+        )  # (B, S, D)
+        keeps_states = "hidden_states" in outputs
+        cls_only = outputs == ("first_output",)
+        states, probabilities = [x], []
+        x = layout.unpad(x)  # (R, D)
+        for number, block in enumerate(self.blocks, start=1):
+            options = {"cls_only": cls_only and number == len(self.blocks), "training": training}
+            if "attention_probabilities" in outputs:
+                x, attention = block(x, layout=layout, return_probabilities=True, **options)
+                probabilities.append(attention)
+            else:
+                x = block(x, layout=layout, **options)
+            if keeps_states:
+                states.append(layout.pad(x))
+        found = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
+        if "sequence_output" in outputs:
+            found["sequence_output"] = states[-1] if keeps_states else layout.pad(x)  # (B, S, D)
+        if "first_output" in outputs:
+            found["first_output"] = x if cls_only else layout.first(x)  # (B, D)
+        return {name: found[name] for name in outputs}
+
+    @property
+    def layer_groups(self):
+        return [[self.embeddings], *([block] for block in self.blocks)]
+
+    @property
+    def default_pooling(self):
+        """[CLS] where its pooler was trained; a masked LM alone trains neither."""
+        if self.config.is_causal:
+            return "last"
+        return "mean" if self.pooler is None else "cls"
+
+    def head_transform(self, kind):
+        """The pooler, for the kinds of task whose class in `transformers` reads it."""
+        return self.pooler if kind in READ_THE_POOLER else None
+
+    def lacks_head_transform(self, kind):
+        """Whether the kind reads the pooler and the weights came without one, as a masked LM's."""
+        return kind in READ_THE_POOLER and self.pooler is None
+
+    def with_head_transform(self, kind):
+        return self.rebuilt(add_pooling_layer=True) if self.lacks_head_transform(kind) else self
+
+    def lm_head(self, *, name="lm_head"):
+        """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
+        config = self.config
+        transform = LMTransform(
+            hidden_size=config.hidden_size,
+            hidden_act=config.hidden_act,
+            layer_norm_eps=config.layer_norm_eps,
+            initializer_range=config.initializer_range,
+            dtype=self.layer_policy,
+            name="transform",
+        )
+        return LMHead(
+            token_embedding=self.token_embedding,
+            transform=transform,
+            use_bias=True,
+            dtype=self.layer_policy,
+            name=name,
+        )
+
+    @property
+    def token_embedding(self):
+        return self.embeddings.token_embedding
+
+    @classmethod
+    def tensor_names(cls, config):
+        return tensor_names.of(config)
+
+    @classmethod
+    def completed_config(cls, config, *, given, tensors):
+        """Hugging Face's config does not say whether there is a pooler; the tensors do.
+
+        They do as well for a class without one: `transformers` keeps our key in its config, and
+        leaves out the tensors that it does not have.
+        """
+        there = any(re.search(r"(^|\.)pooler\.|^classifier\.dense\.", name) for name in tensors)
+        classes = given.get("architectures")
+        of_class = str(classes[0]) if isinstance(classes, list) and classes else None
+        names = cls.tensor_names(config).classes.get(of_class)
+        if "add_pooling_layer" in given and (there or names is None or names.transform):
+            return config
+        return dataclasses.replace(config, add_pooling_layer=there)
+
+    def initialize_local_attention(self):
+        initialize_local_attention(self)

@@ -1,0 +1,304 @@
+"""What `transformers`, google-research/bert and keras-nlp call the weights of BERT and RoBERTa."""
+
+import re
+
+from keras_bert.base.rename import Rename, transposed
+from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
+
+_PARTS = ("query", "key", "value")  # of `query_key_value`, in this order
+
+
+def of(config):
+    """The `TensorNames` of a `BertConfig`."""
+    is_roberta = config.model_type == "roberta"
+    return TensorNames(
+        base_class="RobertaModel" if is_roberta else "BertModel",
+        encoder=ENCODER,
+        layers=config.num_hidden_layers,
+        sizes=sizes_of(config),
+        transform=_dense("pooler.dense", "dense", "D D") if config.add_pooling_layer else (),
+        prefix=f"{config.model_type}.",
+        classes=_ROBERTA if is_roberta else _BERT,
+        foreign_classes=dict.fromkeys(_BERT, "bert")
+        if is_roberta
+        else dict.fromkeys(_ROBERTA, "roberta"),
+        head_prefixes=("cls.", "lm_head.", "classifier.", "qa_outputs.", KEPT),
+        copies={
+            "cls.predictions.decoder.weight": _TOKEN_EMBEDDING,
+            "cls.predictions.decoder.bias": "cls.predictions.bias",
+            "lm_head.decoder.weight": _TOKEN_EMBEDDING,
+            "lm_head.decoder.bias": "lm_head.bias",
+        },
+        output_embedding=("cls.predictions.decoder.weight", "lm_head.decoder.weight"),
+        plain=_plain_name(config.model_type),
+    )
+
+
+def sizes_of(config):
+    """What the letters of the shapes are; the labels of a task, C, are not among them."""
+    return {
+        "V": config.vocab_size,
+        "D": config.hidden_size,
+        "I": config.intermediate_size,
+        "N": config.num_attention_heads,
+        "H": config.hidden_size // config.num_attention_heads,
+        "P": config.max_position_embeddings,
+        "T": config.type_vocab_size,
+    }
+
+
+def _plain_name(model_type):
+    """A function that takes the quirks of their writers from names.
+
+    They are the `bert.` or `roberta.` that a model with a head puts before its encoder's tensors,
+    `gamma` and `beta` for a LayerNorm's weight and bias (files converted from TensorFlow in 2018
+    and 2019), and the numbers 0, 1, 2 … that older versions stored as if they were weights.
+    """
+    buffers = ("embeddings.position_ids", "embeddings.token_type_ids")
+
+    def plain(name):
+        name = name.removeprefix(f"{model_type}.")
+        name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+        name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+        return None if name in buffers else name
+
+    return plain
+
+
+# transformers.
+
+
+def _dense(ours, theirs, shape, **options):
+    return [
+        transposed(f"{ours}.kernel", f"{theirs}.weight", shape, **options),
+        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1], **options),
+    ]
+
+
+def _norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}.weight", "D"),
+        Rename(f"{ours}.beta", f"{theirs}.bias", "D"),
+    ]
+
+
+_TOKEN_EMBEDDING = "embeddings.word_embeddings.weight"
+_LAYER = "encoder.layer.{i}"
+
+ENCODER = [
+    Rename("embeddings.token_embedding.embeddings", _TOKEN_EMBEDDING, "V D"),
+    Rename(
+        "embeddings.position_embedding.embeddings", "embeddings.position_embeddings.weight", "P D"
+    ),
+    Rename(
+        "embeddings.segment_embedding.embeddings", "embeddings.token_type_embeddings.weight", "T D"
+    ),
+    *_norm("embeddings.layer_norm", "embeddings.LayerNorm"),
+    *(
+        line
+        for k, part in enumerate(_PARTS)
+        for line in _dense(
+            "blocks.{i}.attention.query_key_value",
+            f"{_LAYER}.attention.self.{part}",
+            "D D",
+            part=(k, 3),
+        )
+    ),
+    *_dense("blocks.{i}.attention.projection", f"{_LAYER}.attention.output.dense", "D D"),
+    *_norm("blocks.{i}.attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+    *_dense("blocks.{i}.feed_forward.dense_in", f"{_LAYER}.intermediate.dense", "D I"),
+    *_dense("blocks.{i}.feed_forward.dense_out", f"{_LAYER}.output.dense", "I D"),
+    *_norm("blocks.{i}.feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
+]
+
+
+def _lm_head(dense, layer_norm, bias):
+    return {
+        "lm_head": [
+            *_dense("lm_head.transform.dense", dense, "D D"),
+            *_norm("lm_head.transform.layer_norm", layer_norm),
+            Rename("lm_head.bias", bias, "V"),
+        ]
+    }
+
+
+def _labels(theirs):
+    """A classifier with a logit per label, or the scorer of a regression under the same name."""
+    return {
+        "classifier": _dense("classifier", theirs, "D C"),
+        "scorer": _dense("scorer", theirs, "D 1"),
+    }
+
+
+_CHOICE = {"classifier": _dense("classifier", "classifier", "D 1")}
+_TAGS = {"classifier": _dense("classifier", "classifier", "D C")}
+_QA = {"qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2")}
+_NEXT_SENTENCE = {
+    "next_sentence_head": _dense("next_sentence_head.dense", "cls.seq_relationship", "D 2")
+}
+_BERT_LM = _lm_head(
+    "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+)
+_ROBERTA_LM = _lm_head("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+_OF_TEXTS = ("classifier", "pair-classifier", "regression")
+_MASKED = ("fill-mask", "span-pretrainer", "masked-causal-lm")
+
+_BERT = {
+    "BertForPreTraining": ClassNames(
+        kinds=("pretrainer", "sentence-order-pretrainer"), heads=_BERT_LM | _NEXT_SENTENCE
+    ),
+    "BertForMaskedLM": ClassNames(kinds=_MASKED, heads=_BERT_LM, transform=None),
+    "BertLMHeadModel": ClassNames(kinds=("causal-lm",), heads=_BERT_LM, transform=None),
+    "BertForSequenceClassification": ClassNames(
+        kinds=_OF_TEXTS, heads=_labels("classifier"), pooling="cls"
+    ),
+    "BertForMultipleChoice": ClassNames(kinds=("multiple-choice",), heads=_CHOICE, pooling="cls"),
+    "BertForTokenClassification": ClassNames(kinds=("tagger",), heads=_TAGS, transform=None),
+    "BertForQuestionAnswering": ClassNames(
+        kinds=("question-answering",), heads=_QA, transform=None
+    ),
+}
+_ROBERTA = {
+    "RobertaForMaskedLM": ClassNames(kinds=_MASKED, heads=_ROBERTA_LM, transform=None),
+    "RobertaForCausalLM": ClassNames(kinds=("causal-lm",), heads=_ROBERTA_LM, transform=None),
+    # Its pooler and the linear layer over it are both in its head.
+    "RobertaForSequenceClassification": ClassNames(
+        kinds=_OF_TEXTS,
+        heads=_labels("classifier.out_proj"),
+        pooling="cls",
+        transform="classifier",
+    ),
+    "RobertaForMultipleChoice": ClassNames(
+        kinds=("multiple-choice",), heads=_CHOICE, pooling="cls"
+    ),
+    "RobertaForTokenClassification": ClassNames(kinds=("tagger",), heads=_TAGS, transform=None),
+    "RobertaForQuestionAnswering": ClassNames(
+        kinds=("question-answering",), heads=_QA, transform=None
+    ),
+}
+
+# google-research/bert: the names that its modelling code gives its variables.
+
+
+def _google_dense(ours, theirs, shape, **options):
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}/kernel", shape, **options),
+        Rename(f"{ours}.bias", f"{theirs}/bias", shape.split()[-1], **options),
+    ]
+
+
+def _google_norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}/LayerNorm/gamma", "D"),
+        Rename(f"{ours}.beta", f"{theirs}/LayerNorm/beta", "D"),
+    ]
+
+
+def _google_output(ours, theirs, shape):
+    """A head that is written out there: its kernel is the transpose of ours."""
+    return [
+        transposed(f"{ours}.kernel", f"{theirs}output_weights", shape),
+        Rename(f"{ours}.bias", f"{theirs}output_bias", shape.split()[-1]),
+    ]
+
+
+_GOOGLE_EMBEDDINGS = "bert/embeddings"
+_TABLE = "embeddings.{}_embedding.embeddings"
+_GOOGLE_LAYER = "bert/encoder/layer_{i}"
+
+GOOGLE_ENCODER = [
+    Rename(_TABLE.format("token"), f"{_GOOGLE_EMBEDDINGS}/word_embeddings", "V D"),
+    Rename(_TABLE.format("position"), f"{_GOOGLE_EMBEDDINGS}/position_embeddings", "P D"),
+    Rename(_TABLE.format("segment"), f"{_GOOGLE_EMBEDDINGS}/token_type_embeddings", "T D"),
+    *_google_norm("embeddings.layer_norm", _GOOGLE_EMBEDDINGS),
+    *(
+        line
+        for k, part in enumerate(_PARTS)
+        for line in _google_dense(
+            "blocks.{i}.attention.query_key_value",
+            f"{_GOOGLE_LAYER}/attention/self/{part}",
+            "D D",
+            part=(k, 3),
+        )
+    ),
+    *_google_dense(
+        "blocks.{i}.attention.projection", f"{_GOOGLE_LAYER}/attention/output/dense", "D D"
+    ),
+    *_google_norm("blocks.{i}.attention_norm", f"{_GOOGLE_LAYER}/attention/output"),
+    *_google_dense(
+        "blocks.{i}.feed_forward.dense_in", f"{_GOOGLE_LAYER}/intermediate/dense", "D I"
+    ),
+    *_google_dense("blocks.{i}.feed_forward.dense_out", f"{_GOOGLE_LAYER}/output/dense", "I D"),
+    *_google_norm("blocks.{i}.feed_forward_norm", f"{_GOOGLE_LAYER}/output"),
+]
+
+GOOGLE_POOLER = _google_dense("pooler.dense", "bert/pooler/dense", "D D")
+
+# By the attribute that a task has the head under.
+GOOGLE_HEADS = {
+    "lm_head": [
+        *_google_dense("lm_head.transform.dense", "cls/predictions/transform/dense", "D D"),
+        *_google_norm("lm_head.transform.layer_norm", "cls/predictions/transform"),
+        Rename("lm_head.bias", "cls/predictions/output_bias", "V"),
+    ],
+    "next_sentence_head": _google_output(
+        "next_sentence_head.dense", "cls/seq_relationship/", "D 2"
+    ),
+    "classifier": _google_output("classifier", "", "D C"),
+    "qa_outputs": _google_output("qa_outputs", "cls/squad/", "D 2"),
+}
+
+# keras-nlp: attributes of its `BertBackbone`, whose variables have no other lasting names.
+
+_NLP_LAYER = "transformer_layers.{i}"
+_NLP_ATTENTION = f"{_NLP_LAYER}._self_attention_layer"
+
+
+def _nlp_norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}.gamma", "D"),
+        Rename(f"{ours}.beta", f"{theirs}.beta", "D"),
+    ]
+
+
+def _nlp_dense(ours, theirs, shape):
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}.kernel", shape),
+        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
+    ]
+
+
+def _nlp_part(k):
+    """A projection to the heads, whose size D is there as N heads of size H."""
+    ours, theirs = "blocks.{i}.attention.query_key_value", f"{_NLP_ATTENTION}.{_PARTS[k]}_dense"
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}.kernel", "D D", folded="D N H", part=(k, 3)),
+        Rename(f"{ours}.bias", f"{theirs}.bias", "D", folded="N H", part=(k, 3)),
+    ]
+
+
+KERAS_NLP = [
+    Rename("embeddings.token_embedding.embeddings", "token_embedding.embeddings", "V D"),
+    Rename(
+        "embeddings.position_embedding.embeddings", "position_embedding.position_embeddings", "P D"
+    ),
+    Rename("embeddings.segment_embedding.embeddings", "segment_embedding.embeddings", "T D"),
+    *_nlp_norm("embeddings.layer_norm", "embeddings_layer_norm"),
+    *(line for k in range(3) for line in _nlp_part(k)),
+    Rename(
+        "blocks.{i}.attention.projection.kernel",
+        f"{_NLP_ATTENTION}.output_dense.kernel",
+        "D D",
+        folded="N H D",
+    ),
+    Rename("blocks.{i}.attention.projection.bias", f"{_NLP_ATTENTION}.output_dense.bias", "D"),
+    *_nlp_norm("blocks.{i}.attention_norm", f"{_NLP_LAYER}._self_attention_layer_norm"),
+    *_nlp_dense(
+        "blocks.{i}.feed_forward.dense_in", f"{_NLP_LAYER}._feedforward_intermediate_dense", "D I"
+    ),
+    *_nlp_dense(
+        "blocks.{i}.feed_forward.dense_out", f"{_NLP_LAYER}._feedforward_output_dense", "I D"
+    ),
+    *_nlp_norm("blocks.{i}.feed_forward_norm", f"{_NLP_LAYER}._feedforward_layer_norm"),
+    *_nlp_dense("pooler.dense", "pooled_dense", "D D"),
+]

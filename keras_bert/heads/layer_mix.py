@@ -1,0 +1,96 @@
+"""A learned mix of all layers (ELMo, Peters et al. 2018, section 3.2, equation 1)."""
+
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ScalarMix(keras.layers.Layer):
+    """γ Σ s_k h_k over K layers' outputs h_k, with s = softmax(w): one number a layer, and a scale.
+
+    Shapes: a list or tuple of K tensors (B, S, D) -> (B, S, D).
+
+    w begins at zero, so that the mix begins as the average, and γ at one. Both are trained with
+    whatever reads the mix. Each h_k is normalised over its last axis first (Ba et al. 2016, without
+    scale and offset) where `layer_norm_eps` is a number; the published code took mean and variance
+    over all tokens of a batch instead, which made a text's result depend on its neighbours.
+
+    Args:
+        num_layers: K.
+        layer_norm_eps: epsilon of the LayerNorm before mixing; None mixes the outputs as they are.
+        l2: λ of the penalty λ Σ w_k² on the loss, which pulls the mix toward the average (the paper
+            used 0.001 to 1); 0 means none.
+
+    Raises:
+        ValueError: λ is negative, or (on a call) there are not K tensors, or their shapes differ.
+    """
+
+    def __init__(self, *, num_layers, layer_norm_eps, l2, **kwargs):
+        super().__init__(**kwargs)
+        if num_layers < 1 or l2 < 0:
+            raise ValueError(
+                "`num_layers` must be at least 1 and `l2` at least 0. "
+                f"Received: num_layers={num_layers}, l2={l2}"
+            )
+        self.num_layers = num_layers
+        self.layer_norm_eps = layer_norm_eps
+        self.l2 = l2
+        self.layer_norm = None
+        if layer_norm_eps is not None:
+            self.layer_norm = keras.layers.LayerNormalization(
+                epsilon=layer_norm_eps,
+                center=False,
+                scale=False,
+                name="layer_norm",
+                dtype=self.dtype_policy,
+            )
+
+    def build(self, hidden_shapes):
+        self._check(hidden_shapes)
+        if self.layer_norm is not None:
+            self.layer_norm.build(hidden_shapes[0])
+        # Not cast to half precision: shares of a softmax over a dozen numbers should sum to one.
+        self.scores = self.add_weight(
+            shape=(self.num_layers,),
+            initializer="zeros",
+            regularizer=keras.regularizers.L2(self.l2) if self.l2 else None,
+            autocast=False,
+            name="scores",
+        )
+        self.gamma = self.add_weight(shape=(), initializer="ones", autocast=False, name="gamma")
+        self.built = True
+
+    def call(self, hidden_states):
+        self._check([hidden.shape for hidden in hidden_states])
+        # γ goes into the factors, which spares a pass over the mix.
+        factors = self.gamma * ops.softmax(self.scores)  # (K,)
+        mix = 0.0
+        for k, hidden in enumerate(hidden_states):
+            if self.layer_norm is not None:
+                hidden = self.layer_norm(hidden)
+            mix = mix + ops.cast(factors[k], hidden.dtype) * hidden  # (B, S, D)
+        return mix
+
+    @property
+    def layer_weights(self):
+        """s, a float32 array (K,) that sums to one: how much of each layer goes into the mix."""
+        return np.asarray(ops.convert_to_numpy(ops.softmax(self.scores)))
+
+    def compute_output_shape(self, hidden_shapes):
+        return tuple(hidden_shapes[0])
+
+    def _check(self, shapes):
+        if len(shapes) != self.num_layers or len({tuple(shape) for shape in shapes}) != 1:
+            raise ValueError(
+                f"A mix of {self.num_layers} layers takes as many tensors of one shape. "
+                f"Received: {[tuple(shape) for shape in shapes]}"
+            )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "layer_norm_eps": self.layer_norm_eps,
+            "l2": self.l2,
+        }

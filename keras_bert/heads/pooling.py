@@ -1,0 +1,76 @@
+"""Poolings: one vector per text, from the vectors of its tokens."""
+
+from keras import ops
+
+# The ways by name -> the parts that are concatenated.
+POOLINGS = {
+    "cls": ("cls",),
+    "mean": ("mean",),
+    "both": ("cls", "mean"),
+    "last": ("last",),
+    "max": ("max",),
+    "last+max+mean": ("last", "max", "mean"),
+}
+
+
+def encoder_outputs(pooling):
+    """The encoder's outputs that a pooling needs, by name."""
+    parts = POOLINGS[pooling]
+    first = ("first_output",) if "cls" in parts else ()
+    return (*first, "sequence_output") if set(parts) - {"cls"} else first
+
+
+def pooled(encoded, mask, *, pooling, transform):
+    """One vector per text: (B, D), or (B, n D) for n parts.
+
+    * `cls`: the first token, through the encoder's `head_transform`, as BERT's pooler over [CLS]. A
+      masked LM alone trains neither.
+    * `mean`: the mean over all tokens that are not padding: [CLS], the text's tokens and each
+      [SEP], as sentence-transformers computes it, so that a text without a word has one, too.
+    * `both`: the two side by side.
+    * `last`: the last token that is not padding, the only one of a causal encoder that has seen the
+      whole text (Radford et al. 2018).
+    * `max`: the greatest value of each feature over the tokens that are not padding.
+    * `last+max+mean`: the three side by side (Howard and Ruder 2018, section 3.3).
+
+    Args:
+        encoded: the encoder's outputs by name (see `encoder_outputs`).
+        mask: (B, S), 1 at tokens; None where `pooling` is "cls".
+        pooling: one of POOLINGS.
+        transform: a layer (B, D) -> (B, D), or None.
+    """
+    vectors = []
+    for part in POOLINGS[pooling]:
+        if part == "cls":
+            first = encoded["first_output"]
+            vectors.append(first if transform is None else transform(first))
+        else:
+            vectors.append(_POOLED[part](encoded["sequence_output"], mask))
+    return vectors[0] if len(vectors) == 1 else ops.concatenate(vectors, axis=-1)
+
+
+def _last(hidden, mask):
+    """(B, S, D), (B, S) -> (B, D)."""
+    mask = ops.cast(mask, "int32")
+    count = ops.cumsum(mask, axis=1)
+    highest = ops.max(count, axis=1, keepdims=True)
+    is_last = ops.logical_and(mask > 0, ops.equal(count, highest))
+    return _mean(hidden, is_last)
+
+
+def _max(hidden, mask):
+    """(B, S, D), (B, S) -> (B, D); 0 for a row without tokens."""
+    at_tokens = ops.expand_dims(ops.cast(mask, "bool"), axis=-1)  # (B, S, 1)
+    highest = ops.max(ops.where(at_tokens, ops.cast(hidden, "float32"), -1e9), axis=1)
+    return ops.cast(ops.where(ops.any(at_tokens, axis=1), highest, 0.0), hidden.dtype)
+
+
+def _mean(hidden, mask):
+    """(B, S, D), (B, S) -> (B, D), summed in float32."""
+    at_tokens = ops.expand_dims(ops.cast(mask, "float32"), axis=-1)  # (B, S, 1)
+    total = ops.sum(ops.cast(hidden, "float32") * at_tokens, axis=1)
+    count = ops.maximum(ops.sum(at_tokens, axis=1), 1.0)  # (B, 1)
+    return ops.cast(total / count, hidden.dtype)
+
+
+_POOLED = {"last": _last, "max": _max, "mean": _mean}

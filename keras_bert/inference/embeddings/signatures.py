@@ -1,0 +1,111 @@
+"""What an exported encoder answers to: the embeddings of texts.
+
+Legend of shapes: B texts, T tokens of the longest text (words, or pieces where these are asked
+for), S positions of a row, D width.
+"""
+
+import functools
+
+import tensorflow as tf
+
+from keras_bert.inference.embeddings.settings import check_layers, layers_model
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.words import cut, ends_word
+from keras_bert.tasks.signatures import (
+    Signature,
+    examples_signature,
+    ids_signature,
+    in_turn,
+    of_rows,
+    of_texts,
+    rows_together,
+    warmup_texts,
+)
+from keras_bert.text.ragged import kept, leading
+
+
+def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
+    """The signatures of an encoder with its tokenizer; the first is the default one.
+
+    * `serving_default`: `text`, string (B,), which is cut to a row.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+
+    Both give what `embed` does with the same `layers` and `tokens`: `embeddings`, float32
+    (B, T, D); `tokens`, string (B, T), as they stand in the text; `starts` and `ends`, int32
+    (B, T), their characters; `mask`, int32 (B, T), 0 at what is behind a text's tokens; `sentence`,
+    float32 (B, D), the mean over [CLS], the text's pieces and [SEP]; and `cls`, float32 (B, D).
+    With the tokens "none" there are `sentence` and `cls` alone.
+
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
+      Gives `embeddings` (B, S, D) at all positions, `sentence` and `cls`.
+
+    Raises InputError: the model has too few layers.
+    """
+    check_layers(layers, config=encoder.config)
+    vectors_of = layers_model(encoder, layers)
+    width = vectors_of.output.shape[-1]
+
+    @functools.partial(of_rows, encoder=encoder)
+    def from_ids(**inputs):
+        vectors = in_turn(
+            lambda some: {"vectors": vectors_of(some, training=False)},
+            inputs,
+            together=rows_together(inputs["input_ids"]),
+            specs={"vectors": tf.TensorSpec([None, None, width])},
+        )["vectors"]  # (B, S, D)
+        is_token = tf.cast(inputs["input_mask"] > 0, tf.float32)[..., None]  # (B, S, 1)
+        sums = tf.reduce_sum(vectors * is_token, axis=1)
+        sentence = tf.math.divide_no_nan(sums, tf.reduce_sum(is_token, axis=1))
+        return {"embeddings": vectors, "sentence": sentence, "cls": vectors[:, 0]}
+
+    @functools.partial(of_texts, names=["text"])
+    def from_text(text):
+        found = tokenizer.tokenize_with_offsets(text)
+        ids, starts, ends, begins = (
+            leading(values, tokenizer.template.room(max_length))
+            for values in (found.ids, found.starts, found.ends, found.word_starts)
+        )
+        batch = frame(
+            [ids],
+            tokenizer=tokenizer,
+            names=encoder.input_names,
+            max_length=max_length,
+        )
+        answer = from_ids(**batch)
+        before = tokenizer.template.before(0, texts=1)
+        vectors = answer.pop("embeddings")[:, before:]
+        if tokens == "none":
+            return answer
+        pieces = tf.RaggedTensor.from_row_splits(
+            tf.boolean_mask(vectors, tf.sequence_mask(ids.row_lengths(), tf.shape(vectors)[1])),
+            ids.row_splits,
+        )
+        if tokens == "pieces":
+            begins = tf.ones_like(begins)
+        starts = kept(starts, begins.values)
+        ends = kept(ends, ends_word(begins.values))
+        if tokens == "words-mean":
+            word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each piece
+            embedded = tf.math.segment_mean(pieces.values, word)
+        else:
+            embedded = tf.boolean_mask(pieces.values, begins.values)
+        return {
+            **answer,
+            "embeddings": tf.ensure_shape(
+                starts.with_values(embedded).to_tensor(), [None, None, width]
+            ),
+            "tokens": cut(text, starts, ends).to_tensor(""),
+            "starts": starts.to_tensor(),
+            "ends": ends.to_tensor(),
+            "mask": tf.ones_like(starts).to_tensor(),
+        }
+
+    return {
+        "serving_default": Signature(
+            from_text,
+            [tf.TensorSpec([None], tf.string, name="text")],
+            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
+        ),
+        "ids": ids_signature(from_ids, encoder=encoder, tokenizer=tokenizer),
+        "examples": examples_signature(from_text, keys=["text"]),
+    }

@@ -1,0 +1,242 @@
+"""Words and their tokens: which tokens of a row are which word, and rows for texts of any length.
+
+Core TensorFlow operations only, besides the tokenizer: what is made of labelled files and what an
+exported model makes of strings are the same rows. Legend of shapes: E texts, W words of a text, T
+tokens of a text, R rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.inputs.windows import windows
+from keras_bert.text.ragged import kept, of_values
+
+# Words that are tokenized at once: the graph's cost a call is spread over them.
+_TOKENIZED_TOGETHER = 4000
+
+
+class TokenizedWords(NamedTuple):
+    """The tokens of texts, and which of them begin a word.
+
+    ids: ragged int32 (E, T), without special tokens.
+    firsts: ragged int32 (E, W), the number of each word's first token; its last one is that before
+        the next word's first.
+    """
+
+    ids: tf.RaggedTensor
+    firsts: tf.RaggedTensor
+
+
+class WordRows(NamedTuple):
+    """Rows of whole words, of which a long text has several that overlap.
+
+    Every word is owned by one row: the one where it has much context on both sides. A row holds all
+    words from `first` to before `end` of its text and owns those from `owned` to before
+    `owned_end`; (R,) int32 all, as is `text`, the number of the text.
+
+    ids: ragged int32 (R, None), its tokens without special ones.
+    starts, ends: ragged int32 (R, None), for each word of the row the position of its first token
+        and the position after its last one, in the row with its special tokens.
+    """
+
+    text: tf.Tensor
+    first: tf.Tensor
+    end: tf.Tensor
+    owned: tf.Tensor
+    owned_end: tf.Tensor
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+def words_given(texts, tokenizer):
+    """`TokenizedWords` of lists of words; a word that has no token of its own is [UNK]."""
+    flat = [word for words in texts for word in words]
+    unique, which = np.unique(np.array(flat, object), return_inverse=True) if flat else ([], [])
+    parts = [
+        tokenizer.tokenize(list(unique[start : start + _TOKENIZED_TOGETHER]))
+        for start in range(0, len(unique), _TOKENIZED_TOGETHER)
+    ] or [tokenizer.tokenize([])]
+    pieces = tf.concat(parts, axis=0)  # ragged (unique words, None)
+    unknown = tf.fill([pieces.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
+    none = pieces.row_lengths() == 0
+    pieces = tf.concat([pieces, tf.ragged.boolean_mask(unknown, none[:, None])], axis=1)
+    pieces = tf.gather(pieces, tf.constant(which, tf.int32))  # ragged (words, None)
+    counts = tf.constant([len(words) for words in texts], tf.int64)
+    words = tf.RaggedTensor.from_row_lengths(pieces, counts)  # ragged (E, W, None)
+    ids = words.merge_dims(1, 2)
+    first_of_all = tf.RaggedTensor.from_row_lengths(pieces.row_starts(), counts)
+    firsts = tf.cast(first_of_all - ids.row_starts()[:, None], tf.int32)
+    return TokenizedWords(ids, firsts)
+
+
+def words_of_texts(texts, tokenizer):
+    """The words that a tokenizer parts strings into, in a graph, too.
+
+    They are what white space parts, and every punctuation mark by itself; what the tokenizer drops
+    (control characters) is part of none.
+
+    Args:
+        texts: a list of strings, or string (E,).
+        tokenizer: a `Tokenizer`.
+
+    Returns:
+        `TokenizedWords`, and for each word its first character in the text and the one after it:
+        two ragged int32 (E, W).
+    """
+    tokens = tokenizer.tokenize_with_offsets(texts)
+    positions = tf.ragged.range(tf.cast(tokens.ids.row_lengths(), tf.int32))
+    begins = tokens.word_starts.values
+    firsts, starts = kept(positions, begins), kept(tokens.starts, begins)
+    return TokenizedWords(tokens.ids, firsts), starts, kept(tokens.ends, ends_word(begins))
+
+
+def ends_word(begins):
+    """Which tokens end a word, bool (T,): those before a next word's first, and the last one.
+
+    `begins` is of all rows one after another; the first token of a row begins a word.
+    """
+    return tf.concat([begins[1:], tf.ones_like(begins[:1])], axis=0)
+
+
+def cut(texts, starts, ends):
+    """The characters `starts` to `ends`, ragged (B, None), of texts (B,): ragged string."""
+    # All characters once: `tf.strings.substr` would copy a text for each of its words.
+    points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
+    places = tf.ragged.range(base + starts.values, base + ends.values)
+    words = tf.strings.unicode_encode(tf.gather(points.values, places), "UTF-8")
+    return starts.with_values(words)
+
+
+def word_rows(tokenized, *, template, max_length):
+    """Rows of up to `max_length` tokens, special tokens counted in, of whole words.
+
+    A text that is longer has several rows, in which half of the tokens are also in the row before:
+    a word has at least about a quarter of a row as context on each side, as far as the text goes.
+    Of a word of more tokens than that quarter, only the first ones are kept.
+
+    Args:
+        tokenized: `TokenizedWords`.
+        template: the `Template` of the rows.
+        max_length: at least one token more than special ones.
+
+    Returns:
+        `WordRows`, text by text and from front to back; a text without words has one row.
+    """
+    room = template.room(max_length)
+    overlap = room // 2
+    tokenized = _with_short_words(tokenized, most=max(1, overlap // 2))
+    tokens = tf.cast(tokenized.ids.row_lengths(), tf.int32)  # (E,)
+    found = windows(tokens, room, stride=room - overlap, last="short")
+    edges = _Edges(tokenized, found.sequence, before=template.before(0, texts=1))
+    return edges.rows(
+        edges.word_at(found.starts),
+        edges.word_after(found.starts + room),
+        owned=edges.word_at(found.core_starts),
+        owned_end=edges.word_at(found.core_ends),
+    )
+
+
+def rows_around(tokenized, low, high, *, template, max_length):
+    """One row a text, of whole words, with those from `low` to before `high` in its middle.
+
+    A row is as full as the text allows. Of a word of more tokens than an eighth of a row, only the
+    first ones are kept.
+
+    Shapes: low, high int32 (E,), which have a word between them.
+
+    Args:
+        tokenized: `TokenizedWords`.
+        template: the `Template` of the rows.
+        max_length: tokens in a row, special tokens counted in; at least one more than these.
+
+    Returns:
+        `WordRows`, which own all of their words, and how many tokens too many there are from `low`
+        to `high` for a row, int32 (E,): 0 where the row holds them all.
+    """
+    room = template.room(max_length)
+    tokenized = _with_short_words(tokenized, most=max(1, room // 8))
+    tokens = tf.cast(tokenized.ids.row_lengths(), tf.int32)  # (E,)
+    text, before = tf.range(tf.size(tokens)), template.before(0, texts=1)
+    edges = _Edges(tokenized, text, before=before)
+    begin, after = edges.token_of(low), edges.token_of(high)
+    spare = tf.maximum(room - (after - begin), 0)
+    missing = tf.maximum(after - begin - room, 0)
+    begin = tf.clip_by_value(begin - spare // 2, 0, tf.maximum(tokens - room, 0) + missing)
+    first, end = edges.word_at(begin), edges.word_after(begin + room)
+    return edges.rows(first, end, owned=first, owned_end=end), missing
+
+
+class _Edges:
+    """Where the words of R rows' texts begin and end among the tokens of all texts.
+
+    Words are found by these numbers, which grow from text to text; the words of a row's text are
+    those from `low` to before `high`, (R,) each. `before` tokens of a row are before its text.
+    """
+
+    def __init__(self, tokenized, text, *, before):
+        self._before = before
+        self._ids, self._text = tokenized.ids.flat_values, text
+        splits = tf.cast(tokenized.ids.row_splits, tf.int32)
+        word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
+        text_of_word = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
+        self._starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
+        # Where each word begins, and the last one ends.
+        self._edges = tf.concat([self._starts, splits[-1:]], axis=0)
+        self._text_start = tf.gather(splits, text)  # (R,)
+        self.low, self.high = tf.gather(word_splits, text), tf.gather(word_splits, text + 1)
+
+    def token_of(self, word):
+        """The first token of a word of each row's text, (R,), both counted from its beginning."""
+        return tf.gather(self._edges, self.low + word) - self._text_start
+
+    def word_at(self, token):
+        """The first word that begins at a token of the row's text or after it."""
+        found = tf.searchsorted(self._starts, self._text_start + token, out_type=tf.int32)
+        return tf.clip_by_value(found, self.low, self.high)
+
+    def word_after(self, token):
+        """The first word that ends after a token of the row's text."""
+        found = tf.searchsorted(
+            self._edges, self._text_start + token, side="right", out_type=tf.int32
+        )
+        return tf.clip_by_value(found - 1, self.low, self.high)
+
+    def rows(self, first, end, *, owned, owned_end):
+        """The `WordRows` of words by their numbers among those of all texts."""
+        is_empty = first == end
+        token, after = (
+            tf.where(is_empty, self._text_start, tf.gather(self._edges, word))
+            for word in (first, end)
+        )
+        words = tf.ragged.range(first, end)
+        shift = of_values(self._before - token, words)
+        return WordRows(
+            self._text,
+            *(word - self.low for word in (first, end, owned, owned_end)),
+            tf.gather(self._ids, tf.ragged.range(token, after)),
+            words.with_values(tf.gather(self._edges, words.values) + shift),
+            words.with_values(tf.gather(self._edges, words.values + 1) + shift),
+        )
+
+
+def _with_short_words(tokenized, *, most):
+    """The same words, of which no one has more than `most` tokens."""
+    rows = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
+    splits = tf.cast(tokenized.ids.row_splits, tf.int32)
+    starts = tokenized.firsts.flat_values + tf.gather(splits, rows)
+    lengths = tf.concat([starts[1:], splits[-1:]], axis=0) - starts  # (words,)
+    place = tf.ragged.range(lengths).flat_values  # (tokens,), of each in its word
+    kept = tf.minimum(lengths, most)
+    words = tokenized.firsts.with_values(kept)
+    ids = tf.boolean_mask(tokenized.ids.flat_values, place < most)
+    firsts = tf.cumsum(kept, exclusive=True)
+    counts = tf.reduce_sum(words, axis=1)  # (E,)
+    before = tf.cumsum(counts, exclusive=True)
+    return TokenizedWords(
+        tf.RaggedTensor.from_row_lengths(ids, counts),
+        tokenized.firsts.with_values(firsts - tf.gather(before, rows)),
+    )

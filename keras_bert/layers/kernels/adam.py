@@ -1,0 +1,85 @@
+"""AdamW (Loshchilov and Hutter 2019, algorithm 2) in few passes over the weights.
+
+The plain form is Keras's, of a step t with the gradients g of all variables x:
+
+    g ← g · min(1, clipnorm / ‖g‖), with the norm over all variables
+    x ← x - η λ x
+    m ← m + (1 - β₁) (g - m)        v ← v + (1 - β₂) (g² - v)
+    x ← x - η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)
+
+These are some twenty operations a variable. Where each of them is a pass over memory (TensorFlow
+outside XLA, on a CPU), a small batch's step can spend a quarter of its time on them: there the
+norm, the decay and Adam's step are an operation each.
+"""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.kernels.program import is_unfused
+
+
+def global_norm(gradients):
+    """√ Σ g², over all tensors of a list together, (); None counts for nothing."""
+    gradients = [gradient for gradient in gradients if gradient is not None]
+    if is_unfused():
+        import tensorflow as tf
+
+        return tf.linalg.global_norm(gradients)  # one operation a tensor
+    squares = [ops.sum(ops.square(gradient)) for gradient in gradients]  # as Keras has it
+    return ops.sqrt(ops.sum(ops.stack(squares)))
+
+
+class InFewPasses:
+    """To the left of `keras.optimizers.AdamW` among the bases of a class: the formula above.
+
+    Where the backend fuses operations, the methods are Keras's own.
+    """
+
+    def _clip_gradients(self, grads):
+        if not (is_unfused() and self.global_clipnorm):
+            return super()._clip_gradients(grads)
+        import tensorflow as tf
+
+        norm = global_norm(grads)
+        clipped, _ = tf.clip_by_global_norm(grads, self.global_clipnorm, use_norm=norm)
+        return clipped
+
+    def _apply_weight_decay(self, variables):
+        if not is_unfused():
+            return super()._apply_weight_decay(variables)
+        if not self.weight_decay:
+            return
+        kept = 1 - ops.cast(self.learning_rate * self.weight_decay, "float32")
+        for variable in variables:
+            if self._use_weight_decay(variable):
+                variable.assign(variable * ops.cast(kept, variable.dtype))
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if is_unfused():  # what all variables share, traced once
+            self._of_step = self._numbers_of_step()
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        self._of_step = None
+
+    def _numbers_of_step(self):
+        step = ops.cast(self.iterations + 1, "float32")
+        numbers = {"beta1": self.beta_1, "beta2": self.beta_2, "epsilon": self.epsilon}
+        numbers = {name: ops.cast(number, "float32") for name, number in numbers.items()}
+        powers = {f"{name}_power": ops.power(numbers[name], step) for name in ("beta1", "beta2")}
+        return {**numbers, **powers}
+
+    def update_step(self, gradient, variable, learning_rate):
+        if self.amsgrad or not is_unfused():
+            return super().update_step(gradient, variable, learning_rate)
+        import tensorflow as tf
+
+        index = self._get_variable_index(variable)
+        m, v = self._momentums[index], self._velocities[index]
+        if isinstance(variable, keras.Variable):  # not everybody hands over what is inside
+            variable = variable.value
+        numbers = {"lr": learning_rate, **self._of_step, "grad": gradient}
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=m.value.handle,
+            v=v.value.handle,
+            **{name: ops.cast(number, variable.dtype) for name, number in numbers.items()},
+        )

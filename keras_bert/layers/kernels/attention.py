@@ -1,0 +1,119 @@
+"""Scaled dot-product attention in every head (Vaswani et al. 2017, section 3.2).
+
+The plain form, from one dense layer's output (B, S, 3 D) that holds queries, keys and values:
+
+    query, key, value = split into N heads of size H = D / N            each (B, N, S, H)
+    scores = query keyᵀ / √H, and -∞ where the mask is False            (B, N, S, S)
+    context = dropout(softmax(scores)) value                            (B, N, S, H)
+"""
+
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.layers.kernels.program import has_fused_attention, is_for_litert, is_unfused
+
+
+def attend(
+    query_key_value,
+    attention_mask,
+    *,
+    num_heads,
+    dropout,
+    training,
+    encode_positions=None,
+    cls_only=False,
+    return_probabilities=False,
+):
+    """The formula above, by the kernel that suits the backend.
+
+    JAX and PyTorch have fused kernels, which know neither dropout nor the probabilities. Elsewhere
+    axes are moved in one go, scale and mask are written where a CPU joins them to the product.
+
+    Shapes: query_key_value (B, S, 3 D), attention_mask bool (B, 1, S or 1, S) -> context (B, S, D),
+    and float (B, N, S, S) probabilities before dropout, or None. With `cls_only` the first token is
+    the only query: (B, 1, D) and (B, N, 1, S).
+
+    Args:
+        dropout: the `Dropout` layer of the probabilities.
+        encode_positions: None, or a function from query and key (B, N, S, H) to the same with
+            their positions in them.
+    """
+    fused = has_fused_attention() and not return_probabilities
+    fused = fused and not (training and dropout.rate > 0) and encode_positions is None
+    batch, length = ops.shape(query_key_value)[:2]
+    size = query_key_value.shape[-1] // (3 * num_heads)
+    split = ops.reshape(query_key_value, (batch, length, 3, num_heads, size))
+    if fused:
+        query, key, value = ops.unstack(split, 3, axis=2)  # (B, S, N, H)
+        if cls_only:
+            query, attention_mask = query[:, :1], attention_mask[:, :, :1]
+        context = ops.dot_product_attention(
+            query, key, value, mask=attention_mask, scale=1 / math.sqrt(size)
+        )
+        return _joined(context), None
+    moved = _transposed(split, (2, 0, 3, 1, 4), training=training)
+    query, key, value = ops.unstack(moved, 3, axis=0)  # (B, N, S, H)
+    if encode_positions is not None:
+        query, key = encode_positions(query, key)
+    if cls_only:
+        query, attention_mask = query[:, :, :1], attention_mask[:, :, :1]
+    scores = _masked_scores(query, key, attention_mask, training=training)  # (B, N, S, S)
+    probabilities = ops.softmax(scores, axis=-1)
+    context = ops.matmul(dropout(probabilities, training=training), value)
+    context = _joined(_transposed(context, (0, 2, 1, 3), training=training))
+    return context, probabilities if return_probabilities else None
+
+
+def _joined(context):
+    """(B, S, N, H) -> (B, S, D)."""
+    batch, length, heads, size = ops.shape(context)
+    return ops.reshape(context, (batch, length, heads * size))
+
+
+def _masked_scores(query, key, attention_mask, *, training):
+    """Q Kᵀ / √H, and -∞ where the mask is False.
+
+    Scaling the queries is the least work; but in prediction on a CPU TensorFlow joins a scale of
+    the scores, and the mask with it, to the product that makes them (in float32). Adding to a score
+    is cheaper than choosing, and has no gradient. What is added is far below any score, and finite,
+    so that a row without any True is finite too.
+
+    Shapes: query, key (B, N, S, H), attention_mask bool (B, 1, S or 1, S) -> (B, N, S, S).
+    """
+    scale = 1 / math.sqrt(query.shape[-1])
+    dtype = keras.backend.standardize_dtype(query.dtype)
+    scale_scores = not training and dtype == "float32"
+    if not scale_scores:
+        query = query * scale
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+    if scale_scores:
+        scores = scores * scale
+    lowest = -3e4 if dtype == "float16" else -1e9
+    return scores + ops.cast(ops.where(attention_mask, 0.0, lowest), scores.dtype)
+
+
+def _transposed(x, axes, *, training):
+    """As `ops.transpose`.
+
+    On a CPU TensorFlow has oneDNN move floats, which takes 40 microseconds for the smallest tensor;
+    whole numbers of the same bits it moves itself, in five, and large ones no slower. In training
+    nothing is so small.
+    """
+    if training or not is_unfused() or is_for_litert():
+        return ops.transpose(x, axes)
+    import tensorflow as tf
+
+    bits = {2: tf.uint16, 4: tf.uint32, 8: tf.uint64}[x.dtype.size]
+    back = np.argsort(axes)
+
+    @ops.custom_gradient  # a cast of bits has none
+    def moved(x):
+        def gradient(upstream):
+            return _transposed(upstream, back, training=training)
+
+        return tf.bitcast(tf.transpose(tf.bitcast(x, bits), axes), x.dtype), gradient
+
+    return moved(x)

@@ -1,0 +1,82 @@
+"""Where the tokens of a batch are, and which of them may attend to which."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.kernels.unpadding import unpadding_of
+
+
+class Layout:
+    """What every layer of one forward pass needs to know about the batch beside its vectors.
+
+    It is made once per forward pass, which checks its arguments, and decides once which positions
+    the layers work on: x (R, D) holds the vectors of R positions of the batch, all B * S of them
+    or, where that is faster, those of the tokens alone (B batch, S sequence, D hidden size).
+
+    Args:
+        input_mask: (B, S) int or bool, 1 at tokens and 0 at padding.
+        sequence_ids: in place of `input_mask`, (B, S) int: which sequence of a packed row each
+            token belongs to, from 1, and 0 at padding. The tokens of a sequence are adjacent. A
+            sequence sees only itself, and its positions start at 0.
+        causal: each token sees only itself and the tokens before it in its sequence.
+
+    Attributes:
+        is_token: bool (B, S).
+        positions: int32 (B, S), each token's position in its sequence; None where that is its
+            position in the row.
+        causal: as given.
+
+    Raises:
+        ValueError: not exactly one of `input_mask` and `sequence_ids` is given, or it does not have
+            two axes of integers or booleans.
+    """
+
+    def __init__(self, *, input_mask=None, sequence_ids=None, causal):
+        if (input_mask is None) == (sequence_ids is None):
+            raise ValueError("Pass either `input_mask` or `sequence_ids`.")
+        name = "input_mask" if sequence_ids is None else "sequence_ids"
+        given = ops.convert_to_tensor(input_mask if sequence_ids is None else sequence_ids)
+        dtype = keras.backend.standardize_dtype(given.dtype)
+        if len(given.shape) != 2 or not dtype.startswith(("int", "uint", "bool")):
+            raise ValueError(
+                f"`{name}` must be (batch, sequence) and hold integers or booleans. "
+                f"Received: shape={tuple(given.shape)}, dtype={dtype}"
+            )
+        self.causal = causal
+        self.positions = self._same_sequence = None
+        self.is_token = ops.cast(given, "bool")
+        self._shape = ops.shape(given)
+        if sequence_ids is not None:
+            self._same_sequence = given[:, :, None] == given[:, None, :]  # (B, S, S)
+            # argmax returns the first True: where the token's sequence begins.
+            begins = ops.argmax(ops.cast(self._same_sequence, "int32"), axis=-1)  # (B, S)
+            index = ops.arange(self._shape[1], dtype="int32")
+            self.positions = index[None, :] - ops.cast(begins, "int32")
+        self._mask = None
+        # Packed rows have next to no padding.
+        self._unpadding = unpadding_of(self.is_token, worthwhile=sequence_ids is None)
+
+    @property
+    def attention_mask(self):
+        """Bool (B, 1, S or 1, S): True where the query (third axis) may see the key (last axis)."""
+        if self._mask is None:
+            mask = ops.expand_dims(self.is_token, axis=(1, 2))  # (B, 1, 1, S)
+            if self._same_sequence is not None:
+                mask = ops.logical_and(mask, self._same_sequence[:, None])
+            if self.causal:
+                index = ops.arange(self._shape[1])
+                mask = ops.logical_and(mask, (index[:, None] >= index[None, :])[None, None])
+            self._mask = mask
+        return self._mask
+
+    def unpad(self, x):
+        """(B, S, D) -> (R, D)."""
+        return self._unpadding.unpad(x)
+
+    def pad(self, x):
+        """(R, D) -> (B, S, D). Values at padding positions are undefined."""
+        return self._unpadding.pad(x)
+
+    def first(self, x):
+        """The first token of each row: (R, D) -> (B, D)."""
+        return self._unpadding.first(x)

@@ -1,0 +1,211 @@
+"""What an exported model of spans answers to."""
+
+import functools
+
+import tensorflow as tf
+
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.tokenized_examples import PAD_TO
+from keras_bert.inputs.words import rows_around, word_rows, words_of_texts
+from keras_bert.tasks.signatures import (
+    Signature,
+    examples_signature,
+    of_texts,
+    outputs_in_turn,
+    warmup_texts,
+)
+from keras_bert.tasks.span_classification.decode import tie_break
+from keras_bert.text.ragged import of_values
+
+
+def span_signatures(task, *, max_length):
+    """The signatures of a `SpanClassifier`; the first is the default one.
+
+    * `serving_default`: `text`, string (B,), of any length; bytes that are not UTF-8 are dropped.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+
+    Each gives of the spans that `predict` finds, in their order, `labels`, string (B, M); `scores`,
+    float32 (B, M); `starts` and `ends`, int32 (B, M), in characters of the text; and `lengths`,
+    int32 (B,), how many they are; behind them stand "" and 0. There is none that takes ids: those
+    do not tell where words end.
+    """
+    labels = tf.constant(task.labels)
+
+    @functools.partial(of_texts, names=["text"])
+    def from_text(text):
+        tokenized, starts, ends = words_of_texts(text, task.tokenizer)
+        template = task.tokenizer.template
+        rows = word_rows(tokenized, template=template, max_length=max_length)
+        inputs = _inputs(rows, task=task, max_length=max_length)
+        logits = outputs_in_turn(task, inputs)["logits"]  # (R, W, L, C)
+        probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
+        scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
+        found = _found(rows, scores, threshold=task.found_above)  # (F, 3)
+        scores = tf.gather_nd(scores, found)
+        label = tf.argmax(tf.gather_nd(probabilities, found), axis=-1)
+        text_of = tf.gather(rows.text, found[:, 0])  # (F,)
+        in_text = tf.gather(rows.first, found[:, 0]) + found[:, 1]
+        first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of) + in_text  # of all words
+        last = first + found[:, 2]
+        if task.flat:
+            turn = tie_break(tf.cast(in_text, tf.int64))
+            words = tf.size(starts.flat_values)
+            kept = _without_overlaps(first, last, scores, turn, words=words)
+            text_of, first, last, scores, label = (
+                tf.boolean_mask(values, kept) for values in (text_of, first, last, scores, label)
+            )
+        of_text = tf.RaggedTensor.from_value_rowids(
+            tf.range(tf.size(text_of)), text_of, tf.size(text)
+        )
+
+        def padded(values):
+            return of_text.with_values(values).to_tensor()
+
+        return {
+            "labels": padded(tf.gather(labels, label)),
+            "scores": padded(scores),
+            "starts": padded(tf.gather(starts.flat_values, first)),
+            "ends": padded(tf.gather(ends.flat_values, last)),
+            "lengths": tf.cast(of_text.row_lengths(), tf.int32),
+        }
+
+    strings = tf.TensorSpec([None], tf.string, name="text")
+    return {
+        "serving_default": Signature(
+            from_text,
+            [strings],
+            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
+        ),
+        "examples": examples_signature(from_text, keys=["text"]),
+    }
+
+
+def relation_signatures(task, *, max_length):
+    """The signatures of a `RelationClassifier`; the first is the default one.
+
+    * `serving_default`: `text`, string (B,), and int32 (B,) `head_start`, `head_end`, `tail_start`,
+      `tail_end`, the two spans in characters of the text. A span is all words that it has a part
+      of.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with a string under `text` and a
+      number under each of the other names.
+
+    Each gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`,
+    float32 (B, C), in the order of `task.labels`. A span without a word is an error; where the two
+    are further apart than a row is long, the label is "" and the numbers are 0. There is none that
+    takes ids: those do not tell where words end.
+    """
+    labels = tf.constant(task.labels)
+    names = ("head_start", "head_end", "tail_start", "tail_end")
+    specs = [tf.TensorSpec([None], tf.string, name="text")]
+    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
+
+    @functools.partial(tf.function, input_signature=specs, autograph=False)
+    def from_text(text, head_start, head_end, tail_start, tail_end):
+        tokenized, starts, ends = words_of_texts(text, task.tokenizer)
+        firsts = _count(ends, head_start), _count(ends, tail_start)
+        afters = _count(starts, head_end - 1), _count(starts, tail_end - 1)
+        firsts, afters = tf.stack(firsts, axis=1), tf.stack(afters, axis=1)  # (B, 2)
+        check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
+        with tf.control_dependencies([check] if check is not None else []):
+            low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
+        rows, missing = rows_around(
+            tokenized, low, high, template=task.tokenizer.template, max_length=max_length
+        )
+        first, last = rows.first[:, None], rows.end[:, None] - 1
+        spans = {
+            "span_firsts": tf.clip_by_value(firsts, first, last) - first,
+            "span_lasts": tf.clip_by_value(afters - 1, first, last) - first,
+        }
+        inputs = _inputs(rows, task=task, max_length=max_length) | spans
+        logits = outputs_in_turn(task, inputs)["logits"]  # (B, C)
+        fits = missing == 0  # (B,)
+        probabilities = tf.where(fits[:, None], tf.nn.softmax(logits, axis=-1), 0.0)
+        label = tf.gather(labels, tf.argmax(probabilities, axis=-1))
+        return {
+            "label": tf.where(fits, label, ""),
+            "score": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+        }
+
+    places = dict(zip(names, ([0], [1], [2], [6]), strict=True))
+    warmup = [
+        {"text": batch, **{name: place * len(batch) for name, place in places.items()}}
+        for batch in warmup_texts(max_length)
+    ]
+    return {
+        "serving_default": Signature(from_text, specs, warmup=warmup),
+        "examples": examples_signature(from_text, keys=["text"], numbers=names),
+    }
+
+
+def _count(places, most):
+    """How many of the `places`, ragged (B, None), of each row are `most` (B,) or less: (B,)."""
+    counted = places.values <= of_values(most, places)
+    return tf.reduce_sum(places.with_values(tf.cast(counted, tf.int32)), axis=1)
+
+
+def _inputs(rows, *, task, max_length):
+    """The inputs of a task on words that `WordRows` have; W is at least 1."""
+    inputs = frame(
+        [rows.ids],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+        multiple_of=PAD_TO,
+    )
+    shape = tf.stack([tf.size(rows.text), tf.maximum(tf.reduce_max(rows.end - rows.first), 1)])
+    inputs["word_starts"] = rows.starts.to_tensor(shape=shape)
+    inputs["word_ends"] = rows.ends.to_tensor(shape=shape)
+    return inputs
+
+
+def _found(rows, scores, *, threshold):
+    """The (row, word of the row, width - 1) int32 (F, 3) of spans over the threshold, in order.
+
+    Shapes: scores (R, W, L). Only spans whose first word the row owns and whose last it holds.
+    """
+    first = tf.range(tf.shape(scores)[1])[:, None]  # (W, 1)
+    last = first + tf.range(tf.shape(scores)[2])  # (W, L)
+    owned, owned_end, count = (
+        (values - rows.first)[:, None, None] for values in (rows.owned, rows.owned_end, rows.end)
+    )
+    own = (first >= owned) & (first < owned_end) & (last < count)  # (R, W, L)
+    return tf.cast(tf.where(own & (scores > threshold)), tf.int32)
+
+
+def _without_overlaps(first, last, scores, turn, *, words):
+    """bool (F,): the spans that share no word with a likelier one that is kept.
+
+    Shapes: all (F,), in the order of first and last words; of equal `scores`, `turn` tells.
+
+    As `candidates.without_overlaps`, for all texts at once: their words are numbered through. Not
+    one span after another, which takes minutes in a text of a megabyte, but in rounds: what is
+    likelier than all that it shares a word with is kept, and what shares a word with that is not.
+    """
+    count = tf.size(scores)
+    order = tf.argsort(turn, stable=True)
+    order = tf.gather(order, tf.argsort(-tf.gather(scores, order), stable=True))
+    rank = tf.math.invert_permutation(order)
+    inside = tf.ragged.range(first, last + 1)
+    word, span = inside.flat_values, tf.cast(inside.value_rowids(), tf.int32)  # (P,), all pairs
+
+    def settle(is_open, kept):
+        ranks = tf.where(tf.gather(is_open, span), tf.gather(rank, span), count)  # (P,)
+        best = tf.gather(tf.math.unsorted_segment_min(ranks, word, words), word)  # (P,)
+        wins = is_open & _all(best == tf.gather(rank, span), span)  # (F,)
+        is_free = tf.math.unsorted_segment_max(
+            tf.cast(tf.gather(wins, span), tf.int32), word, words
+        )
+        is_free = tf.gather(is_free, word) < 1  # (P,)
+        return is_open & _all(is_free, span), kept | wins
+
+    nothing = tf.zeros_like(first, tf.bool)
+    _, kept = tf.while_loop(
+        lambda is_open, kept: tf.reduce_any(is_open), settle, [~nothing, nothing]
+    )
+    return kept
+
+
+def _all(values, groups):
+    """bool (P,) and the rising numbers (P,) of their groups -> bool (F,): whether a group's are."""
+    return tf.math.segment_min(tf.cast(values, tf.int32), groups) > 0

@@ -1,0 +1,155 @@
+"""The entry points of an exported tagger: strings in, words with their tags out."""
+
+import functools
+
+import tensorflow as tf
+
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
+from keras_bert.inputs.words import cut, ends_word, words_of_texts
+from keras_bert.tasks.signatures import (
+    Signature,
+    examples_signature,
+    ids_signature,
+    of_rows,
+    of_texts,
+    outputs_in_turn,
+    warmup_texts,
+)
+from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
+from keras_bert.text.ragged import of_values
+
+
+def tagger_signatures(task, *, max_length):
+    """`serving_default`, `ids` and `examples` of a `Tagger`, which must have a tokenizer.
+
+    * `serving_default`: `text`, string (B,).
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
+
+    The first two split texts into the tokenizer's words and give, for up to W words a text, `words`
+    and `tags`, string (B, W); `scores`, float32 (B, W), their probabilities; `starts` and `ends`,
+    int32 (B, W), characters of the text; and `lengths`, int32 (B,), how many words there are. What
+    is behind them is empty, and 0. A text of any length is split into windows, as in `predict`.
+
+    `ids` gives `tags` and `scores` (B, S) at those tokens at which the vocabulary has a word begin,
+    and the same elsewhere.
+    """
+    labels = tf.constant(task.labels)  # (C,)
+    vocabulary = task.tokenizer.vocabulary
+    template = task.tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
+
+    @functools.partial(of_rows, encoder=task.encoder)
+    def logits_of(**inputs):
+        return outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
+
+    @functools.partial(of_texts, names=["text"])
+    def from_text(text):
+        words, starts, ends = words_of_texts(text, task.tokenizer)
+        row_starts = tf.cast(words.ids.row_starts(), tf.int32)
+        counts = tf.cast(words.ids.row_lengths(), tf.int32)
+        found = windows(counts, room, stride=max(1, room // 2))
+        batch = frame(
+            [found.rows(words.ids)],
+            tokenizer=task.tokenizer,
+            names=task.encoder.input_names,
+            max_length=max_length,
+        )
+        logits = logits_of(**batch)  # (R, S, C)
+        in_core = found.core_of(tf.shape(logits)[1], offset=before)
+        pieces = tf.boolean_mask(logits, in_core)  # (T, C)
+        lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
+        places = (words.firsts.values + of_values(row_starts, words.firsts))[:, None]  # (W, 1)
+        is_first = tf.scatter_nd(places, tf.fill(tf.shape(places)[:1], True), tf.shape(pieces)[:1])
+        numbers, scores = _of_words(task, pieces, is_first, lengths)
+        return {
+            "words": cut(text, starts, ends).to_tensor(""),
+            "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
+            "scores": scores.to_tensor(),
+            "starts": starts.to_tensor(),
+            "ends": ends.to_tensor(),
+            "lengths": lengths,
+        }
+
+    marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
+    alone = tf.constant(vocabulary.stands_alone)
+
+    @functools.partial(of_rows, encoder=task.encoder)
+    def from_ids(**inputs):
+        logits = logits_of(**inputs)  # (B, S, C)
+        input_ids = inputs["input_ids"]
+        is_text = (inputs["input_mask"] > 0) & ~tf.gather(
+            alone, tf.minimum(input_ids, len(vocabulary) - 1)
+        )
+        rows = tf.ragged.boolean_mask(input_ids, is_text)
+        # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
+        starts = rows.with_values(tf.gather(marks[0], rows.values))
+        before = tf.concat([[True], tf.gather(marks[1], rows.values)[:-1]], axis=0)
+        place = tf.ragged.range(rows.row_lengths()).values
+        starts = rows.with_values(starts.values | before[: tf.size(rows.values)] | (place == 0))
+        lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
+        pieces = tf.boolean_mask(logits, is_text)
+        numbers, scores = _of_words(task, pieces, starts.values, lengths)
+        at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
+        shape = tf.shape(input_ids, out_type=tf.int64)
+        tags = tf.tensor_scatter_nd_update(
+            tf.fill(shape, ""), at, tf.gather(labels, numbers.values)
+        )
+        return {"tags": tags, "scores": tf.scatter_nd(at, scores.values, shape)}
+
+    strings = tf.TensorSpec([None], tf.string, name="text")
+    return {
+        "serving_default": Signature(
+            from_text,
+            [strings],
+            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
+        ),
+        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
+        "examples": examples_signature(from_text, keys=["text"]),
+    }
+
+
+def _of_words(task, logits, is_first, lengths):
+    """The best label of each word and its probability; the same as `decode` has it.
+
+    Args:
+        task: the `Tagger`.
+        logits: float32 (T, C), of all pieces.
+        is_first: bool (T,), whether a piece is the first of its word.
+        lengths: int32 (B,), the words of each text.
+
+    Returns: ragged int32 and float32 (B, None), a value a word.
+    """
+    if task.crf_layer is not None:
+        chosen = tf.boolean_mask(logits, _chosen(task.aggregation, is_first))  # (W, C)
+        emissions = tf.RaggedTensor.from_row_lengths(chosen, lengths)
+        # At least one place, so that there is a first word to begin with.
+        width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
+        shape = tf.stack([tf.size(lengths), width, len(task.labels)])
+        emissions = tf.ensure_shape(
+            emissions.to_tensor(shape=shape), [None, None, len(task.labels)]
+        )
+        is_word = tf.sequence_mask(lengths, width)
+        numbers, scores = task.crf_layer.decode(emissions, is_word)
+        numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
+    else:
+        chances = distributions(task.aggregation, logits, is_first)
+        numbers = tf.argmax(chances, axis=-1, output_type=tf.int32)
+        scores = tf.gather(chances, numbers, batch_dims=1)
+    return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))
+
+
+def distributions(aggregation, logits, is_first):
+    """As `word_distributions`: float32 (T, C), bool (T,) at the first piece of a word -> (W, C)."""
+    if aggregation in (FIRST, LAST):
+        return tf.nn.softmax(tf.boolean_mask(logits, _chosen(aggregation, is_first)))
+    word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)
+    if aggregation == MEAN:
+        return tf.math.segment_mean(tf.nn.softmax(logits), word)
+    return tf.nn.softmax(tf.math.segment_sum(tf.nn.log_softmax(logits), word))
+
+
+def _chosen(aggregation, is_first):
+    """bool (T,): the first piece of each word, or the last one."""
+    return is_first if aggregation == FIRST else ends_word(is_first)

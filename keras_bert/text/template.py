@@ -1,0 +1,144 @@
+"""Templates: how one or two texts become one sequence, with special tokens around them.
+
+BERT's is `[CLS] a [SEP]` and `[CLS] a [SEP] b [SEP]`; others have other tokens, more of them, or
+none. A template is data. What needs to know where a text begins in its row, or how many tokens a
+row has room for, asks the template.
+"""
+
+import dataclasses
+from functools import cached_property
+
+from keras_bert.text.vocabulary import BERT_TOKENS
+
+_NAMES = ("A", "B")  # of the texts in a tokenizer.json
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """The special tokens around one text (`single`) and around two (`pair`).
+
+    Each is a tuple of parts in their order, (what, segment id): `what` is a special token, or the
+    number of a text, 0 or 1. A special token belongs to the text that it follows, and those before
+    the first text belong to it. All that belongs to a text has one segment id.
+
+    Raises ValueError where a text is missing or not in its place, or what belongs to it has several
+    segment ids.
+    """
+
+    single: tuple[tuple[str | int, int], ...]
+    pair: tuple[tuple[str | int, int], ...]
+
+    def __post_init__(self):
+        for count, parts in enumerate((self.single, self.pair), 1):
+            if [what for what, _ in parts if not isinstance(what, str)] != list(range(count)):
+                raise ValueError(
+                    f"A template of {count} must have each text once and in order. "
+                    f"Received: {parts}"
+                )
+            if any(len({segment for _, segment in group}) > 1 for group in self._groups(count)):
+                raise ValueError(
+                    "A text and the special tokens that belong to it must have one segment id. "
+                    f"Received: {parts}"
+                )
+
+    def parts(self, texts):
+        """The parts of a row of so many texts, 1 or 2."""
+        return (self.single, self.pair)[texts - 1]
+
+    @cached_property
+    def special_tokens(self):
+        """The different special tokens, in the order in which they come first."""
+        found = [what for what, _ in (*self.single, *self.pair) if isinstance(what, str)]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def first_token(self):
+        """The special token that every row begins with; None where that is a text."""
+        first = {parts[0][0] for parts in (self.single, self.pair)}
+        return first.pop() if len(first) == 1 and first != {0} else None
+
+    def num_special(self, texts):
+        """How many special tokens a row of so many texts has."""
+        return len(self.parts(texts)) - texts
+
+    def room(self, max_length, *, texts=1):
+        """How many tokens of its texts a row of `max_length` tokens has room for."""
+        return max_length - self.num_special(texts)
+
+    def before(self, text, *, texts):
+        """How many special tokens come before a text (0 or 1) of a row of so many texts.
+
+        The text begins at that position, and at so much more as the texts before it have tokens.
+        """
+        return [what for what, _ in self.parts(texts)].index(text) - text
+
+    def belonging(self, texts):
+        """How many special tokens belong to each text of a row: a tuple."""
+        return tuple(len(group) - 1 for group in self._groups(texts))
+
+    def segments(self, texts):
+        """The segment id of each text of a row, and of what belongs to it: a tuple."""
+        return tuple(group[0][1] for group in self._groups(texts))
+
+    def _groups(self, texts):
+        """The parts that belong to each text."""
+        groups = [[]]
+        for what, segment in self.parts(texts):
+            if what == 1:
+                groups.append([])
+            groups[-1].append((what, segment))
+        return groups
+
+    @classmethod
+    def from_dict(cls, values):
+        """From what `to_dict` gives; ValueError where it is something else."""
+        return cls(*(_parts_of(values, name) for name in ("single", "pair")))
+
+    def to_dict(self):
+        """As the TemplateProcessing of a tokenizer.json has it, for JSON."""
+        return {
+            name: [_as_json(what, segment) for what, segment in parts]
+            for name, parts in (("single", self.single), ("pair", self.pair))
+        }
+
+    def __str__(self):
+        """The row of two texts, as a person writes it."""
+        return " ".join(what if isinstance(what, str) else "ab"[what] for what, _ in self.pair)
+
+
+def _as_json(what, segment):
+    if isinstance(what, str):
+        return {"SpecialToken": {"id": what, "type_id": segment}}
+    return {"Sequence": {"id": _NAMES[what], "type_id": segment}}
+
+
+def _parts_of(values, name):
+    if not isinstance(values, dict) or not isinstance(values.get(name), list):
+        raise ValueError(f"A template must have a list {name!r}. Received: {values!r}")
+    return tuple(_part_of(part) for part in values[name])
+
+
+def _part_of(part):
+    match part:
+        case {"SpecialToken": {"id": str(token), "type_id": int(segment)}}:
+            return token, segment
+        case {"Sequence": {"id": "A" | "B" as text, "type_id": int(segment)}}:
+            return _NAMES.index(text), segment
+    raise ValueError(f"A part of a template must be a SpecialToken or a Sequence. Received: {part}")
+
+
+PLAIN_TEMPLATE = Template(single=((0, 0),), pair=((0, 0), (1, 1)))  # no special tokens
+
+
+def bert_template(special_tokens):
+    """BERT's `Template` with some `SpecialTokens`; a plain one where `cls` or `sep` is missing."""
+    cls, sep = special_tokens.cls, special_tokens.sep
+    if cls is None or sep is None:
+        return PLAIN_TEMPLATE
+    return Template(
+        single=((cls, 0), (0, 0), (sep, 0)),
+        pair=((cls, 0), (0, 0), (sep, 0), (1, 1), (sep, 1)),
+    )
+
+
+BERT_TEMPLATE = bert_template(BERT_TOKENS)

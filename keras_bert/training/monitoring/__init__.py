@@ -1,0 +1,1 @@
+"""What a run logs, shows and writes beside its weights."""

@@ -1,0 +1,220 @@
+"""The model card: the README.md of a model folder, which the hub shows, and reads the top of.
+
+What stands between the two `---` is YAML. JSON is YAML, too, so the metadata is written as one line
+of JSON a key. The hub's documentation of model cards lists the keys.
+"""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import keras_bert
+from keras_bert.base.files import read_json, write_text
+from keras_bert.base.formatting import counted
+from keras_bert.base.terminal import escaped
+from keras_bert.checkpoints.kinds import stored
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG
+from keras_bert.checkpoints.saving import CARD
+from keras_bert.encoders import encoder_class, read_config
+from keras_bert.tasks import KINDS
+
+FILE = CARD
+
+# What stands for the model's name until it has one; `push` puts it in.
+NAME = "owner/name"
+
+# What means something to Markdown and nothing to HTML. An underscore in a word means itself.
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
+
+# The end of an architecture's name -> (the hub's word for the task, the class of transformers).
+_TASKS = {
+    "ForPreTraining": ("fill-mask", "AutoModelForMaskedLM"),
+    "ForMaskedLM": ("fill-mask", "AutoModelForMaskedLM"),
+    "LMHeadModel": ("text-generation", "AutoModelForCausalLM"),
+    "ForSequenceClassification": ("text-classification", "AutoModelForSequenceClassification"),
+    "ForMultipleChoice": ("multiple-choice", "AutoModelForMultipleChoice"),
+    "ForTokenClassification": ("token-classification", "AutoModelForTokenClassification"),
+    "ForQuestionAnswering": ("question-answering", "AutoModelForQuestionAnswering"),
+    "Model": ("feature-extraction", "AutoModel"),
+}
+
+
+def model_card(values, *, settings=None, metrics=None):
+    """The text of a card.
+
+    Files are named without their folders, which are nobody's business.
+
+    Args:
+        values: the dictionary of the model's `config.json`.
+        settings: the settings of the run that made it, as run.json has them; None where no run is
+            known.
+        metrics: what metrics.json holds of that run.
+    """
+    settings, metrics = settings or {}, metrics or {}
+    kept = stored(values, source=CONFIG)
+    kind = kept.get("task")
+    figures = _figures(metrics)
+    lines = [
+        "---",
+        *(f"{key}: {_yaml(value)}" for key, value in _metadata(values, settings, figures)),
+        "---",
+        "",
+        f"# {_markdown(_title(kind, settings))}",
+        "",
+        f"Made with keras-bert {_markdown(kept.get('version', keras_bert.__version__))} "
+        "(`pip install keras-bert-toolkit`).",
+        "",
+        *_table("What it was made of", _made_of(values, settings, metrics)),
+        *_table(f"Figures on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in figures.items()]),
+        *_loading(values, kind),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_card(folder, *, settings, metrics):
+    """Writes the card of the model that a run leaves; see `model_card`."""
+    values = read_json(Path(folder, CONFIG))
+    write_text(Path(folder, FILE), model_card(values, settings=settings, metrics=metrics))
+
+
+def _markdown(value):
+    """A value as Markdown that shows it in one line, whatever a label or a file's name holds."""
+    text = html.escape(escaped(" ".join(str(value).split())), quote=False)
+    return _MARKDOWN.sub(r"\\\g<0>", text)
+
+
+def _yaml(value):
+    """A value as JSON without a raw character that a page or a terminal could obey."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def _metadata(values, settings, figures):
+    task, _ = _of_the_hub(values)
+    yield "library_name", "transformers"
+    yield "tags", ["keras-bert"]
+    if task is not None:
+        yield "pipeline_tag", task
+    base = _hub_name(settings.get("model"))
+    if base:
+        yield "base_model", base
+    if figures and task is not None:
+        data = _file_name(settings.get("dev") or settings.get("data"))
+        result = {
+            "task": {"type": task},
+            "dataset": {"name": data, "type": data},
+            "metrics": [{"type": name, "value": value} for name, value in figures.items()],
+        }
+        yield "model-index", [{"name": "keras-bert", "results": [result]}]
+
+
+def _title(kind, settings):
+    said = str(kind or "encoder").replace("-", " ")
+    data = settings.get("train") or settings.get("data")
+    return f"A {said}" + (f", trained on {_file_name(data)}" if data else "")
+
+
+def _made_of(values, settings, metrics):
+    start = settings.get("model")
+    if start is None and settings:
+        start = f"random weights ({settings.get('architecture') or 'tiny'})"
+    labels = values.get("id2label")
+    labels = labels if isinstance(labels, dict) else {}
+    rows = [
+        ("starting from", _hub_name(start) or _file_name(start)),
+        ("training data", _file_name(settings.get("train") or settings.get("data"))),
+        ("labels", ", ".join(map(str, labels.values()))),
+        ("architecture", _sizes(values)),
+        ("steps", metrics.get("steps") and f"{metrics['steps']:,}"),
+        ("batch size", _one_after_another(settings.get("batch_size"))),
+        ("learning rate", settings.get("learning_rate")),
+        ("tokens in a row", settings.get("max_length")),
+        ("seed", settings.get("seed")),
+    ]
+    return [(name, value) for name, value in rows if value not in (None, "")]
+
+
+def _one_after_another(values):
+    """What phases have, or what all of a run has."""
+    return ", then ".join(map(str, values)) if isinstance(values, list) else values
+
+
+def _sizes(values):
+    names = ("num_hidden_layers", "hidden_size", "vocab_size")
+    layers, width, pieces = (values.get(name) for name in names)
+    return f"{layers} blocks, width {width}, {pieces:,} pieces" if pieces else ""
+
+
+def _figures(metrics):
+    """The official figures of the run, those that are numbers."""
+    held_out = metrics.get("dev") or metrics.get("eval") or {}
+    return {name: value for name, value in held_out.items() if isinstance(value, float)}
+
+
+def _held_out(metrics):
+    dev = metrics.get("dev") or {}
+    return (
+        f"the {counted(dev['examples'], 'dev example')}" if "examples" in dev else "held-out rows"
+    )
+
+
+def _table(title, rows):
+    if not rows:
+        return []
+    cells = [f"| {_markdown(name)} | {_markdown(value)} |" for name, value in rows]
+    return [f"## {_markdown(title)}", "", "| | |", "|---|---|", *cells, ""]
+
+
+def _loading(values, kind):
+    """How three libraries open it."""
+    _, auto = _of_the_hub(values)
+    yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
+    yield from ["```python", "import keras_bert as kb", ""]
+    yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
+    if kind in KINDS and KINDS[kind].settings is not None:
+        yield f'answers = kb.predict(model="hf://{NAME}", data="FILE")'
+    yield from ["```", "", "With transformers:", "", "```python"]
+    yield from [f"from transformers import {auto}, AutoTokenizer", ""]
+    yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
+    yield from [f'model = {auto}.from_pretrained("{NAME}")', "```", ""]
+    if _keras_hub_reads(values):
+        yield from ["With keras-hub (the encoder):", "", "```python", "import keras_hub", ""]
+        yield f'backbone = keras_hub.models.BertBackbone.from_preset("hf://{NAME}")'
+    else:
+        yield from ["As arrays by name, in a clone of it:", "", "```python"]
+        yield from ["from safetensors.numpy import load_file", ""]
+        yield 'tensors = load_file("model.safetensors")'
+    yield "```"
+
+
+def _keras_hub_reads(values):
+    """Whether keras-hub opens the encoder: it asks for a BERT's pooler, in the encoder."""
+    if values.get("model_type") != "bert" or not values.get("add_pooling_layer", True):
+        return False
+    config = read_config(values, source="config.json")
+    names = encoder_class("bert").tensor_names(config)
+    return names.names(_architecture(values)).transform == "pooler"
+
+
+def _of_the_hub(values):
+    name = _architecture(values)
+    found = (task for end, task in _TASKS.items() if name.endswith(end))
+    return next(found, (None, "AutoModel"))
+
+
+def _architecture(values):
+    return str((values.get("architectures") or ["BertModel"])[0])
+
+
+def _hub_name(model):
+    """`hf://owner/name@revision` -> "owner/name"; None for what is no name of the hub."""
+    if not isinstance(model, str) or not model.startswith("hf://"):
+        return None
+    return model.removeprefix("hf://").partition("@")[0]
+
+
+def _file_name(path):
+    """The name of a file without its folder; of several phases' files, all of them."""
+    if isinstance(path, list):
+        return ", then ".join(map(_file_name, path))
+    return None if path is None else Path(str(path)).name

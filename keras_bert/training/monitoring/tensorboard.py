@@ -1,0 +1,275 @@
+"""A run as TensorBoard shows it: curves, histograms of weights, the projector, a sweep's table."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorboard.compat.proto import summary_pb2
+from tensorboard.plugins import projector
+from tensorboard.plugins.hparams import api
+from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+
+from keras_bert.base.files import delete
+from keras_bert.base.formatting import percent
+from keras_bert.text.vocabulary import MASK
+from keras_bert.training.checkpoint import value_of
+from keras_bert.training.optimizers.optimizer import GRADIENT_NORM
+from keras_bert.training.series import kept_figure
+
+# Figures of an entry that are the run's, not the task's.
+_OF_THE_RUN = (
+    "learning_rate",
+    GRADIENT_NORM,
+    "tokens_per_second",
+    "input_wait",
+    "mfu",
+)
+
+
+class TensorBoardCurve(keras.callbacks.Callback):
+    """Writes a `Curve`'s entries under `folder`, in runs that TensorBoard lays over one another.
+
+    `folder/train` and `folder/eval` hold each figure under the same tag (`masked_lm/loss`), so that
+    both are lines of one chart; `constants` maps the name of a further run to one {tag: value},
+    drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every figure stands
+    there twice, over the steps and, in a group of charts of its own, over the tokens
+    (`over_tokens/masked_lm/loss`), where these are known. `folder/eval` also has the
+    entries' examples as text.
+
+    What lies there is a function of the entries: at the start of a session the runs are written
+    anew from those so far, so that steps that a killed session did and this one does again stand
+    there once. `curve` must stand before this callback in `fit`'s list. `outputs` are the names of
+    the model's outputs, whose figures are grouped.
+    """
+
+    def __init__(self, folder, curve, constants, *, outputs):
+        super().__init__()
+        self.folder = Path(folder)
+        self.curve = curve
+        self.constants = constants
+        self.outputs = outputs
+        self._writers = {}
+        self._written = 0
+
+    def on_train_begin(self, logs=None):
+        for run in ("train", "eval", *self.constants):
+            if (self.folder / run).exists():
+                shutil.rmtree(self.folder / run)
+            self._writers[run] = tf.summary.create_file_writer(str(self.folder / run))
+        self._write()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._write()
+
+    def on_train_end(self, logs=None):
+        for writer in self._writers.values():
+            writer.close()
+
+    def _write(self):
+        for entry in self.curve.entries[self._written :]:
+            scalars = {
+                run: by_tag(entry.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
+            }
+            for name in _OF_THE_RUN:
+                if entry.get(name) is not None:
+                    scalars["train"][f"run/{name}"] = entry[name]
+            for run, tagged in {**scalars, **self.constants}.items():
+                with self._writers[run].as_default():
+                    _write_scalars(tagged, step=entry["step"])
+                    if entry.get("tokens") is not None:
+                        over_tokens = {f"over_tokens/{tag}": v for tag, v in tagged.items()}
+                        _write_scalars(over_tokens, step=entry["tokens"])
+            if "examples" in entry:
+                with self._writers["eval"].as_default(step=entry["step"]):
+                    tf.summary.text("masked tokens", as_table(entry["examples"]))
+        self._written = len(self.curve.entries)
+        for writer in self._writers.values():
+            writer.flush()
+
+
+def _write_scalars(tagged, *, step):
+    """Writes figures by tag in one event: `tf.summary.scalar` takes several operations for each."""
+    values = [scalar_pb(tag, value).value[0] for tag, value in tagged.items()]
+    if values:
+        summary = summary_pb2.Summary(value=values)
+        tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step=step)
+
+
+def by_tag(figures, *, outputs):
+    """`masked_lm_loss` -> `masked_lm/loss`, so that charts stand in a group for each output.
+
+    What is not one output's stands in the group `total`.
+    """
+    tagged = {}
+    for name, value in figures.items():
+        output = next((output for output in outputs if name.startswith(f"{output}_")), None)
+        figure = name if output is None else name.removeprefix(f"{output}_")
+        tagged[f"{output or 'total'}/{figure}"] = value
+    return tagged
+
+
+def as_table(examples):
+    """The `examples` of an entry as a table in Markdown; the piece that is right stands in bold."""
+
+    def marked(piece, expected):
+        return f"**{_plain(piece)}**" if piece == expected else _plain(piece)
+
+    lines = ["| text | in its place |", "|---|---|"]
+    for example in examples:
+        expected = example["expected"]
+        guesses = " · ".join(
+            f"{marked(piece, expected)} {percent(probability)}"
+            for piece, probability in example["candidates"]
+        )
+        if all(piece != expected for piece, _ in example["candidates"]):
+            guesses += f"; it was {marked(expected, expected)}"
+        lines.append(
+            f"| {_plain(example['before'])} **{_plain(MASK)}** {_plain(example['after'])} "
+            f"| {guesses} |"
+        )
+    return "\n".join(lines)
+
+
+def _plain(text):
+    """Text in which nothing is Markdown."""
+    return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
+
+
+class WeightHistograms(keras.callbacks.Callback):
+    """Writes a histogram of each variable at every evaluation, into the run `folder/weights`.
+
+    Each evaluation's stand in a file of its own, so that a session that goes on takes away what the
+    one before it wrote of later steps.
+
+    Args:
+        folder: the `Path` of the run's logs.
+        plan: the `Plan` of the run.
+    """
+
+    def __init__(self, folder, plan):
+        super().__init__()
+        self.folder = folder / "weights"
+        self.plan = plan
+
+    def on_epoch_begin(self, epoch, logs=None):
+        for path in self.folder.glob("*"):
+            step = path.suffix[1:]
+            if step.isdecimal() and int(step) > self.plan.first_step_of(epoch):
+                delete(path)
+
+    def on_epoch_end(self, epoch, logs=None):
+        step = self.plan.step_of(epoch)
+        if not self.plan.evaluates(step):
+            return
+        writer = tf.summary.create_file_writer(str(self.folder), filename_suffix=f".{step}")
+        with writer.as_default(step=step):
+            for variable in self.model.trainable_variables:
+                tf.summary.histogram(f"weights/{variable.path}", np.asarray(variable))
+        writer.close()
+
+
+# The projector's own methods (t-SNE, UMAP) take no more, and a browser has to load them.
+_MOST_PIECES = 5000
+
+
+class EmbeddingProjector(keras.callbacks.Callback):
+    """Writes the embeddings of the most frequent pieces at the end of a session.
+
+    They lie in the run `folder/embeddings`, in place of those of the session before: `vectors.tsv`,
+    `pieces.tsv` (each piece and how often it stands in the training text) and the projector's
+    configuration.
+
+    Args:
+        folder: the `Path` of the run's logs.
+        task: the task, whose tokenizer names the pieces.
+        counts: how often each piece stands in the text, (V,); where it is empty, the pieces are in
+            the order of the vocabulary, which is that of their frequency in ours.
+    """
+
+    def __init__(self, folder, task, counts):
+        super().__init__()
+        self.folder = folder / "embeddings"
+        self.task = task
+        self.counts = np.asarray(counts)
+
+    def on_train_end(self, logs=None):
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        shown = self._shown()
+        # What holds no event is no run, and what is none is not looked into.
+        with tf.summary.create_file_writer(str(self.folder)).as_default(step=0):
+            tf.summary.text("embeddings", f"{len(shown):,} pieces; see the projector")
+        table = np.asarray(self.task.encoder.token_embedding.embeddings, np.float32)
+        np.savetxt(self.folder / "vectors.tsv", table[shown], fmt="%.5g", delimiter="\t")
+        name = self.task.tokenizer.vocabulary.piece_name
+        lines = ["piece\tcount", *(f"{name(int(id))}\t{self._count(id)}" for id in shown)]
+        (self.folder / "pieces.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        config = projector.ProjectorConfig()
+        config.embeddings.add(
+            tensor_name="token embeddings", tensor_path="vectors.tsv", metadata_path="pieces.tsv"
+        )
+        projector.visualize_embeddings(str(self.folder), config)
+
+    def _shown(self):
+        """The ids of the pieces that are shown, the most frequent first."""
+        ids = np.arange(len(self.task.tokenizer.vocabulary))
+        if len(self.counts):
+            ids = np.argsort(-self.counts, kind="stable")
+        return ids[:_MOST_PIECES]
+
+    def _count(self, id):
+        return self.counts[id] if len(self.counts) else ""
+
+
+def write_hparams(folder, runs, settings, *, names):
+    """Writes the runs of a sweep under `folder`, in place of what lay there.
+
+    The experiment (which settings are tried, and what they are compared by) stands in the folder
+    itself, and each run in a folder of its name: its settings, `dev/METRIC` after every evaluation,
+    and `kept/METRIC`, that of the model it keeps. METRIC is what a model is kept by.
+
+    Args:
+        folder: OUTPUT/logs of the sweep.
+        runs: the metrics of each finished run by its name.
+        settings: the settings of each run, finished or not, by its name.
+        names: the settings that are tried.
+    """
+    folder = Path(folder)
+    (figure,) = {metrics["best_metric"] for metrics in runs.values()}
+    if folder.exists():
+        shutil.rmtree(folder)
+    tried = {
+        name: sorted({getattr(of_run, name) for of_run in settings.values()}) for name in names
+    }
+    with _writing(folder):
+        api.hparams_config(
+            hparams=[api.HParam(name, api.Discrete(values)) for name, values in tried.items()],
+            metrics=[
+                api.Metric(f"kept/{figure}", display_name=f"{figure} of the model that is kept"),
+                api.Metric(f"dev/{figure}", display_name=f"{figure} on the dev data"),
+            ],
+        )
+    for run, metrics in runs.items():
+        with _writing(folder / run):
+            api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
+            values = [
+                (f"dev/{figure}", value_of(entry, figure), entry["step"])
+                for entry in metrics["history"]
+                if "eval" in entry
+            ]
+            values.append((f"kept/{figure}", kept_figure(metrics), metrics["kept"]["step"]))
+            for tag, value, step in values:
+                if value is not None:
+                    tf.summary.scalar(tag, value, step=step)
+
+
+@contextlib.contextmanager
+def _writing(folder):
+    """What is summarised within it goes into a file in the folder."""
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default(step=0):
+        yield
+    writer.close()

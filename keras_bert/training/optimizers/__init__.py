@@ -1,0 +1,1 @@
+"""Optimizers, schedules, and which weights they train how fast."""

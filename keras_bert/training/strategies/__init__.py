@@ -1,0 +1,1 @@
+"""Several devices, hosts and TPUs."""

@@ -1,0 +1,138 @@
+"""Which outputs a command may write, and who owns a folder."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
+
+
+def ours(folder):
+    return (folder / "mark").exists() if folder.is_dir() else folder.read_text() == "ours"
+
+
+def test_a_folder_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
+    path = tmp_path / "out"
+    files.check_output_folder(path, is_ours=ours)
+    path.mkdir()
+    (path / files.aside_name("model")).mkdir()
+    (path / ".keras-bert-owner").touch()
+    files.check_output_folder(path, is_ours=ours)
+    (path / "mark").touch()
+    with pytest.raises(InputError, match="out is there already.* `force=True`"):
+        files.check_output_folder(path, is_ours=ours)
+    files.check_output_folder(path, is_ours=ours, force=True)
+    (path / "mark").rename(path / "thesis.txt")
+    for force in (False, True):
+        with pytest.raises(InputError, match=r"holds something else already \(thesis.txt\)"):
+            files.check_output_folder(path, is_ours=ours, force=force)
+        with pytest.raises(InputError, match="thesis.txt is a file"):
+            files.check_output_folder(path / "thesis.txt", is_ours=ours, force=force)
+
+
+def test_a_file_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
+    path = tmp_path / "out"
+    files.check_output_file(path, is_ours=ours)
+    path.touch()
+    files.check_output_file(path, is_ours=ours)
+    path.write_text("ours")
+    with pytest.raises(InputError, match="out is there already"):
+        files.check_output_file(path, is_ours=ours)
+    files.check_output_file(path, is_ours=ours, force=True)
+    path.write_text("a thesis")
+    for force in (False, True):
+        with pytest.raises(InputError, match="this command did not write"):
+            files.check_output_file(path, is_ours=ours, force=force)
+        with pytest.raises(InputError, match="is a folder"):
+            files.check_output_file(tmp_path, is_ours=ours, force=force)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="no ordinary file"):
+        files.check_output_file(tmp_path / "pipe", is_ours=ours)
+
+
+def test_an_input_is_no_output(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text("text")
+    (tmp_path / "link").symlink_to("data")
+    monkeypatch.chdir(tmp_path)
+    for given, output in (
+        ("data/a.txt", tmp_path / "link" / "a.txt"),
+        ("data/*.txt", "data/a.txt"),
+        ("link/?.txt", "data/a.txt"),
+        ("data/a.txt", "data"),
+        ("data/*.txt", "data"),
+        (tmp_path / "data", "data"),
+    ):
+        with pytest.raises(InputError, match="is also the input"):
+            files.refuse_input_as_output(["other", given], output)
+    for given, output in (
+        ("data/a.txt", "data/b.txt"),
+        ("data/*.txt", "new"),
+        ("*.txt", "data/a.txt"),
+        ("data/*.tsv", "data/a.txt"),
+        ("-", "."),
+        ("tfds:wiki:train", "."),
+        ("gs://data/a.txt", "."),
+    ):
+        files.refuse_input_as_output([given], output)
+
+
+_OWNER = """
+import sys, time
+from keras_bert.base.files import owned
+with owned(sys.argv[1]):
+    print("owned", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
+    folder = tmp_path / "a" / "out"
+    owner = subprocess.Popen([sys.executable, "-c", _OWNER, folder], stdout=subprocess.PIPE)
+    assert owner.stdout.readline() == b"owned\n"
+    with pytest.raises(InputError, match=f"is in use by process {owner.pid}: wait"):
+        with files.owned(folder):
+            pass
+    owner.send_signal(signal.SIGKILL)
+    owner.communicate()
+    assert files.held_names(folder) == [] and os.listdir(folder)
+    with files.owned(folder):
+        with pytest.raises(InputError, match=f"process {os.getpid()}:"):
+            with files.owned(folder):
+                pass
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    "owner, refused",
+    [
+        (files.Owner.this(), True),
+        (files.Owner(socket.gethostname(), os.getpid(), "of an earlier process"), False),
+        (files.Owner("elsewhere", 1, "5"), True),
+    ],
+)
+def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, refused):
+    def flock(*arguments):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    (tmp_path / ".keras-bert-owner").write_text(owner.to_json())
+    if not refused:
+        with files.owned(tmp_path):
+            return
+    where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere.* delete "
+    with pytest.raises(InputError, match=f"in use by {where}"):
+        with files.owned(tmp_path):
+            pass
+
+
+def test_an_owner_comes_back_from_its_text():
+    this = files.Owner.this()
+    assert files.Owner.from_json(this.to_json()) == this and this.runs and this.is_here
+    for torn in ("", "[]", this.to_json()[:-1], '{"host": "a"}'):
+        assert files.Owner.from_json(torn) is None

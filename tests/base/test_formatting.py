@@ -1,0 +1,31 @@
+"""How messages count and list."""
+
+from keras_bert.base.formatting import counted, listed, percent, quoted
+
+
+def test_one_is_not_many():
+    assert [counted(n, "document") for n in (0, 1, 2000)] == [
+        "0 documents",
+        "1 document",
+        "2,000 documents",
+    ]
+
+
+def test_a_share_has_one_form():
+    assert (percent(0.125), percent(1.0), percent(0.00049, decimals=2)) == (
+        "12.5 %",
+        "100.0 %",
+        "0.05 %",
+    )
+
+
+def test_a_long_list_is_cut_and_says_so():
+    assert listed(range(500), most=3) == "0, 1, 2, … and 497 more"
+    assert listed("abc", most=3) == "a, b, c"
+    assert listed([]) == ""
+    assert quoted(["x", "y y"]) == '"x", "y y"'
+
+
+def test_a_long_name_is_cut_and_says_so():
+    assert listed(["x" * 80, "y" * 3000]) == f"{'x' * 80}, {'y' * 79}…"
+    assert quoted(["y" * 3000]) == f'"{"y" * 79}…"'

@@ -1,0 +1,201 @@
+"""Settings: what a value may be, where it stands, and that flags, file and call say the same."""
+
+import argparse
+import dataclasses
+from importlib import import_module
+
+import pytest
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import (
+    Settings,
+    checked,
+    reading,
+    setting,
+    takes,
+    together,
+    value_type,
+)
+from keras_bert.cli import flags
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowSettings(Settings):
+    name: str = setting(help="what it is called", unit="NAME")
+    count: int = setting(3, help="how many", at_least=1, at_most=9)
+    rate: float = setting(0.5, help="the rate", above=0, below=1)
+    path: str | None = setting(None, help="a file", is_path=True, default_help="none")
+    fast: bool = setting(False, help="hurry", recorded=False)
+    kind: str = setting("a", help="which", choices=("a", "b", "c"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ColumnSettings(Settings):
+    column: int | None = setting(None, help="where", reads=True, default_help="told by content")
+    header: bool | None = setting(None, help="is there one", reads=True)
+    words: list[str] | None = setting(None, help="a word")
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({}, "`name` is needed: what it is called"),
+        ({"name": "x", "colour": 1}, "no setting `colour`"),
+        ({"name": 3}, "`name` is 3; it should be a text"),
+        ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),
+        ({"name": "x", "count": 10}, "`count` is 10; it must be at most 9"),
+        ({"name": "x", "count": 2.0}, "`count` is 2.0; it should be a whole number"),
+        ({"name": "x", "count": True}, "`count` is True; it should be a whole number"),
+        ({"name": "x", "rate": 0}, "`rate` is 0.0; it must be above 0"),
+        ({"name": "x", "rate": 1}, "`rate` is 1.0; it must be below 1"),
+        ({"name": "x", "rate": float("nan")}, "`rate` is nan; it should be a finite number"),
+        ({"name": "x", "rate": float("inf")}, "`rate` is inf; it should be a finite number"),
+        ({"name": "x", "rate": 10**400}, "`rate` is inf; it should be a finite number"),
+        ({"name": "x", "fast": 1}, "`fast` is 1; it should be true or false"),
+        ({"name": "x", "kind": "d"}, "`kind` is 'd'; it should be a, b or c"),
+        ({"name": "x", "path": 4}, "`path` is 4; it should be a text"),
+    ],
+)
+def test_what_cannot_be_is_said(values, message):
+    with pytest.raises(InputError, match=message):
+        RowSettings.of(values)
+
+
+def test_a_run_records_what_its_result_depends_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = RowSettings(name="x", path="data.txt", fast=True)
+    expected = {"name": "x", "count": 3, "rate": 0.5, "kind": "a"}
+    assert settings.recorded() == {**expected, "path": str(tmp_path / "data.txt")}
+    for path in ("-", "tfds:glue/sst2:train", "gs://bucket/data"):
+        assert RowSettings(name="x", path=path).recorded()["path"] == path
+    assert RowSettings(name="x", path=tmp_path).path == str(tmp_path)
+
+
+def test_classes_are_put_together_and_taken_apart():
+    both = together(ColumnSettings, RowSettings)
+    settings = both.of({"name": "x", "column": 2, "rate": 0.25})
+    assert settings.part(ColumnSettings) == {"column": 2, "header": None, "words": None}
+    assert [field.name for field in dataclasses.fields(reading(ColumnSettings))] == [
+        "column",
+        "header",
+    ]
+    assert together(ColumnSettings, RowSettings) is both
+
+
+def test_a_call_shows_its_settings():
+    @takes(RowSettings)
+    def make(name, *, report=None, **settings):
+        """Makes.
+
+        Args:
+            {settings}
+            report: is told.
+        """
+
+    import inspect
+
+    shown = inspect.signature(make)
+    assert str(shown) == (
+        "(name, *, count: int = 3, rate: float = 0.5, path: str | os.PathLike[str] | None = None, "
+        "fast: bool = False, kind: str = 'a', report=None)"
+    )
+    assert (
+        "\n    count: how many.\n" in make.__doc__ and "path: a file (None: none)" in make.__doc__
+    )
+
+
+def parse(cls, *given):
+    parser = argparse.ArgumentParser()
+    flags.add(parser, cls)
+    return flags.read(parser.parse_args(given))
+
+
+def test_flags_give_what_was_given_and_no_more():
+    assert parse(RowSettings, "--name", "x") == {"name": "x"}
+    given = parse(RowSettings, "--name=x", "--count", "9", "--rate", "1e-1", "--fast")
+    assert given == {"name": "x", "count": 9, "rate": 0.1, "fast": True}
+    assert parse(ColumnSettings, "--header", "no", "--words", "a", "--words", "b") == {
+        "header": False,
+        "words": ["a", "b"],
+    }
+
+
+def test_the_words_of_the_library_become_flags():
+    message = '`count` is 0; give `path`, or `kind="b"`, `fast=True` or a `colour`.'
+    assert flags.with_flags(message, RowSettings) == (
+        "--count is 0; give --path, or --kind b, --fast or a `colour`."
+    )
+    assert flags.with_flags(message, None) == message
+    assert flags.with_flags("say `header=False`, or `header=True`.", ColumnSettings) == (
+        "say --header no, or --header yes."
+    )
+
+
+def test_the_help_has_every_setting_with_its_default(capsys):
+    with pytest.raises(SystemExit):
+        parse(together(ColumnSettings, RowSettings), "--help")
+    shown = capsys.readouterr().out
+    for text in (
+        "--name NAME",
+        "how many (default: 3)",
+        "a file (default: none)",
+        "--kind {a,b,c}",
+        "--header {yes,no}",
+        "(default: told by content)",
+    ):
+        assert text in shown, text
+
+
+SETTINGS_MODULES = [
+    "keras_bert.checkpoints.settings",
+    "keras_bert.cli.inspect",
+    "keras_bert.inference.embeddings.settings",
+    "keras_bert.export.settings",
+    "keras_bert.inference.settings",
+    "keras_bert.samples.settings",
+    "keras_bert.tasks.classification.settings",
+    "keras_bert.training.pretrain_settings",
+    "keras_bert.training.settings",
+    "data_gen.settings",
+]
+
+
+def every_field(modules=SETTINGS_MODULES):
+    """(name of the class, field) of every command's settings."""
+    for name in modules:
+        for cls in vars(import_module(name)).values():
+            if isinstance(cls, type) and issubclass(cls, Settings):
+                yield from ((cls.__name__, field) for field in dataclasses.fields(cls))
+
+
+def test_every_number_of_every_command_is_finite_and_every_seed_one_that_libraries_take():
+    numbers, seeds = set(), set()
+    job_fields = [field for _, field in every_field(["data_gen.settings"])]
+    for cls, field in every_field():
+        if value_type(field)[0] is float:
+            numbers.add(field.name)
+            for value in (float("inf"), float("-inf"), float("nan")):
+                with pytest.raises(InputError, match=f"`{field.name}` is .*a finite number"):
+                    checked(field, value)
+        if field.name == "seed":
+            seeds.add(cls)
+            # numpy's, Keras's and Python's generators take 32 bits; the jobs hash theirs, of 63.
+            most = 2**63 - 1 if field in job_fields else 2**32 - 1
+            checked(field, most)
+            for value in (-1, most + 1):
+                with pytest.raises(InputError, match=f"`seed` is {value}; "):
+                    checked(field, value)
+    assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
+    assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds
+
+
+def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
+    """A sequence in place of a path, or None where examples are given in another way."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class DataSettings(Settings):
+        data: object = setting(None, help="a file, or a sequence", is_path=True)
+
+    assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
+    with pytest.raises(InputError, match="`data` is empty; give a path"):
+        DataSettings.of({"data": ""})

@@ -1,0 +1,84 @@
+"""Folders that an earlier version wrote load, and compute what they computed there."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_bert.checkpoints import load_task
+from keras_bert.inference.predict import predict
+from tests.eagerly import eagerly
+
+FOLDERS = Path(__file__).parents[1] / "reference" / "earlier_folders"
+NAMES = sorted(folder.name for folder in FOLDERS.iterdir())
+
+
+def near(found, expected):
+    """The same JSON-like values; numbers up to the digits that are stored."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            near(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=3e-5, rel=1e-5)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_earlier_folder_computes_what_it_did(name, tmp_path):
+    kept = json.loads((FOLDERS / name / "outputs.json").read_text(encoding="utf-8"))
+    task = load_task(FOLDERS / name)
+    task.save(tmp_path / "saved")
+    for of in (task, load_task(tmp_path / "saved")):
+        inputs = {n: np.array(x, "int32") for n, x in kept["inputs"].items() if n in of.input}
+        found = of(inputs)
+        assert found.keys() == kept["outputs"].keys()
+        for output, expected in kept["outputs"].items():
+            for row, tokens in enumerate(inputs["input_mask"].sum(axis=1)):
+                one, other = np.asarray(found[output])[row], np.array(expected[row])
+                assert one.shape == other.shape
+                if len(one) >= inputs["input_mask"].shape[1] - 1:  # of tokens: not of padding
+                    one, other = one[:tokens], other[:tokens]
+                np.testing.assert_allclose(one, other, atol=2e-5, rtol=1e-5)
+    if "data" in kept:
+        data = [tuple(x) if isinstance(x, list) else x for x in kept["data"]]
+        with eagerly():
+            near(list(predict(model=task, data=data)), kept["answers"])
+
+
+def test_what_was_kept_apart_is_kept():
+    task = load_task(FOLDERS / "tagger")
+    assert task.layer_mix == {"layer_norm_eps": 1e-6, "l2": 0.01}
+    assert (task.bilstm, task.crf, task.max_length) == (2, True, 8)
+    task = load_task(FOLDERS / "multi-label")
+    assert (task.threshold, task.pooling, task.max_length) == (0.3, "cls", 8)
+    task = load_task(FOLDERS / "question-answering")
+    assert (task.stride, task.n_best, task.null_threshold) == (2, 3, 0.5)
+    assert load_task(FOLDERS / "fill-mask").encoder.pooler is not None
+
+
+def test_settings_of_earlier_names_are_read_and_saved_under_the_new_ones(tmp_path):
+    for name, held, now in (
+        ("tagger", {"label_pieces": "last", "combine_pieces": "last"}, ("label_subwords", "last")),
+        ("tagger", {"label_pieces": "last", "combine_pieces": "last"}, ("aggregation", "last")),
+        ("span-classifier", {"combine_pieces": "last"}, ("aggregation", "last")),
+        ("span-classifier", {"tune_for": "precision"}, ("threshold_metric", "precision")),
+    ):
+        folder = tmp_path / f"{name}-{now[0]}"
+        shutil.copytree(FOLDERS / name, folder)
+        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        values["keras_bert"] |= held
+        (folder / "config.json").write_text(json.dumps(values), encoding="utf-8")
+        task = load_task(folder)
+        assert getattr(task, now[0]) == now[1]
+        task.save(folder / "saved")
+        saved = json.loads((folder / "saved" / "config.json").read_text(encoding="utf-8"))
+        assert (
+            saved["keras_bert"][now[0]] == now[1] and not held.keys() & saved["keras_bert"].keys()
+        )

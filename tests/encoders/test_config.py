@@ -1,0 +1,277 @@
+import dataclasses
+import json
+
+import pytest
+
+from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.encoders import config_class, encoder_class, new_encoder, presets, read_config
+from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.config import EncoderConfig
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
+
+
+def test_survives_its_own_dictionary_and_json(tmp_path):
+    config = BertConfig(
+        **SIZES,
+        hidden_act="relu",
+        layer_norm_eps=1e-5,
+        is_decoder=True,
+        add_pooling_layer=False,
+        classifier_dropout=0.3,
+        initializer_range=0.1,
+        max_position_embeddings=9,
+        type_vocab_size=1,
+        hidden_dropout_prob=0.2,
+        attention_probs_dropout_prob=0,
+        pad_token_id=3,
+        model_type="roberta",
+        extra_keys={"xla_device": True},
+    )
+    defaults = BertConfig(**SIZES)
+    for field in dataclasses.fields(BertConfig):
+        if field.name not in SIZES:
+            assert getattr(config, field.name) != getattr(defaults, field.name), field.name
+    assert BertConfig.from_dict(config.to_dict()) == config
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config.to_dict()))
+    assert BertConfig.from_file(path) == config
+
+
+def test_what_is_left_out_is_what_transformers_takes():
+    config = BertConfig.from_dict({**SIZES})
+    assert config.layer_norm_eps == 1e-12
+    assert config.pad_token_id == 0 and config.position_offset == 0
+    roberta = BertConfig.from_dict({**SIZES, "model_type": "roberta"})
+    assert roberta.pad_token_id == 1 and roberta.position_offset == 2
+    assert roberta.max_length == 510
+
+
+def test_agrees_with_transformers_on_every_default():
+    transformers = pytest.importorskip("transformers")
+    for model_type, theirs in [
+        ("bert", transformers.BertConfig(**SIZES)),
+        ("roberta", transformers.RobertaConfig(**SIZES)),
+    ]:
+        ours = BertConfig.from_dict({**SIZES, "model_type": model_type})
+        for field in dataclasses.fields(BertConfig):
+            if field.name not in ("add_pooling_layer", "extra_keys"):
+                assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
+        assert BertConfig.from_dict(theirs.to_dict()) == ours
+
+
+@pytest.mark.parametrize(
+    "name, width, layers, heads",
+    [
+        ("tiny", 128, 2, 2),
+        ("mini", 256, 4, 4),
+        ("small", 512, 4, 8),
+        ("medium", 512, 8, 8),
+        ("base", 768, 12, 12),
+        ("large", 1024, 24, 16),
+    ],
+)
+def test_presets_are_the_published_sizes(name, width, layers, heads):
+    config = BertConfig.preset(name, vocab_size=7)
+    assert (config.hidden_size, config.num_hidden_layers) == (width, layers)
+    assert (config.num_attention_heads, config.intermediate_size) == (heads, 4 * width)
+    assert config.vocab_size == 7
+
+
+def test_a_preset_takes_changes_and_refuses_other_names():
+    assert BertConfig.preset("tiny", vocab_size=7, hidden_act="relu").hidden_act == "relu"
+    with pytest.raises(InputError, match="'huge'.*tiny, mini"):
+        BertConfig.preset("huge", vocab_size=7)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"hidden_size": 9}, "multiple of `num_attention_heads`.*hidden_size=9"),
+        ({"hidden_act": "swish"}, "`hidden_act` must be one of.*'swish'"),
+        ({"vocab_size": "30"}, "`vocab_size` must be a whole number.*'30'"),
+        ({"vocab_size": True}, "`vocab_size` must be a whole number"),
+        ({"vocab_size": 3.5}, "`vocab_size` must be a whole number"),
+        ({"hidden_dropout_prob": 1}, "`hidden_dropout_prob` must be in"),
+        ({"hidden_dropout_prob": None}, "`hidden_dropout_prob` must be a number"),
+        ({"layer_norm_eps": 0}, "`layer_norm_eps` must be above 0"),
+        ({"initializer_range": float("inf")}, "`initializer_range` must be a finite number"),
+        ({"initializer_range": 10**400}, "`initializer_range` must be a finite number"),
+        ({"vocab_size": 10**400}, "`vocab_size` must be at most 9223372036854775807"),
+        ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
+        ({"pad_token_id": 30}, "`pad_token_id` must be a row"),
+        ({"is_decoder": 1}, "`is_decoder` must be true or false"),
+        ({"max_position_embeddings": 2, "model_type": "roberta"}, "above the position offset"),
+        ({"model_type": "gpt2"}, "'gpt2'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type = 'relative_key'"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings = 'no'"),
+        ({"rope_theta": 1e4}, "rope_theta = 10000.0, .* cannot compute. Supported: no value"),
+        ({"pre_norm": True}, "pre_norm = True, which .* cannot compute. Supported: False"),
+        ({"alibi_starting_size": 512}, "alibi_starting_size = 512, which .* cannot compute"),
+    ],
+)
+def test_refuses_what_it_cannot_be(change, message):
+    with pytest.raises(InputError, match=message) as error:
+        BertConfig.from_dict({**SIZES, **change}, source="a/config.json")
+    assert "a/config.json" in str(error.value)
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_unknown_keys_are_kept():
+    """Folders in the wild are full of keys that other programs have put there."""
+    extra = {
+        "sentence_transformers": {"version": "5.1"},
+        "unsloth_version": "2025.1",
+        "extra_keys": [3],  # the name of the attribute, too
+    }
+    known = {"transformers_version": "5.0", "rope_scaling": None, "architectures": ["BertModel"]}
+    config = BertConfig.from_dict({**SIZES, **extra, **known})
+    assert config.extra_keys == extra
+    assert config.to_dict() == {**BertConfig(**SIZES).to_dict(), **extra}
+    assert BertConfig.from_dict(config.to_dict()) == config
+    changed = dataclasses.replace(config, is_decoder=True)
+    assert changed.extra_keys == extra and changed != BertConfig(**SIZES, is_decoder=True)
+    assert hash(config) == hash(BertConfig.from_dict(config.to_dict()))
+    with pytest.warns(InputWarning) as warned:
+        config.report_extra_keys(source="a/config.json")
+    assert str(warned[0].message) == (
+        "a/config.json: unknown keys are kept, but not used: "
+        "'sentence_transformers', 'unsloth_version', 'extra_keys'."
+    )
+
+
+def test_an_extra_key_is_no_field_and_not_too_deep():
+    with pytest.raises(ValueError, match="`extra_keys` must not contain fields.*'vocab_size'"):
+        BertConfig(**SIZES, extra_keys={"vocab_size": 3})
+    BertConfig.from_dict({**SIZES, "deep": nested(50)})
+    with pytest.raises(InputError, match="'deep' is nested more than 50 levels deep"):
+        BertConfig.from_dict({**SIZES, "deep": nested(51)})
+
+
+def test_a_config_of_another_encoder():
+    """What `EncoderConfig` gives to each: fields, unknown keys, refused values."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+    class GruConfig(EncoderConfig):
+        MODEL_TYPES = ("gru",)
+        SUPPORTED_VALUES = {"bidirectional": (False,)}
+        units: int
+        vocab_size: int = 9
+        hidden_size: int = 4
+        model_type: str = "gru"
+
+        def parameter_count(self):
+            return 1234
+
+    config = GruConfig.from_dict({"units": 3, "xla_device": True, "transformers_version": "5"})
+    sizes = {"vocab_size": 9, "hidden_size": 4}
+    own = {"units": 3, "model_type": "gru"} | sizes
+    assert config.to_dict() == {**own, "xla_device": True}
+    assert (config.max_length, config.num_segments, config.is_causal) == (None, 0, False)
+    assert config.for_pretraining("fill-mask", new=True) is config
+    with pytest.raises(InputError, match="gru encoder cannot be pre-trained as causal-lm"):
+        config.for_pretraining("causal-lm", new=True)
+    expected = "gru, hidden size 4, 9 tokens in the vocabulary, 1,234 parameters"
+    assert config.described == expected and repr(config) == f"GruConfig({expected})"
+    for values, message in [
+        ({"units": 3, "bidirectional": True}, "bidirectional = True, which"),
+        ({}, "lacks the field 'units'"),
+        ({"model_type": "bert"}, "describes a 'bert' model; this encoder reads .* gru"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            GruConfig.from_dict(values)
+
+
+def test_what_others_ask_of_a_config():
+    config = BertConfig(**SIZES, max_position_embeddings=9)
+    assert (config.max_length, config.num_segments, config.num_hidden_states) == (9, 2, 3)
+    assert not config.is_causal and BertConfig(**SIZES, is_decoder=True).is_causal
+    roberta = dataclasses.replace(config, model_type="roberta", pad_token_id=1, type_vocab_size=1)
+    assert (roberta.max_length, roberta.num_segments) == (7, 0)
+    assert config.head_dropout == 0.1
+    assert BertConfig(**SIZES, hidden_dropout_prob=0.3).head_dropout == 0.3
+    of_head = {"classifier_dropout": 0.0, "initializer_range": 0.3, "layer_norm_eps": 1e-5}
+    config = BertConfig(**SIZES, hidden_act="relu", **of_head)
+    assert (config.head_dropout, config.head_initializer_range) == (0.0, 0.3)
+    assert (config.head_layer_norm_eps, config.head_activation) == (1e-5, "relu")
+    for size in ("2 layers", "hidden size 8", "2 heads", "30 tokens", "up to 512 tokens"):
+        assert size in config.described
+    assert f"{config.parameter_count():,} parameters" in repr(config)
+    html = config._repr_html_()
+    assert all(name in html for name in config.to_dict())
+
+
+@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize("pooler", [True, False])
+def test_for_pretraining_it_is_causal_and_has_a_pooler_where_the_kind_needs_it(new, pooler):
+    config = BertConfig(**SIZES, add_pooling_layer=pooler, is_decoder=pooler)
+    for kind in ("pretrainer", "sentence-order-pretrainer", "fill-mask", "causal-lm"):
+        found = config.for_pretraining(kind, new=new)
+        assert found.is_decoder == (kind == "causal-lm")
+        kept = pooler and not new
+        assert found.add_pooling_layer == (kind in READ_THE_POOLER or kept)
+        assert dataclasses.replace(found, is_decoder=pooler, add_pooling_layer=pooler) == config
+
+
+def test_the_encoders_by_model_type():
+    for model_type in ("bert", "roberta"):
+        assert config_class(model_type) is BertConfig and encoder_class(model_type) is BertEncoder
+        config = read_config({**SIZES, "model_type": model_type}, source="a/config.json")
+        assert config == BertConfig(**SIZES, model_type=model_type)
+    assert read_config(SIZES, source="a/config.json").model_type == "bert"
+    assert type(new_encoder(BertConfig(**SIZES))) is BertEncoder
+    assert presets() == dict.fromkeys(
+        ["tiny", "mini", "small", "medium", "base", "large"], BertConfig
+    )
+    for find in (config_class, encoder_class):
+        with pytest.raises(InputError, match="no encoder of the model type 't5'. Supported: bert"):
+            find("t5")
+    for model_type in ("t5", None, 3, ["bert"]):
+        with pytest.raises(InputError, match="a/config.json describes a .* Supported model types"):
+            read_config({**SIZES, "model_type": model_type}, source="a/config.json")
+
+
+def test_a_missing_size_is_named():
+    values = {name: value for name, value in SIZES.items() if name != "intermediate_size"}
+    with pytest.raises(InputError, match="lacks the field 'intermediate_size'"):
+        BertConfig.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, "no file"),
+        (b'{"vocab_size": 3,\n "hidden', "line 2: this is not JSON"),
+        (b"[1]", "JSON object, not a list"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+        (b'{"id2label": {"0": "\\ud83d\\ude00 \\\\ud800 \\uDFFF"}}', r"\(\\uDFFF\), which is not"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        BertConfig.from_file(path)
+    assert "config.json" in str(error.value)
+
+
+def test_is_frozen_and_takes_keywords_only():
+    config = BertConfig(**SIZES)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.vocab_size = 4
+    with pytest.raises(TypeError):
+        BertConfig(30, 8, 2, 2, 16)

@@ -1,0 +1,393 @@
+"""Every kind of task with every option: a run, its folder, conversions and the export agree.
+
+The rows are such that every pair of options occurs that can be had together.
+"""
+
+import functools
+import itertools
+import json
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import load, load_task, save_folder
+from keras_bert.checkpoints.convert import convert
+from keras_bert.export.saved_model import export
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks.classification.settings import POOLINGS
+from keras_bert.training.finetune import finetune
+from tests.eagerly import eagerly
+from tests.encoders.every_kind import LINES, request_of, write_examples
+from tests.export.answers import CHECKS
+from tests.little_garbage import keep_from_collector
+from tests.small_model import make_encoder, make_tokenizer
+
+POOLED = ("classifier", "pair-classifier", "regression", "multiple-choice")
+# The kinds that `transformers` has a class for, and what that reads.
+STANDARD = {**dict.fromkeys(POOLED, "cls"), "tagger": "none", "question-answering": "none"}
+OPTIONS = {
+    "kind": finetuned_kinds(),
+    "pooling": ("none", *POOLINGS),
+    "mix": ("no mix", "mix", "mix of norms"),
+    "frozen": ("trained", "frozen"),
+    "crf": ("no crf", "crf"),
+    "bilstm": ("no bilstm", "bilstm"),
+    "dtype": ("float32", "mixed_bfloat16"),
+    "causal": ("both ways", "causal"),
+    "segments": (1, 2),
+    "pooler": ("pooler", "no pooler"),
+    "type": ("bert", "roberta"),
+    "texts": ("whole", "too long"),
+    "settings": ("plain", "other"),
+}
+# What "other" settings of a kind are, and the lines of its files where they are others, too.
+OTHER = {
+    "classifier": ({"multi_label": True, "threshold": 0.4}, "text\tlabel\n"),
+    "pair-classifier": ({"class_weights": "balanced", "figure": "macro_f1"}, None),
+    "regression": ({"one_text": True}, "text\tscore\n"),
+    "tagger": ({"label_subwords": "all", "aggregation": "mean"}, None),
+    "question-answering": ({"stride": 2, "max_answer_length": 3}, ""),
+    "span-classifier": ({"span_representation": "biaffine", "flat": True}, None),
+    "relation-classifier": (
+        {"span_representation": "attention", "aggregation": "last", "null_label": "a"},
+        None,
+    ),
+}
+OTHER_LINES = {
+    "classifier": lambda n, text: f"{text}\t{('a', 'b', 'a|b', 'c')[n % 4]}\n",
+    "regression": lambda n, text: f"{text}\t{n / 2}\n",
+    "question-answering": lambda n, text: (
+        LINES["question-answering"](n, text)
+        if n % 3
+        else json.dumps(
+            {
+                "id": str(n),
+                "question": "w3",
+                "context": text,
+                "answers": {"text": [], "answer_start": []},
+            }
+        )
+        + "\n"
+    ),
+}
+WORDS = [f"w{i}" for i in range(8)]
+TOKENIZER = make_tokenizer(WORDS)
+LENGTHS = {"whole": 40, "too long": 12}
+
+
+# The rows.
+
+
+def impossible(one, other):
+    """Whether two options, each (name, value), cannot be had together."""
+    pair = dict((one, other))
+    kind, pooling = pair.get("kind"), pair.get("pooling")
+    if kind and pooling:
+        return (pooling == "none") == (kind in POOLED)
+    if kind and "crf" in pair:
+        return kind != "tagger" and pair["crf"] == "crf"
+    if kind and "settings" in pair:
+        return pair["settings"] == "other" and kind not in OTHER
+    if pooling and "causal" in pair:
+        return pair["causal"] == "causal" and pooling in ("cls", "both")
+    # The tags of a CRF are those of one token per word.
+    return {"crf", "settings"} == {*pair} and (pair["crf"], pair["settings"]) == ("crf", "other")
+
+
+def pairs_of(row):
+    given = [(name, row[name]) for name in OPTIONS if name in row]
+    return set(itertools.combinations(given, 2))
+
+
+def completed(given, seen):
+    """A row with the given options, and with pairs that were seen least often; None if impossible.
+
+    Args:
+        given: options by name.
+        seen: how often pairs have occurred, a `Counter`.
+    """
+    if any(impossible(*pair) for pair in pairs_of(given)):
+        return None
+    name = next((name for name in OPTIONS if name not in given), None)
+    if name is None:
+        return {name: given[name] for name in OPTIONS}
+
+    def worth(value):
+        counts = [seen[pair] for pair in pairs_of({**given, name: value})]
+        return counts.count(0), -sum(counts)
+
+    for value in sorted(OPTIONS[name], key=worth, reverse=True):
+        row = completed({**given, name: value}, seen)
+        if row is not None:
+            return row
+    return None
+
+
+@functools.cache
+def possible_pairs():
+    every = [
+        pair
+        for one, other in itertools.combinations(OPTIONS, 2)
+        for pair in itertools.product(*([(n, v) for v in OPTIONS[n]] for n in (one, other)))
+    ]
+    return [pair for pair in every if completed(dict(pair), Counter()) is not None]
+
+
+@functools.cache
+def rows():
+    """The rows: the classes of `transformers` first, then what has most of the pairs left."""
+    plain = {"mix": "no mix", "bilstm": "no bilstm", "crf": "no crf"}
+    found, seen = [], Counter()
+    for (kind, pooling), name in itertools.product(STANDARD.items(), OPTIONS["type"]):
+        found.append(completed({"kind": kind, "pooling": pooling, "type": name, **plain}, seen))
+        seen.update(pairs_of(found[-1]))
+    while left := [pair for pair in possible_pairs() if not seen[pair]]:
+        tried = [completed(dict(pair), seen) for pair in left[:: 1 + len(left) // 40]]
+        found.append(max(tried, key=lambda row: sum(not seen[pair] for pair in pairs_of(row))))
+        seen.update(pairs_of(found[-1]))
+    return found
+
+
+def described(row):
+    return "-".join(str(value) for value in row.values())
+
+
+def test_every_pair_of_options_occurs():
+    assert set(possible_pairs()) == set().union(*map(pairs_of, rows()))
+    assert set(OPTIONS["kind"]) == set(LINES)
+    assert not any(impossible(*pair) for row in rows() for pair in pairs_of(row))
+
+
+# What each is compared by.
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A function from a row to the folder of the encoder that it starts from."""
+    folder = tmp_path_factory.mktemp("starts")
+
+    @functools.cache
+    def of(**options):
+        encoder = make_encoder(
+            TOKENIZER,
+            hidden_size=8,
+            intermediate_size=12,
+            max_position_embeddings=48,
+            hidden_act="gelu_new",  # which Google's checkpoints have, too
+            **options,
+        )
+        path = folder / str(len(list(folder.iterdir())))
+        save_folder(encoder, TOKENIZER, path)
+        return path
+
+    return lambda row: of(
+        model_type=row["type"],
+        type_vocab_size=row["segments"],
+        is_decoder=row["causal"] == "causal",
+        add_pooling_layer=row["pooler"] == "pooler",
+    )
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """A function from a row to its labelled file."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(3)
+    words = [*WORDS, "ada", "oslo"]  # the last two are several tokens each
+    texts = [" ".join(rng.choice(words, length)) for length in (4, 5, 6, 10, 7, 11, 5) * 2]
+
+    @functools.cache
+    def of(kind, settings):
+        other = settings == "other"
+        header = OTHER[kind][1] if other else None
+        line = OTHER_LINES.get(kind) if other else None
+        return write_examples(folder / f"{kind}-{settings}", kind, texts, line=line, header=header)
+
+    return lambda row: of(row["kind"], row["settings"])
+
+
+def settings_of(row):
+    """The arguments of `finetune` that a row asks for."""
+    given = {"max_length": LENGTHS[row["texts"]], "dtype": row["dtype"]}
+    given |= {"freeze_encoder": row["frozen"] == "frozen", "scalar_mix": row["mix"] != "no mix"}
+    given["scalar_mix_layer_norm"] = row["mix"] == "mix of norms"
+    if row["pooling"] != "none":
+        given["pooling"] = row["pooling"]
+    if row["crf"] == "crf":
+        given["crf"] = True
+    if row["bilstm"] == "bilstm":
+        given["bilstm"] = 3
+    if row["kind"] == "question-answering":
+        given["n_best"] = 20
+    return given | (OTHER[row["kind"]][0] if row["settings"] == "other" else {})
+
+
+def assert_near(found, expected, place="metrics"):
+    """The same JSON-like values, numbers up to the rounding of float32."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), place
+        for name, value in expected.items():
+            assert_near(found[name], value, f"{place}.{name}")
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), place
+        for number, value in enumerate(expected):
+            assert_near(found[number], value, f"{place}[{number}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6), place
+    else:
+        assert found == expected, place
+
+
+def assert_same_folder(found, expected):
+    """The same files; of tensors, the same numbers."""
+    names = {path.name for path in expected.iterdir()} - {"README.md"}
+    assert {path.name for path in found.iterdir()} == names
+    for name in names - {"model.safetensors"}:
+        assert (found / name).read_bytes() == (expected / name).read_bytes(), name
+    assert_same_tensors(found, expected)
+
+
+def assert_same_tensors(found, expected):
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in (found, expected))
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
+
+
+def measured(folder, examples, **settings):
+    with eagerly():
+        return evaluate(model=folder, data=examples, **settings)
+
+
+# The test.
+
+
+@pytest.mark.parametrize("row", rows(), ids=described)
+def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examples, tmp_path):
+    data, begun, output = examples(row), start(row), tmp_path / "run"
+    said = []
+    with eagerly():
+        metrics = finetune(
+            task=row["kind"],
+            train=data,
+            dev=data,
+            model=begun,
+            output=output,
+            epochs=2,
+            batch_size=7,
+            learning_rate=0.02,
+            deterministic=True,
+            report=said.append,
+            **settings_of(row),
+        )
+    model = output / "model"
+    assert_near(measured(output, data), metrics["dev"])
+    check_weights(row, begun, model)
+    load_task(output).save(tmp_path / "saved")
+    assert_same_folder(tmp_path / "saved", model)
+    convert(model, tmp_path / "converted")
+    assert_same_folder(tmp_path / "converted", model)
+    check_architecture(row, model)
+    through_google(row, model, data, metrics["dev"], tmp_path)
+    through_transformers(row, model, data, metrics["dev"], tmp_path)
+    check_export(row, output, data, tmp_path)
+    keep_from_collector()
+
+
+def check_weights(row, begun, model):
+    """A frozen encoder's weights are those that it began with, and another's are not."""
+    before, after = (load(folder)[0] for folder in (begun, model))
+    weights = (
+        [weight for group in encoder.layer_groups for layer in group for weight in layer.weights]
+        for encoder in (before, after)
+    )
+    same = [
+        np.array_equal(one, other)
+        for one, other in zip(*weights, strict=True)
+        if "seed_generator" not in one.path
+    ]
+    assert all(same) if row["frozen"] == "frozen" else not any(same[:1])
+
+
+def check_architecture(row, model):
+    standard = row["mix"] == "no mix" and row["bilstm"] == "no bilstm"
+    standard = standard and STANDARD.get(row["kind"]) == row["pooling"]
+    name = class_of(model)
+    assert name.startswith({"bert": "Bert", "roberta": "Roberta"}[row["type"]])
+    assert name.endswith("Model") != standard
+
+
+def class_of(model):
+    (name,) = json.loads((model / "config.json").read_text())["architectures"]
+    return name
+
+
+def through_google(row, model, data, metrics, folder):
+    """Where a checkpoint of Google's has a place for the task, it comes back from one."""
+    known = ("BertForSequenceClassification", "BertForQuestionAnswering")
+    if class_of(model) not in known or row["causal"] == "causal" or row["kind"] == "regression":
+        return
+    convert(model, folder / "google", to="google")
+    convert(folder / "google", folder / "back")
+    assert_same_tensors(folder / "back", model)
+    if row["kind"] != "pair-classifier" and row["settings"] == "plain":  # which has no place there
+        length = LENGTHS[row["texts"]]
+        assert_near(measured(folder / "back", data, max_length=length), metrics)
+
+
+def through_transformers(row, model, data, metrics, folder):
+    """A class of `transformers` computes the same, and what it writes is the same task."""
+    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+    if class_of(model).endswith("Model"):
+        return
+    theirs = getattr(transformers, class_of(model))
+    theirs, found = theirs.from_pretrained(model, output_loading_info=True)
+    assert not found["missing_keys"], found
+    assert all(key.startswith("keras_bert.") for key in found["unexpected_keys"]), found
+    assert_same_outputs(load_task(model), theirs.eval(), data)
+    theirs.save_pretrained(folder / "theirs")
+    for path in model.iterdir():
+        if not (folder / "theirs" / path.name).exists():
+            shutil.copy(path, folder / "theirs")
+    if row["crf"] == "crf":  # which that class does not have
+        with pytest.raises(InputError, match="lacks the tensor keras_bert.crf.between"):
+            load_task(folder / "theirs")
+    else:
+        assert_near(measured(folder / "theirs", data), metrics)
+
+
+def assert_same_outputs(task, theirs, data):
+    """On all examples the logits of a task at its tokens are those of a model of PyTorch's."""
+    import torch
+
+    rows = task.features(list(task.read(data, made_with=task.made_with)))
+    inputs = rows.inputs(*rows.take(tf.range(len(rows))))
+    ours = task({name: inputs[name] for name in task.input})
+    names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+    arrays = {names.get(k, k): torch.tensor(inputs[k].numpy()).long() for k in task.input}
+    with torch.no_grad():
+        found = theirs(**arrays)
+    at_tokens = inputs["input_mask"].numpy() > 0
+    for name, expected in ours.items():
+        other = found[name if name in found else "logits"].numpy()
+        if other.shape[:2] == at_tokens.shape == at_tokens.shape[:2]:
+            other, expected = other[at_tokens], expected.numpy()[at_tokens]
+        np.testing.assert_allclose(other, expected, atol=2e-5, rtol=1e-4, err_msg=name)
+
+
+def check_export(row, output, data, folder):
+    with eagerly():
+        answers = list(predict(model=output, data=data))
+    version = export(model=output, output=folder / "served" / "model")
+    signature = tf.saved_model.load(str(version)).signatures["serving_default"]
+    found = signature(**request_of(row["kind"], data, answers))
+    check = CHECKS["multi-label" if "labels" in answers[0] else row["kind"]]
+    for number, answer in enumerate(answers):
+        check({name: values[number].numpy() for name, values in found.items()}, answer)

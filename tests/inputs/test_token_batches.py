@@ -1,0 +1,94 @@
+"""Batches by tokens: every row once, no batch too large, few shapes, and a place for every step."""
+
+import numpy as np
+import pytest
+
+from keras_bert.inputs.batches import bucket_widths, token_batches, tokens_a_batch
+from keras_bert.records import DataFolder
+from keras_bert.records.masking import most_predictions
+from keras_bert.tasks.pretraining import features
+from keras_bert.tasks.pretraining.features import WindowBatches, training_dataset
+from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, make_data_folder
+
+
+@pytest.mark.parametrize("max_length, tokens, rows", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)])
+def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, rows):
+    lengths = np.random.default_rng(0).integers(3, max_length + 1, rows)
+    found, sizes, widths = token_batches(
+        lengths, max_length=max_length, tokens=tokens, rng=np.random.default_rng(1)
+    )
+    np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(rows))
+    np.testing.assert_array_equal(sizes, tokens // widths)
+    assert set(widths) <= set(bucket_widths(max_length)) and len(set(widths)) <= 8
+    batches = np.split(found, np.cumsum(sizes)[:-1]) if rows else []
+    for batch, width in zip(batches, widths, strict=True):
+        assert (lengths[batch[batch >= 0]] <= width).all()
+        assert width == max_length or (batch >= 0).all()
+    if rows == 1000:
+        # About one length: little is padding, where rows as they come would be half of it.
+        assert lengths.sum() / (sizes * widths).sum() > 0.85
+        assert (np.diff(widths) < 0).any()  # not the short ones first
+        histogram = np.bincount(lengths, minlength=max_length + 1)
+        expected = lengths.sum() / len(sizes)
+        assert tokens_a_batch(histogram, tokens=tokens) == pytest.approx(expected, rel=0.03)
+
+
+def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp_path):
+    folder = DataFolder.open(
+        make_data_folder(tmp_path / "rows", rows=60, eval_rows=0, objective="mlm")
+    )
+    options = {"vocabulary": VOCABULARY, "seed": 5}
+    batches = list(training_dataset(folder, batch_tokens=64, **options).take(40))
+    [(every, *_)] = training_dataset(folder, batch_size=60, **options).take(1)
+    expected = sorted(row.tobytes() for row in every["input_ids"].numpy())
+    found, number, predictions = [], 0, 0
+    while len(found) < 60:
+        x, y, weights = batches[number]
+        ids, counts = x["input_ids"].numpy(), weights["masked_lm"].numpy().any(axis=1)
+        assert ids.size <= 64 and ids.shape == x["input_mask"].shape == x["segment_ids"].shape
+        # The masks of rows of this width, and no place that none of them can fill.
+        places = most_predictions(ids.shape[1], rate=0.15, max_predictions=MAX_PREDICTIONS)
+        shapes = {x["masked_lm_positions"].shape, y["masked_lm"].shape, weights["masked_lm"].shape}
+        assert shapes == {(len(ids), places)}
+        predictions += weights["masked_lm"].numpy().sum()
+        ids = np.pad(ids, ((0, 0), (0, MAX_LENGTH - ids.shape[1])))
+        found += [row.tobytes() for row in ids[counts]]
+        number += 1
+    assert sorted(found) == expected
+    lengths = every["input_mask"].numpy().sum(axis=1)
+    assert predictions == np.rint(0.15 * lengths).clip(1).sum()
+    again = training_dataset(folder, batch_tokens=64, first_step=number + 3, **options).take(5)
+    for one, other in zip(again, batches[number + 3 :], strict=False):
+        np.testing.assert_array_equal(one[0]["input_ids"], other[0]["input_ids"])
+        np.testing.assert_array_equal(one[1]["masked_lm"], other[1]["masked_lm"])
+
+
+@pytest.mark.parametrize("window", [1 << 15, 16])
+def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeypatch, window):
+    monkeypatch.setattr(features, "_WINDOW", window)
+    folder = DataFolder.open(
+        make_data_folder(tmp_path / "rows", rows=60, eval_rows=0, objective="mlm")
+    )
+    options = {"vocabulary": VOCABULARY, "seed": 5, "batch_tokens": 64}
+    known = WindowBatches(folder)
+    batches = list(training_dataset(folder, window_batches=known, **options).take(60))
+    assert sum(known.counts) >= 60 or len(known.counts) == 1
+    planned = []
+
+    def note_and_plan(lengths, **more):
+        planned.append(len(lengths))
+        return token_batches(lengths, **more)
+
+    monkeypatch.setattr(features, "token_batches", note_and_plan)
+    for step in (known.counts[0], 29):
+        for counts in ((), known.counts[:2], known.counts):
+            planned.clear()
+            resumed = WindowBatches(folder, counts)
+            again = training_dataset(folder, first_step=step, window_batches=resumed, **options)
+            [(x, y, _)] = again.take(1)
+            np.testing.assert_array_equal(x["input_ids"], batches[step][0]["input_ids"])
+            np.testing.assert_array_equal(y["masked_lm"], batches[step][1]["masked_lm"])
+            assert resumed.counts == known.counts[: len(resumed.counts)]
+            if counts == known.counts:
+                # That of the step, and what is made ahead of it.
+                assert sum(planned) <= window + 60

@@ -1,0 +1,97 @@
+"""Tokenized texts as batches: what a row holds, which order, and where a run may begin."""
+
+import numpy as np
+import pytest
+
+from keras_bert.base.errors import InputError
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.readers.texts import GivenTexts
+from keras_bert.tasks.classification.classifier import Classifier
+
+LABELS = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def examples(texts):
+    return GivenTexts([(text, LABELS[len(text) % 3]) for text in texts])
+
+
+@pytest.fixture(scope="module")
+def labelling(tokenizer, config):
+    return Classifier(BertEncoder(config), tokenizer, labels=LABELS, max_length=24)
+
+
+@pytest.fixture(scope="module")
+def tokenized(examples, labelling):
+    return labelling.features(list(examples), labelled=True)
+
+
+def rows_of(dataset):
+    """-> a list of (ids without padding, label) in the dataset's order."""
+    rows = []
+    for batch, labels in dataset:
+        lengths = batch["input_mask"].numpy().sum(axis=1)
+        for ids, length, label in zip(
+            batch["input_ids"].numpy(), lengths, labels["logits"].numpy(), strict=True
+        ):
+            rows.append((tuple(ids[:length].tolist()), int(label)))
+    return rows
+
+
+def expected_rows(examples, tokenizer):
+    vocabulary = tokenizer.vocabulary
+    rows = []
+    for example in examples:
+        ids = tokenizer.tokenize([example.text])[0].numpy().tolist()[:22]
+        row = (vocabulary.cls_id, *ids, vocabulary.sep_id)
+        rows.append((row, LABELS.index(example.label)))
+    return rows
+
+
+def test_every_epoch_holds_every_row_once_with_its_label(tokenized, examples, tokenizer):
+    rows = rows_of(tokenized.training_batches(steps=12, seed=1, epochs=3))
+    expected = expected_rows(examples, tokenizer)
+    epochs = [rows[start : start + len(expected)] for start in range(0, len(rows), len(expected))]
+    assert len(epochs) == 3
+    for epoch in epochs:
+        assert sorted(epoch) == sorted(expected)
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_a_run_may_begin_at_any_step(tokenized):
+    whole = tokenized.training_batches(steps=12, seed=1, epochs=2)
+    assert whole.cardinality().numpy() == 24
+    rows = rows_of(whole)
+    assert rows_of(tokenized.training_batches(steps=12, seed=1, epochs=2)) == rows
+    later = tokenized.training_batches(steps=12, seed=1, epochs=2, first_step=15)
+    assert later.cardinality().numpy() == 9
+    tail = rows_of(later)
+    assert tail == rows[-len(tail) :]
+    assert rows_of(tokenized.training_batches(steps=12, seed=2, epochs=2)) != rows
+
+
+def test_short_texts_do_not_pay_for_long_ones(tokenized):
+    widths = [
+        batch["input_ids"].shape[1] for batch, _ in tokenized.evaluation_batches(batch_size=4)
+    ]
+    assert widths == sorted(widths) and widths[0] == 8 and widths[-1] == 24
+
+
+def test_an_unknown_label_is_named_with_its_place(labelling):
+    with pytest.raises(InputError, match='Text 2 of those given: the label "d" is none of'):
+        labelling.features(list(GivenTexts([("x", "a"), ("y", "d")])), labelled=True)
+    with pytest.raises(InputError, match="Text 2 of those given: no label; give a pair"):
+        labelling.dataset([("x", "a"), "y"])
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_task_makes_its_own_dataset(make_task):
+    task = make_task()
+    pairs = [("good film", "ham"), ("buy pills now", "spam")] * 4
+    task.compile_defaults("adam")
+    history = task.fit(task.dataset(pairs, batch_size=4, epochs=2), shuffle=False, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    with pytest.raises(InputError, match="`max_length` is 65, over the 64 positions"):
+        task.dataset(pairs, batch_size=4, max_length=65)
+    with pytest.raises(InputError, match="`max_length` is 2, which leaves no room"):
+        task.dataset(pairs, batch_size=4, max_length=2)

@@ -1,0 +1,128 @@
+"""Prediction and evaluation: the same answers however they are asked for, and the measures."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.tasks.classification.metrics import classification_metrics
+
+
+@pytest.mark.usefixtures("eager")
+def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, answers):
+    found = list(predict(model=task, text=texts, batch_size=5))
+    assert [answer["text"] for answer in found] == texts
+    assert len({answer["label"] for answer in found}) == 3  # the fixture tells texts apart
+    for answer, row in zip(found, answers, strict=True):
+        assert answer["label"] == task.labels[row.argmax()]
+        assert answer["score"] == pytest.approx(row.max(), abs=1e-5)
+        assert list(answer["probabilities"].values()) == pytest.approx(row, abs=1e-5)
+
+
+def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, texts):
+    for folder in (model_folder, model_folder.parent):
+        found = load_task(find_model_folder(folder))
+        assert (found.labels, found.max_length) == (task.labels, task.max_length)
+        for ours, theirs in zip(found.weights, task.weights, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.usefixtures("eager")
+def test_files_and_standard_input(task, tmp_path, monkeypatch):
+    texts = ["good film", "buy pills now", "dull plot"]
+    labels = ["ham", "spam", "ham"]
+    lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
+    (tmp_path / "labelled.tsv").write_text("".join(lines))
+    expected = list(predict(model=task, text=texts))
+    told = []
+    labelled = list(predict(model=task, data=tmp_path / "labelled.tsv", report=told.append))
+    assert [answer.pop("expected") for answer in labelled] == labels
+    assert labelled == expected
+    assert len(told) == 1 and "text in column 1, label in column 2" in told[0]
+    plain = "".join(f"{text}\n" for text in texts).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(plain)))
+    assert list(predict(model=task, data="-")) == expected
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_text_of_python_is_one_text(task):
+    assert [answer["text"] for answer in predict(model=task, text="good film")] == ["good film"]
+    with pytest.raises(InputError, match="Give either"):
+        predict(model=task)
+
+
+@pytest.mark.usefixtures("eager")
+def test_evaluate_measures_the_answers(task, texts, answers):
+    labels = [task.labels[(row.argmax() + (i % 4 == 0)) % 3] for i, row in enumerate(answers)]
+    measures = evaluate(model=task, data=list(zip(texts, labels, strict=True)))
+    expected = np.array([task.labels.index(label) for label in labels])
+    assert measures["accuracy"] == np.mean(answers.argmax(axis=1) == expected)
+    assert measures["examples"] == len(texts)
+    cross_entropy = -np.log(answers[np.arange(len(texts)), expected]).mean()
+    assert measures["cross_entropy"] == pytest.approx(cross_entropy, rel=1e-4)
+    json.dumps(measures)
+
+
+def test_measures_against_figures_worked_out_by_hand():
+    expected = np.array([0, 0, 0, 0, 1, 1])
+    probabilities = np.eye(3)[[0, 0, 0, 1, 1, 0]]
+    measures = classification_metrics(expected, probabilities, labels=["x", "y", "z"])
+    assert measures["accuracy"] == pytest.approx(4 / 6)
+    assert measures["confusion"] == [[3, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert measures["labels"]["x"] == {"precision": 0.75, "recall": 0.75, "f1": 0.75, "examples": 4}
+    assert measures["labels"]["z"]["f1"] == 0
+    assert measures["macro_f1"] == pytest.approx((0.75 + 0.5) / 2)
+    assert measures["micro_f1"] == pytest.approx(4 / 6)
+    # (TP TN - FP FN) / sqrt((TP+FP) (TP+FN) (TN+FP) (TN+FN)) with y as the positive label
+    assert measures["matthews"] == pytest.approx((1 * 3 - 1 * 1) / (2 * 2 * 4 * 4) ** 0.5)
+
+
+def test_matthews_of_one_label_is_zero_without_a_warning(recwarn):
+    measures = classification_metrics(np.array([1, 1]), np.eye(2)[[1, 1]], labels=["x", "y"])
+    assert (measures["matthews"], measures["accuracy"]) == (0, 1)
+    assert not recwarn.list
+
+
+def test_bad_input(task, model_folder, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("good film\tham\nbad film\tspam\n\ndull film\tboring\n")
+    with pytest.raises(InputError, match=r'data.tsv, line 4: the label "boring" is none of'):
+        evaluate(model=task, data=file)
+    with pytest.raises(InputError, match="`max_length` is 100, over the 64 positions"):
+        evaluate(model=task, data=file, max_length=100)
+    with pytest.raises(InputError, match="`max_length` is 100, over the 64 positions"):
+        predict(model=task, text="x", max_length=100)
+    with pytest.raises(InputError, match="does not exist"):
+        predict(model=task, data=tmp_path / "none.tsv")
+    with pytest.raises(InputError, match="There is no model folder"):
+        predict(model=tmp_path / "none", text="x")
+    with pytest.raises(InputError, match="is not a model folder"):
+        predict(model=tmp_path, text="x")
+    (tmp_path / "text.txt").write_bytes(b"good film\nb\xffd film\n")
+    with pytest.raises(InputError, match=r"text.txt, line 2: byte 2 is not UTF-8"):
+        list(predict(model=task, data=tmp_path / "text.txt"))
+
+
+def test_labels_of_another_kind_are_told_by_their_line(task, tmp_path):
+    """Whatever they are: not that there is no column of labels."""
+    file = tmp_path / "data.tsv"
+    file.write_text("good film\ttrue\nbad film\tfalse\n")
+    with pytest.raises(InputError, match=r'line 1: the label "true" is none of those.*"ham"'):
+        evaluate(model=task, data=file)
+    file.write_text('good film\t"ham"\nbad film\t"spam"\n')
+    with pytest.raises(InputError, match=r'line 1: the label ""ham"".*Without its quotes .* ham'):
+        evaluate(model=task, data=file)
+
+
+@pytest.mark.usefixtures("eager")
+def test_texts_without_a_word_are_measured_and_told(task, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("good film\tham\n \tspam\nbad film\tham\n")
+    told = []
+    assert evaluate(model=task, data=file, report=told.append)["examples"] == 3
+    assert told[1:] == [f"Note: {file}, line 2: 1 text without a word."]

@@ -1,0 +1,501 @@
+"""Training on several devices and in several processes: the same numbers as on one device.
+
+`test_strategies.py` runs this file in a process whose TensorFlow has four CPU devices; by itself:
+
+    python -m pytest -p tests.four_devices tests/training/on_several_devices.py
+
+What needs another number of devices, or several processes, is done by processes that are forked
+before TensorFlow has begun here: they need not load it again. So those tests come first.
+"""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from keras_bert.checkpoints import save_folder
+from keras_bert.cli.main import main
+from keras_bert.inputs.batches import parts
+from keras_bert.records import DataFolder
+from keras_bert.tasks.global_mean import GlobalMean
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
+from keras_bert.training import loop
+from keras_bert.training.finetune import finetune
+from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.pretrain import pretrain
+from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.strategy import Workers, scope_of
+from tests.four_devices import see_devices
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.classification.killed_runs import assert_same_weights, copied
+
+CONFIG = {
+    "vocab_size": len(VOCABULARY),
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+class Child:
+    """A forked process that calls a function; what it prints is in `said` afterwards."""
+
+    def __init__(self, log, function, *arguments, **options):
+        self._log = log
+        self._process = multiprocessing.get_context("fork").Process(
+            target=self._run, args=(function, arguments, options)
+        )
+        self._process.start()
+
+    def _run(self, function, arguments, options):
+        file = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
+        try:
+            status = function(*arguments, **options) or 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        os._exit(status)
+
+    def wait(self):
+        """-> its exit status, negative where a signal ended it."""
+        self._process.join(240)
+        self.said = self._log.read_text()
+        return self._process.exitcode
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("several")
+    assert Child(folder / "log", make_data, folder).wait() == 0
+    return folder
+
+
+def make_data(folder):
+    make_data_folder(folder / "rows", rows=44, eval_rows=11, objective="mlm", masking="dynamic")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
+    save_folder(make_encoder(tokenizer, hidden_dropout_prob=0.2), tokenizer, folder / "model")
+    for name, count in (("train", 45), ("dev", 13)):
+        words = np.random.default_rng(count).choice(["good", "bad", "film", "plot"], (count, 6))
+        lengths = np.arange(count) % 5 + 1
+        lines = [f"{' '.join(row[:n])}\t{row[0]}\n" for row, n in zip(words, lengths, strict=True)]
+        (folder / f"{name}.tsv").write_text("".join(lines))
+
+
+def pretraining(data, output, **settings):
+    """The arguments of a run of 20 steps, of which each is an entry of the curve.
+
+    Its batches have 7 rows, of which four devices take parts of unequal size.
+    """
+    return {
+        "data": data / "rows",
+        "vocab": data / "rows" / "vocab.txt",
+        "architecture": data / "config.json",
+        "output": output,
+        "steps": 20,
+        "batch_size": 7,
+        "checkpoint_every": 5,
+        "eval_every": 20,
+        "learning_rate": 3e-3,
+        "deterministic": True,
+        **settings,
+    }
+
+
+def pretrain_on(devices, arguments, copied=None):
+    """Pre-trains where there are so many devices.
+
+    copied: a step, at whose end, before its checkpoint, the output is copied, and where to.
+    """
+    see_devices(devices)
+    if arguments["data"] == "ram://rows":
+        tf.io.gfile.makedirs("ram://rows")
+        for path in arguments["vocab"].parent.iterdir():
+            tf.io.gfile.copy(str(path), f"ram://rows/{path.name}")
+    if copied is not None:
+        step, copy = copied
+        at_the_end_of(step, lambda: shutil.copytree(arguments["output"], copy))
+    pretrain(**arguments)
+
+
+def at_the_end_of(step, happens):
+    """Has something happen in this process at the end of a step (from 0), before its checkpoint."""
+    original = loop._End.on_train_batch_end
+
+    def end(self, batch, logs=None):
+        if self.first_step + batch == step:
+            happens()
+        original(self, batch, logs)
+
+    loop._End.on_train_batch_end = end
+
+
+@pytest.fixture(scope="module")
+def alone(data):
+    """The results of pre-training on one device."""
+    child = Child(data / "log", pretrain_on, 1, pretraining(data, data / "one"))
+    assert child.wait() == 0, child.said[-3000:]
+    metrics = metrics_of(data / "one")
+    assert len(metrics["history"]) == 21  # each of 20 steps, and the evaluation before them
+    losses = [entry["train"]["loss"] for entry in metrics["history"][1:]]
+    assert max(losses) - min(losses) > 0.1  # it is a curve
+    return metrics
+
+
+def finetuning(data, output, **settings):
+    """The arguments of a run that trains a head, with dropout: it is traced in a moment.
+
+    Its batches have 15 rows, and 13 in the evaluation.
+    """
+    return {
+        "model": data / "model",
+        "train": data / "train.tsv",
+        "dev": data / "dev.tsv",
+        "output": output,
+        "freeze_encoder": True,
+        "batch_size": 16,
+        "epochs": 4,
+        "checkpoint_every": 3,
+        "class_weights": "good=2,bad=0.5",
+        "deterministic": True,
+        **settings,
+    }
+
+
+def metrics_of(output):
+    return json.loads((output / "metrics.json").read_text())
+
+
+def assert_same_curves(run, expected, *, to):
+    """Every figure of every entry, to an absolute difference."""
+    assert [entry["step"] for entry in run["history"]] == [e["step"] for e in expected["history"]]
+    for entry, other in zip(run["history"], expected["history"], strict=True):
+        for part in ("train", "eval"):
+            assert entry.get(part) == pytest.approx(other.get(part), abs=to), entry["step"]
+
+
+@pytest.fixture(scope="module")
+def tuned_alone(data):
+    """The results of fine-tuning on one device, without dropout."""
+    given = finetuning(data, data / "tuned", dropout=0.0, strategy="none")
+    child = Child(data / "log", finetune_alone, given)
+    assert child.wait() == 0, child.said[-3000:]
+    return metrics_of(data / "tuned")
+
+
+def finetune_alone(arguments):
+    finetune(**arguments)
+
+
+def test_pre_training_on_four_devices_follows_that_on_one(data, alone):
+    given = pretraining(data, data / "four", strategy="mirrored")
+    child = Child(data / "log", pretrain_on, 4, given)
+    assert child.wait() == 0, child.said[-3000:]
+    assert_same_curves(metrics_of(data / "four"), alone, to=1e-5)
+
+
+def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(data, alone):
+    """It reads from another file system, as a TPU reads from gs://."""
+    whole, part = data / "two", data / "part"
+    given = {**pretraining(data, None, strategy="mirrored"), "data": "ram://rows"}
+    child = Child(data / "log", pretrain_on, 2, {**given, "output": whole}, copied=(12, part))
+    assert child.wait() == 0, child.said[-3000:]
+    held = sorted(path.name for path in (part / "checkpoints").iterdir())
+    assert held == ["step-000000005.safetensors", "step-000000010.safetensors"]
+    child = Child(data / "log", pretrain_on, 2, {**given, "output": part})
+    assert child.wait() == 0, child.said[-3000:]
+    assert_same_curves(metrics_of(whole), alone, to=1e-5)
+    assert_same_curves(metrics_of(part), metrics_of(whole), to=0)
+    assert_same_weights(part, whole)
+    last = "checkpoints/step-000000020.safetensors"
+    states, expected = (load_file(folder / last) for folder in (part, whole))
+    assert states.keys() == expected.keys()
+    for name, state in expected.items():
+        if name == "state":  # the history, with what a clock says
+            continue
+        np.testing.assert_array_equal(states[name], state, err_msg=name)
+
+
+def work(address, number, command, arguments, dies_after=None, hears=None, awaited=None):
+    """A worker of two, as the command; returns its exit status.
+
+    dies_after: the step after which it is killed.
+    hears: a file that it writes a while after it has heard the results.
+    awaited: a file that is there when the worker ends.
+    """
+    os.environ["TF_CONFIG"] = json.dumps(
+        {"cluster": {"worker": address}, "task": {"type": "worker", "index": number}}
+    )
+    os.environ["TF_GRPC_REUSE_PORT"] = "true"  # beside the socket that holds it
+    if dies_after is not None:
+        at_the_end_of(dies_after, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    if hears is not None:
+        barrier = Workers.barrier
+
+        def hear(self):
+            time.sleep(1)
+            hears.touch()
+            barrier(self)
+
+        Workers.barrier = hear
+    flags = [f"--{name.replace('_', '-')}={v}" for name, v in arguments.items() if v is not True]
+    switches = [f"--{name.replace('_', '-')}" for name, v in arguments.items() if v is True]
+    status = main([command, *flags, *switches])
+    assert awaited is None or awaited.exists()
+    return status
+
+
+def two_workers(folder, outputs, command, arguments, *, of_chief=None, of_follower=None):
+    """-> the exit statuses of two workers, each told more of itself, and what they said."""
+    given = [{**arguments, "output": output} for output in outputs]
+    with held_ports(2) as address:
+        children = [
+            Child(folder / f"log{n}", work, address, n, command, given[n], **options)
+            for n, options in enumerate((of_chief or {}, of_follower or {}))
+        ]
+        return [child.wait() for child in children], [child.said for child in children]
+
+
+@contextlib.contextmanager
+def held_ports(count):
+    """Addresses that nobody else can take before a worker does (see `TF_GRPC_REUSE_PORT`)."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            each.bind(("127.0.0.1", 0))
+        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+
+
+def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_does(data, alone):
+    given = pretraining(data, None)
+    outputs = [data / "pretrained", data / "not-written"]
+    statuses, said = two_workers(data, outputs, "pretrain", given, of_chief={"dies_after": 7})
+    assert statuses == [-signal.SIGKILL, 2], said
+    assert said[1].endswith(
+        "keras-bert: Another worker of the run has ended, so this one is stopped; the same command "
+        "on all workers goes on from the chief's last checkpoint.\n"
+    )
+    statuses, said = two_workers(data, outputs, "pretrain", given)
+    assert statuses == [0, 0], said
+    assert not outputs[1].exists()
+    assert_same_curves(metrics_of(outputs[0]), alone, to=1e-5)
+
+
+def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tuned_alone):
+    given = finetuning(data, None, dropout=0.0)
+    outputs = [data / "chief", data / "follower"]
+    statuses, said = two_workers(data, outputs, "finetune", given, of_follower={"dies_after": 7})
+    assert statuses == [2, -signal.SIGKILL], said
+    assert said[0].endswith(
+        "keras-bert: Another worker of the run has ended, so this one is stopped; the checkpoint "
+        f"in {outputs[0]} is of step 6, from which the same command goes on.\n"
+    )
+    heard = data / "heard"
+    slow, waits = {"hears": heard}, {"awaited": heard}
+    statuses, said = two_workers(data, outputs, "finetune", given, of_chief=waits, of_follower=slow)
+    assert statuses == [0, 0], said
+    assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
+    assert not outputs[1].exists()  # only the chief writes
+    assert_same_curves(metrics_of(outputs[0]), tuned_alone, to=1e-5)
+
+
+# From here on in this process, on four devices.
+
+
+@contextlib.contextmanager
+def mirrored():
+    """The scope of the strategy that runs here have, too: a process can have but one."""
+    with scope_of("mirrored"):
+        yield tf.distribute.get_strategy()
+
+
+def test_fine_tuning_on_four_devices_follows_that_on_one(data, tuned_alone, tmp_path):
+    given = finetuning(data, tmp_path / "mirrored", dropout=0.0, strategy="mirrored")
+    metrics = finetune(**given)
+    assert_same_curves(metrics, tuned_alone, to=1e-5)
+    for name in ("accuracy", "macro_f1"):
+        assert metrics["dev"][name] == tuned_alone["dev"][name]
+
+
+def test_a_run_on_four_devices_goes_on_bit_by_bit(data, tmp_path):
+    """With dropout, of which every device draws its own, and three steps an execution."""
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    given = {"strategy": "mirrored", "steps_per_execution": 3}
+    with copied(whole, part, after_step=6):
+        metrics = finetune(**finetuning(data, whole, **given))
+    resumed = finetune(**finetuning(data, part, **given))
+    assert_same_weights(whole, part)
+    assert_same_curves(resumed, metrics, to=0)
+
+
+def test_replicas_draw_their_own_dropout():
+    with mirrored() as strategy:
+        keras.utils.set_random_seed(0)
+        ones = keras.Input((50,))
+        model = keras.Model(ones, keras.layers.Dropout(0.5)(ones))
+        drawn = tf.function(
+            lambda: strategy.run(lambda: model(tf.ones((1, 50)), training=True)), autograph=False
+        )
+        rows = []
+        for _ in range(2):  # what a checkpoint has, put into all replicas, separates them again
+            model.variables[0].assign([7, 0])
+            Devices().separate_seeds(model)
+            rows.append(np.concatenate(strategy.experimental_local_results(drawn())))
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert len(np.unique(rows[0], axis=0)) == 4
+
+
+def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
+    options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": 3, "first_step": 4}
+    dataset = training_dataset(DataFolder.open(data / "rows"), **options)
+    with mirrored() as strategy:
+        distributed = iter(Devices().distributed(dataset))
+        for batch in dataset.take(6):
+            found = strategy.experimental_local_results(next(distributed))
+            for name, rows in batch[0].items():
+                replicas = [part[0][name].numpy() for part in found]
+                assert [len(part) for part in replicas] == [2, 2, 2, 2]
+                np.testing.assert_array_equal(np.concatenate(replicas), rows)
+
+
+def test_workers_get_the_parts_of_their_replicas():
+    batches = tf.data.Dataset.range(21).batch(8)  # of 8, 8 and 5 rows
+    of_worker = [parts(batches, range(2 * n, 2 * n + 2), of=4) for n in range(2)]
+    found = [[part.numpy().tolist() for (part,) in one] for one in of_worker]
+    assert found[0] == [[0, 1], [2, 3], [8, 9], [10, 11], [16], [17]]
+    assert found[1] == [[4, 5], [6, 7], [12, 13], [14, 15], [18], [19, 20]]
+
+
+def crf_loss():
+    crf = LinearChainCrf(transitions=([[1] * 3] * 3, [1] * 3, [1] * 3), name="crf")
+    crf.build((None, None, 3))
+    return CrfLoss(crf)
+
+
+LOSSES = {
+    "by weight": lambda: keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="mean_with_sample_weight"
+    ),
+    "by values": lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    "a random field": crf_loss,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "divisors"),
+    [
+        *((name, {}) for name in LOSSES),
+        ("by weight", {"batch": 20.0}),
+        ("a random field", {"row": 3}),
+    ],
+)
+def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors):
+    rng = np.random.default_rng(0)
+    logits = tf.constant(rng.normal(size=(7, 5, 3)), tf.float32)
+    labels = tf.constant(rng.integers(0, 3, (7, 5)), tf.int32)
+    weights = tf.constant(np.arange(5) < np.array([5, 1, 4, 0, 0, 2, 1])[:, None], tf.float32)
+
+    def gradient(loss, *batch):
+        with tf.GradientTape() as tape:
+            tape.watch(batch[1])
+            value = loss(*batch)
+        return value, tape.gradient(value, batch[1])
+
+    batch = (labels, logits, weights)
+    expected, slope = gradient(LOSSES[name](), *batch)
+    if divisors:  # 13 words in 7 rows
+        factor = 13 / (divisors.get("batch") or 7 * divisors["row"])
+        expected, slope = expected * factor, slope * factor
+    # The third replica has no weights at all.
+    edges = ((0, 2), (2, 3), (3, 5), (5, 7))
+    with mirrored() as strategy:
+        loss = GlobalMean(LOSSES[name]())
+        if divisors:
+            loss.divide_by(**divisors)
+        replicas = strategy.experimental_distribute_values_from_function(
+            lambda c: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
+        )
+        found = strategy.run(lambda of_replica: gradient(loss, *of_replica), [replicas])
+        values, slopes = (strategy.experimental_local_results(each) for each in found)
+    assert [4 * float(value) for value in values] == pytest.approx([float(expected)] * 4)
+    np.testing.assert_allclose(np.concatenate(slopes), slope, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"optimizer": "lamb", "gradient_accumulation_steps": 2},
+        {"shares": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
+    ],
+    ids=["adamw", "accumulated", "layerwise"],
+)
+def test_updates_are_those_of_the_whole_gradient(options):
+    """Clipped together, accumulated together, and of a lookup's rows, too."""
+    rng = np.random.default_rng(1)
+    ids = tf.constant(rng.integers(0, 6, (8,)), tf.int32)
+    wanted = tf.constant(
+        rng.normal(size=(8, 3)) * 20, tf.float32
+    )  # far away: gradients are clipped
+
+    def trained(devices):
+        keras.utils.set_random_seed(0)
+        table, dense = keras.layers.Embedding(6, 4, name="e"), keras.layers.Dense(3, name="d")
+        ids_in = keras.Input((), dtype="int32")
+        model = keras.Model(ids_in, dense(table(ids_in)))
+        optimizer = make_optimizer(
+            model, learning_rate=0.1, warmup=0.0, weight_decay=0.1, steps=4, **options
+        )
+
+        def step(ids, wanted):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(model(ids) - wanted)) / 8
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply(gradients, model.trainable_variables)
+
+        rows = (ids, wanted)
+        if devices.num_replicas_in_sync > 1:
+            rows = devices.experimental_distribute_values_from_function(
+                lambda c: [x[c.replica_id_in_sync_group :: 4] for x in (ids, wanted)]
+            )
+        together = tf.function(lambda: devices.run(step, rows), autograph=False)
+        for _ in range(4):
+            together()
+        copies = [np.stack([np.array(w) for w in _copies(v)]) for v in model.variables]
+        return copies, int(np.array(optimizer.iterations))
+
+    one, steps = trained(tf.distribute.get_strategy())
+    with mirrored() as strategy:
+        four, as_many = trained(strategy)
+    assert steps == as_many
+    for found, expected in zip(four, one, strict=True):
+        assert len(found) == 4
+        assert (found == found[0]).all()  # the copies are the same to the bit
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+
+
+def _copies(variable):
+    """A variable on each of its devices."""
+    return getattr(variable.value, "values", [variable])

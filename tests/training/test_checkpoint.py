@@ -1,0 +1,181 @@
+"""A checkpoint brings everything back; a broken or foreign one is refused, never half loaded."""
+
+import errno
+import json
+import os
+
+import keras
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from keras_bert.base.errors import InputError
+from keras_bert.training.checkpoint import Checkpoint, named_variables
+from keras_bert.training.optimizers.optimizer import make_optimizer
+
+
+def small_model(seed, units=4, name="dense", **options):
+    keras.utils.set_random_seed(seed)
+    model = keras.Sequential(
+        [
+            keras.Input((3,)),
+            keras.layers.Dense(units, name=name),
+            keras.layers.Dropout(0.5),
+            keras.layers.BatchNormalization(name="norm"),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(1, name="out"),
+        ],
+        name="small",
+    )
+    optimizer = make_optimizer(
+        model, learning_rate=0.1, warmup=0.5, weight_decay=0.1, steps=20, **options
+    )
+    model.compile(optimizer, loss="mse")
+    return model
+
+
+def train(model, steps):
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(8, 3)).astype("float32")
+    model.fit(x, x[:, :1], batch_size=8, epochs=steps, verbose=0, shuffle=False)
+
+
+def values(model):
+    return {name: np.array(variable) for name, variable in named_variables(model).items()}
+
+
+# Three batches are a step and a half: the gradients so far are brought back, too.
+_LAMB = {"optimizer": "lamb", "gradient_accumulation_steps": 2, "schedule": "one-cycle"}
+
+
+@pytest.mark.parametrize("options", [{}, _LAMB], ids=["adamw", "lamb"])
+def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options):
+    model = small_model(seed=1, **options)
+    train(model, 3)
+    Checkpoint(tmp_path, model).save(3, {"seconds": 1.5})
+    train(model, 4)
+
+    other = small_model(seed=2, **options)  # a second model of the process: automatic names differ
+    assert Checkpoint(tmp_path, other).restore() == (3, {"seconds": 1.5})
+    assert int(other.optimizer.iterations) == 3 // options.get("gradient_accumulation_steps", 1)
+    train(other, 4)
+    expected, found = values(model), values(other)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_the_state_is_not_in_the_header_whose_size_is_bounded(tmp_path):
+    """safetensors reads no header of more than 100 MB, and a long run's history has more."""
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    state = [{"step": 1, "train": {"loss": 0.1}, "examples": ["ä\u2028" * 30]}] * 1000
+    checkpoint.save(1, state)
+    content = checkpoint.latest.read_bytes()
+    assert int.from_bytes(content[:8], "little") < 10_000 < len(json.dumps(state))
+    assert checkpoint.restore() == (1, state)
+    flipped = bytearray(content)
+    flipped[content.index(b'"loss"')] ^= 1
+    checkpoint.latest.write_bytes(flipped)
+    with pytest.raises(InputError, match="its bytes are not those that were written"):
+        checkpoint.restore()
+
+
+def test_a_checkpoint_of_an_earlier_version_has_its_state_in_the_header(tmp_path):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    checkpoint.save(7, {})
+    expected, path = values(model), checkpoint.latest
+    tensors = {name: value for name, value in load_file(path).items() if name != "state"}
+    save_file(tensors, path, metadata={"step": "7", "state": '{"seconds": 1.5}'})
+    other = small_model(seed=2)
+    assert Checkpoint(tmp_path, other).restore() == (7, {"seconds": 1.5})
+    for name, value in values(other).items():
+        np.testing.assert_array_equal(expected[name], value, err_msg=name)
+
+
+def test_seed_generators_moments_and_statistics_are_among_the_variables():
+    names = set(named_variables(small_model(seed=1)))
+    assert {"model/seed_generators/0", "model/seed_generators/1"} <= names
+    assert {"model/small/norm/moving_mean", "optimizer/adamw/iteration"} <= names
+    assert sum("momentum" in name for name in names) == 6  # of 2 kernels, 2 biases, 2 of the norm
+
+
+def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(tmp_path):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    assert checkpoint.latest is None
+    checkpoint.save(5, {})
+    aside = tmp_path / ".step-000000009.safetensors.keras-bert-0123456789ab"
+    aside.mkdir()
+    (aside / "step-000000009.safetensors").write_bytes(b"half of it")
+    (tmp_path / "notes.txt").write_text("not ours")
+    checkpoint = Checkpoint(tmp_path, model)  # as the run that goes on does
+    assert checkpoint.restore()[0] == 5
+    checkpoint.save(10, {})
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["notes.txt", "step-000000010.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"name": "other"}, "checkpoint of another model: it lacks model/small/other/bias"),
+        ({"units": 5}, r"holds model/small/dense/bias in the shape \(4,\), and the model has \(5,"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, other, message):
+    Checkpoint(tmp_path, small_model(seed=1)).save(1, {})
+    model = small_model(seed=2, **other)
+    before = values(model)
+    with pytest.raises(InputError, match=message):
+        Checkpoint(tmp_path, model).restore()
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_cut_off_file_is_refused(tmp_path):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model)
+    checkpoint.save(1, {})
+    whole = checkpoint.latest.read_bytes()
+    checkpoint.latest.write_bytes(whole[: len(whole) // 2])
+    before = values(model)
+    with pytest.raises(InputError, match="is not a whole checkpoint"):
+        checkpoint.restore()
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_no_checkpoint_is_deleted_before_the_one_after_it_is_known_to_be_whole(tmp_path):
+    model = small_model(seed=1)
+    for step in (1, 2, 3):
+        Checkpoint(tmp_path, model, keep=3).save(step, {})
+    checkpoint = Checkpoint(tmp_path, model, keep=1)  # or killed between two deletions
+    checkpoint.latest.write_bytes(checkpoint.latest.read_bytes()[:-1])
+    assert checkpoint.restore()[0] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000002.safetensors"]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_one_that_cannot_be_read_now_is_neither_passed_over_nor_deleted(
+    tmp_path, monkeypatch, number
+):
+    model = small_model(seed=1)
+    checkpoint = Checkpoint(tmp_path, model, keep=2)
+    for step in (1, 2):
+        checkpoint.save(step, {})
+    newest = checkpoint.latest
+
+    def refuse(path, **options):
+        if path == newest:
+            raise OSError(number, os.strerror(number), str(path))
+        return safe_open(path, **options)
+
+    monkeypatch.setattr("keras_bert.training.checkpoint.safe_open", refuse)
+    with pytest.raises(InputError, match=f"cannot be read: {os.strerror(number)}; the same comm"):
+        checkpoint.restore()
+    assert newest.exists()
+    monkeypatch.undo()
+    assert checkpoint.restore()[0] == 2

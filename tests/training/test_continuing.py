@@ -1,0 +1,241 @@
+"""Fine-tuning from a folder that was fine-tuned: its head and options, for every kind of task."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import keras_bert.training.finetuning as module
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import load_task
+from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.training.finetune import finetune
+from tests.eagerly import eagerly
+from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.test_files_of_another_kind import FILES
+
+# What the task in the folder is made with, and whether it reads a mix of layers.
+OPTIONS = {
+    "classifier": (
+        {"pooling": "both", "multi_label": True, "threshold": 0.25, "max_length": 20},
+        True,
+    ),
+    "pair-classifier": ({"pooling": "mean", "max_length": 24}, False),
+    "regression": ({"pooling": "both", "mean": 3.0, "scale": 4.0}, True),
+    "multiple-choice": ({"max_length": 16}, True),
+    "tagger": ({"crf": True, "bilstm": 3, "document_context": True}, True),
+    "question-answering": (
+        {
+            **{"max_length": 30, "stride": 5, "max_question_length": 7, "max_answer_length": 4},
+            **{"n_best": 3, "null_threshold": 0.5},
+        },
+        False,
+    ),
+    "span-classifier": (
+        {
+            **{"max_span_length": 3, "span_representation": "biaffine", "threshold": 0.25},
+            **{"threshold_metric": "precision", "flat": True},
+        },
+        False,
+    ),
+    "relation-classifier": ({"span_representation": "attention", "null_label": "of"}, True),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("continued")
+    for kind, content in FILES.items():
+        (folder / kind).write_text(content)
+    (folder / "colours").write_text("text\tlabel\na good film\tred\na bad film\tblue\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def saved(folder):
+    """A function that writes the folder of a kind with random weights, each once."""
+    tokenizer = make_tokenizer(["good", "film"])
+
+    def save(kind, *, mix=None, name=None, **more):
+        path = folder / (name or f"{kind}-model")
+        if path.exists():
+            return path
+        options, mixed = OPTIONS[kind]
+        encoder = make_encoder(tokenizer, num_hidden_layers=1)
+        if mixed if mix is None else mix:
+            more["layer_mix"] = {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.5}
+        read = list(task_class(kind).read(folder / kind))
+        made_with = task_class(kind).made_from(read)
+        if "labels" in made_with:  # another order than that of a file
+            made_with["labels"] = made_with["labels"][::-1]
+        task = task_class(kind)(encoder, tokenizer, **{**made_with, **options, **more})
+        keras.utils.set_random_seed(3)
+        for weight in task.trainable_weights:
+            weight.assign_add(keras.random.normal(weight.shape) * 0.1)
+        task.save(path)
+        return path
+
+    return save
+
+
+@pytest.fixture
+def continued(folder, tmp_path, monkeypatch):
+    """A function that fine-tunes without a step, and returns (its folder, what it reported)."""
+    monkeypatch.setattr(
+        module,
+        "train",
+        lambda model, run, feed, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
+    )
+
+    def run(kind, model, *, file=None, **settings):
+        said = []
+        path = folder / (file or kind)
+        files = {"train": path, "dev": path, "output": tmp_path / "run"}
+        with eagerly():
+            finetune(**files, task=kind, model=model, keep="last", report=said.append, **settings)
+        return tmp_path / "run" / "model", said
+
+    return run
+
+
+def test_every_kind_is_continued():
+    assert set(OPTIONS) == set(finetuned_kinds())
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_a_run_continues_with_the_head_and_the_options_of_its_model(kind, saved, continued):
+    source = saved(kind)
+    found, said = continued(kind, source)
+    expected, tensors = (load_file(path / "model.safetensors") for path in (source, found))
+    assert tensors.keys() == expected.keys()
+    for name, tensor in expected.items():
+        np.testing.assert_array_equal(tensors[name], tensor, err_msg=name)
+    before, after = (json.loads((path / "config.json").read_text()) for path in (source, found))
+    assert after == before
+    (line,) = (line for line in said if "Continuing with its head" in line)
+    assert "New" not in line and "Changed" not in line
+    recorded = json.loads((found.parent / "run.json").read_text())["settings"]
+    options, mixed = OPTIONS[kind]
+    given = {name: value for name, value in options.items() if name not in ("mean", "scale")}
+    assert {name: recorded[name] for name in given} == given
+    assert recorded["scalar_mix"] == recorded["scalar_mix_layer_norm"] == mixed
+
+
+def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
+    source = saved("tagger", mix=False, name="plain-tagger")
+    found, said = continued("tagger", source, bilstm=5, crf=True, max_length=12)
+    task, before = load_task(found), load_task(source)
+    assert (task.bilstm, task.crf, task.max_length, task.document_context) == (5, True, 12, True)
+    (line,) = (line for line in said if "Continuing with its head" in line)
+    assert "Changed: max_length 12, was 40; bilstm 5, was 3." in line
+    assert line.endswith(
+        "New, from random weights: bilstm, classifier, crf. "
+        "Not taken over: bilstm, classifier, crf."
+    )
+    assert task.classifier.kernel.shape != before.classifier.kernel.shape
+
+
+@pytest.mark.parametrize(
+    "options, new",
+    [
+        ({"crf": False}, None),
+        ({"scalar_mix": True}, "scalar_mix, bilstm, classifier, crf"),
+        ({"threshold": 0.5}, None),
+        ({"pooling": "cls"}, "classifier"),
+        ({"pooling": "mean"}, "classifier"),
+        ({"scalar_mix": False}, "classifier"),
+    ],
+    ids=lambda x: None if x is None else str(x),
+)
+def test_a_head_is_new_where_it_would_read_something_else(options, new, saved, continued):
+    if {*options} & {"threshold", "pooling"} or options == {"scalar_mix": False}:
+        kind, source = "classifier", saved("classifier")
+    else:
+        kind, source = "tagger", saved("tagger", mix=False, name="plain-tagger")
+    found, said = continued(kind, source, **options)
+    (line,) = (line for line in said if "Continuing with its head" in line)
+    assert ("New, from random weights: " in line) == (new is not None)
+    task, before = load_task(found), load_task(source)
+    same = np.array_equal(task.classifier.bias, before.classifier.bias)
+    assert same == (new is None)
+    if new is not None:
+        assert f"New, from random weights: {new}." in line
+    if options == {"crf": False}:
+        assert task.crf_layer is None and line.endswith("Not taken over: crf.")
+
+
+def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, continued, folder):
+    source = saved("classifier")
+    found, said = continued("classifier", source, file="colours")
+    task = load_task(found)
+    assert set(task.labels) == {"red", "blue"} and task.pooling == "cls" and task.threshold == 0.5
+    assert task.multi_label  # or the file would be read in another way
+    (line,) = (line for line in said if line.startswith("The head is new: "))
+    assert line == (
+        f"The head is new: {source} has other labels (good, bad). Its own head is not taken over "
+        "(max_length 20, pooling both, threshold 0.25, scalar_mix, scalar_mix_l2 0.5, "
+        "scalar_mix_layer_norm). The files are read as its own: multi_label."
+    )
+
+
+def test_another_kind_has_a_new_head_and_that_is_said(saved, continued):
+    source = saved("tagger")
+    _, said = continued("multiple-choice", source)
+    assert (
+        f"The head is new: {source} holds a tagger, and this run trains a multiple-choice. Its own "
+        "head and options are not taken over."
+    ) in said
+
+
+def test_a_head_of_ours_that_cannot_be_read_is_refused_and_one_of_others_new(
+    saved, continued, tmp_path
+):
+    config = saved("tagger", mix=False, name="torn", bilstm=None, crf=False) / "config.json"
+    values = json.loads(config.read_text())
+    values["id2label"] = {"0": "O"}
+    config.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="has a single label; the task tagger has two or more"):
+        continued("tagger", config.parent)
+    del values["keras_bert"]
+    config.write_text(json.dumps(values))
+    _, said = continued("tagger", config.parent)
+    (line,) = (line for line in said if line.startswith("The head is new: "))
+    assert "has a single label" in line
+
+
+def test_pairs_continue_with_a_classifier_of_another_program(saved, continued):
+    """BertForSequenceClassification does not say how many texts it reads."""
+    config = saved("pair-classifier", name="foreign", pooling="cls") / "config.json"
+    values = json.loads(config.read_text())
+    del values["keras_bert"]
+    config.write_text(json.dumps(values))
+    found, said = continued("pair-classifier", config.parent)
+    tensors, expected = (load_file(p / "model.safetensors") for p in (found, config.parent))
+    np.testing.assert_array_equal(tensors["classifier.weight"], expected["classifier.weight"])
+    assert any(line.startswith("Continuing with its head (max_length 40") for line in said)
+
+
+def test_a_threshold_that_was_tuned_is_tuned_again(saved, continued):
+    source = saved("span-classifier", name="tuned", threshold=None)
+    task = load_task(source)
+    assert task.tuned == ("threshold",)
+    task.threshold = 0.125
+    task.save(source.with_name("tuned-folder"))
+    again = load_task(source.with_name("tuned-folder"))
+    assert (again.threshold, again.tuned) == (0.125, ("threshold",))
+    found, _ = continued("span-classifier", source.with_name("tuned-folder"))
+    assert load_task(found).threshold != 0.125 and load_task(found).tuned == ("threshold",)
+
+
+def test_a_run_that_continues_is_resumed_and_repeated_by_its_settings(saved, continued, tmp_path):
+    source = saved("tagger")
+    found, _ = continued("tagger", source)
+    (found.parent / "metrics.json").unlink()
+    again, _ = continued("tagger", source)  # the same arguments
+    settings = json.loads((again.parent / "run.json").read_text())["settings"]
+    repeated = {name: v for name, v in settings.items() if name in ("crf", "bilstm", "max_length")}
+    assert repeated == {"crf": True, "bilstm": 3, "max_length": 40}
+    with pytest.raises(InputError, match="with crf True, and now it is False"):
+        continued("tagger", source, crf=False)

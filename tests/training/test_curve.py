@@ -1,0 +1,121 @@
+"""What an entry of the curve says: exact losses, their weighted sum, and groups in TensorBoard."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from keras_bert.tasks.pretraining.figures import exact_losses
+from keras_bert.training.loop import BatchSource, _Measures
+from keras_bert.training.monitoring import curve as module
+from keras_bert.training.monitoring.curve import Curve
+from keras_bert.training.monitoring.tensorboard import by_tag
+from keras_bert.training.plan import Plan, plan_steps
+
+
+def test_the_total_has_the_weights_of_the_losses_and_the_penalties():
+    logs = {
+        "loss": 9.0,  # Keras's, over batches' means
+        "a_loss": 2.5,
+        "b_loss": 6.5,
+        "a_cross_entropy": 2.0,
+        "b_cross_entropy": 6.0,
+        "a_accuracy": 0.5,
+    }
+    assert exact_losses(logs, weights={"a": 0.5, "b": 0.25}, penalties=0.125) == {
+        "loss": 0.5 * 2.0 + 0.25 * 6.0 + 0.125,
+        "a_loss": 2.0,
+        "b_loss": 6.0,
+        "a_accuracy": 0.5,
+    }
+    assert exact_losses(logs, weights={}, penalties=0)["loss"] == 8.0
+
+
+def test_a_mean_over_nothing_is_left_out_and_a_loss_that_is_no_number_is_not():
+    nan = float("nan")
+    logs = {"a_cross_entropy": 1.0, "a_part_accuracy": nan, "loss": 1.0}
+    assert exact_losses(logs, weights={}, penalties=0) == {"a_loss": 1.0, "loss": 1.0}
+    found = exact_losses({**logs, "a_cross_entropy": nan}, weights={}, penalties=0)
+    assert math.isnan(found["a_loss"]) and math.isnan(found["loss"])
+
+
+def test_where_nothing_is_exact_keras_is_believed():
+    logs = {"loss": 0.70000000001, "accuracy": 0.5}
+    assert exact_losses(logs, weights={"logits": 3.0}, penalties=1.0) == {
+        "loss": 0.7,
+        "accuracy": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    "name, tag",
+    [
+        ("masked_lm_loss", "masked_lm/loss"),
+        ("masked_lm_accuracy", "masked_lm/accuracy"),
+        ("next_sentence_loss", "next_sentence/loss"),
+        ("loss", "total/loss"),
+        ("macro_f1", "total/macro_f1"),
+        ("masked_language", "total/masked_language"),
+    ],
+)
+def test_figures_are_grouped_by_the_models_outputs_and_nothing_else(name, tag):
+    assert by_tag({name: 1.0}, outputs=["masked_lm", "next_sentence"]) == {tag: 1.0}
+
+
+def test_a_figure_over_nothing_does_not_keep_a_run_from_its_evaluation():
+    """A mean over nothing is NaN, which is no news; a loss that is NaN ends the run elsewhere."""
+
+    class Measured(BatchSource):
+        def measures(self, step):
+            return {"f1": step / 8}
+
+    callback = _Measures(Measured(), Plan(steps=4, entry=1, evaluate_every=2, checkpoint_every=2))
+    for epoch, loss, expected in ((0, 1.0, {}), (1, 1.0, {"val_f1": 0.25}), (3, math.nan, {})):
+        logs = {"loss": loss, "recall": math.nan}
+        callback.on_epoch_end(epoch, logs)
+        assert {name: v for name, v in logs.items() if name.startswith("val_")} == expected
+
+
+@pytest.mark.parametrize(
+    "flops_a_token, matrix_rate, share",
+    [(5.0, 1000.0, 0.5), (None, 1000.0, None), (5.0, None, None)],
+)
+def test_the_share_of_the_machines_flops_is_that_of_the_tokens_per_second(
+    flops_a_token, matrix_rate, share
+):
+    curve = Curve(None, entries=[], matrix_rate=matrix_rate)
+    curve.feed = SimpleNamespace(tokens_a_step=50, flops_a_token=flops_a_token)
+    curve._timed_from, curve._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
+    found = curve._speed()
+    assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
+    assert found.get("mfu") == share
+
+
+def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(module, "time", clock)
+    curve = Curve(plan_steps([3, 3], evaluate_every=3, checkpoint_every=3), entries=[])
+    curve.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=0)))
+    for epoch in (0, 3):  # with which a phase begins
+        feed = SimpleNamespace(tokens_a_step=10, flops_a_token=None, waited=lambda: None)
+        curve.feed = feed
+        speeds = []
+        for number in range(3):  # an entry is a step
+            curve.on_epoch_begin(epoch + number)
+            clock.now += 1.0 if number else 60.0
+            curve.on_train_batch_end(0)
+            speeds.append(curve._speed()["tokens_per_second"])
+        assert speeds == [None, 10.0, 10.0]
+
+
+def test_tokens_are_counted_on_from_the_entry_before_where_they_are_known():
+    curve = Curve(None, entries=[], matrix_rate=None)
+    curve._steps, curve.feed = 4, SimpleNamespace(tokens_a_step=10.3)
+    assert curve._tokens() == 41
+    curve.entries.append({"tokens": 41, "seconds": 1.0})
+    assert curve._tokens() == 82
+    curve.entries.append({"seconds": 1.0})  # of an earlier version
+    assert curve._tokens() is None
+    curve.entries.clear()
+    curve.feed = SimpleNamespace(tokens_a_step=None)
+    assert curve._tokens() is None

@@ -1,0 +1,118 @@
+"""The sentence on a run's health: each thing that it judges, right, wrong, and too early to say."""
+
+import pytest
+
+from keras_bert.training.monitoring.health import health
+
+
+def metrics(
+    *, steps=2000, loss=4.0, held_out=(7.0, 5.0, 4.0), wait=0.004, sentences=0.8, rows=400, **more
+):
+    """Of a run that is healthy, unless something else is said."""
+    every = steps // (len(held_out) - 1) if len(held_out) > 1 else steps
+    curve = [
+        {"step": n * every, "train": {"loss": value}, "eval": {"loss": value}, "input_wait": wait}
+        for n, value in enumerate(held_out)
+    ]
+    figures = {"masked_lm_loss": loss, "next_sentence_accuracy": sentences}
+    found = {"steps": steps, "history": curve, "unigram_entropy": 6.0, "eval": figures}
+    return {**found, "train": figures, "eval_rows": rows, **more}
+
+
+def test_a_healthy_run_is_told_with_every_figure():
+    assert health(metrics()) == {
+        "is_healthy": True,
+        "sentence": "The run looks healthy: masked-token loss 4.000, below the 6.000 of word "
+        "frequencies; past the plateau under word frequencies, which ends at 5.400; next sentences "
+        "80.0 % right, by chance 50.0 %; no divergence (held-out loss 4.000, at the lowest 4.000); "
+        "input wait 0.4 % of the time.",
+    }
+
+
+@pytest.mark.parametrize(
+    "said, changed",
+    [
+        ("masked-token loss 6.100, not below the 6.000 of word frequencies", {"loss": 6.1}),
+        ("not past the plateau under word frequencies, which ends at 5.400", {"loss": 5.5}),
+        (
+            "next sentences 54.0 % right, by chance 50.0 %, no more than by chance in 400 rows",
+            {"sentences": 0.54},
+        ),
+        (
+            "the held-out loss rose from 4.000 at step 1000 to 4.300",
+            {"held_out": (7.0, 4.0, 4.3)},
+        ),
+        ("input wait 12.0 % of the time", {"wait": 0.12}),
+    ],
+)
+def test_what_is_wrong_is_said_first_and_the_rest_behind_it(said, changed):
+    found = health(metrics(**changed))
+    assert found["is_healthy"] is False
+    assert found["sentence"].startswith(f"The run does not look healthy: {said}") or (
+        changed == {"loss": 6.1} and said in found["sentence"]
+    )
+    assert "no divergence" in found["sentence"].partition(" (")[2] or "held_out" in changed
+    assert found["sentence"].endswith(").") and found["sentence"].count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    "said, changed",
+    [
+        ("masked-token loss 6.500, not below the 6.000", {"steps": 199, "loss": 6.5}),
+        ("not past the plateau", {"steps": 999, "loss": 5.9}),
+        ("next sentences 51.0 % right", {"steps": 199, "sentences": 0.51}),
+        ("too few figures to tell a divergence", {"held_out": (7.0, 4.0)}),
+    ],
+)
+def test_what_may_still_come_is_no_fault(said, changed):
+    found = health(metrics(**changed))
+    assert found["is_healthy"] is None
+    steps = changed.get("steps", 2000)
+    told = f"{steps:,} steps"
+    assert found["sentence"].startswith(f"Too early to say whether the run is healthy ({told}): ")
+    assert said in found["sentence"]
+
+
+def test_chance_has_a_width_by_the_rows_that_were_guessed():
+    assert health(metrics(sentences=0.54, rows=626))["is_healthy"] is True
+    assert health(metrics(sentences=0.54, rows=624))["is_healthy"] is False
+
+
+def test_chance_is_what_one_answer_to_all_pairs_gets_right():
+    assert health(metrics(sentences=0.70), chance=0.68)["is_healthy"] is False
+    found = health(metrics(sentences=0.75), chance=0.68)
+    assert found["is_healthy"] is True
+    assert "next sentences 75.0 % right, by chance 68.0 %;" in found["sentence"]
+    found = health(metrics(eval={"masked_lm_loss": 4.0, "sentence_order_accuracy": 0.75}))
+    assert "the order of sentences 75.0 % right, by chance 50.0 %;" in found["sentence"]
+
+
+def test_the_losses_of_another_phase_are_no_course():
+    """At step 1,000 the rows become others, whose loss is higher; it falls since."""
+    losses = {0: 7.0, 500: 4.0, 1000: 3.0, 1500: 4.4, 1800: 4.2, 2000: 4.1}
+    curve = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
+    found = health(metrics(history=curve), since=1000)
+    assert found["is_healthy"] is True
+    assert "no divergence (held-out loss 4.100, at the lowest 4.100)" in found["sentence"]
+    assert health(metrics(history=curve))["is_healthy"] is False
+
+
+def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_left_out():
+    curve = [
+        {"step": n, "train": {"loss": v}, "input_wait": None} for n, v in enumerate((6, 4.0, 4.3))
+    ]
+    found = health(metrics(eval=None, eval_rows=None, history=curve))
+    assert found["is_healthy"] is True
+    assert "no divergence (training loss 4.300, at the lowest 4.000)" in found["sentence"]
+    assert "sentences" not in found["sentence"] and "input" not in found["sentence"]
+    curve[-1]["train"]["loss"] = 4.5
+    assert health(metrics(eval=None, history=curve))["is_healthy"] is False
+
+
+def test_a_causal_lm_has_no_plateau_and_nothing_known_is_no_verdict():
+    figures = {"causal_lm_loss": 5.9}
+    found = health(metrics(eval=figures, train=figures))
+    assert found["is_healthy"] is True and "plateau" not in found["sentence"]
+    assert "next-token loss 5.900, below" in found["sentence"]
+    nothing = health(metrics(unigram_entropy=None, eval=None, train={}, held_out=(), wait=None))
+    assert nothing["is_healthy"] is None

@@ -1,0 +1,144 @@
+"""How many steps there is time for; measuring leaves no trace. What time it is, a test says."""
+
+import math
+import threading
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.inputs.batches import settled
+from keras_bert.records import DataFolder
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training import plan, pretrain, pretraining_rows
+from keras_bert.training.loop import BatchSource
+from keras_bert.training.plan import steps_in
+from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.pretraining_rows import InputTimer
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+
+SECONDS = 0.25  # of a batch; sums of it are exact
+
+
+class Clock:
+    """Stands in for the module `time`: nothing takes any but what says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture()
+def clock(monkeypatch):
+    clock = Clock()
+    for module in (plan, pretraining_rows):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def slow_batches(clock, count, made=lambda number: None):
+    """Batches of which each takes its time; `made` is told that it is there."""
+
+    def wait(number):
+        clock.now += SECONDS
+        made(number)
+        return number
+
+    dataset = tf.data.Dataset.range(count).map(
+        lambda number: tf.numpy_function(wait, [number], tf.int64)
+    )
+    dataset = dataset.map(lambda number: (tf.ones([4, 3]), tf.ones([4, 1])))
+    return settled(dataset.apply(tf.data.experimental.assert_cardinality(count)))
+
+
+class Slow(BatchSource):
+    """Every batch takes its time."""
+
+    batches_a_step = 2
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    def training(self, first_step):
+        return slow_batches(self._clock, 10**6)
+
+    def evaluation(self):
+        return slow_batches(self._clock, 5)
+
+
+def test_the_time_there_is_is_planned_for_and_the_model_is_as_before(clock):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+    before = [np.array(variable) for variable in model.variables]
+    clock.now = 7.0
+    steps = steps_in(
+        [1.0, 2.0],
+        model,
+        [Slow(clock), Slow(clock)],
+        spent=clock.perf_counter,
+        compile_model=lambda: model.compile("adam", "mse"),
+        evaluate_every=10,
+        multiple_of=3,
+    )
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+    # A fiftieth of the time, but two seconds at least, and a quarter of that for an evaluation.
+    assert 7 + 2 * 2.5 < clock.now < 7 + 2 * 4.5
+    # A step takes two batches' time, and a tenth of an evaluation's. A phase begins with a batch
+    # of each kind; the first has what was spent before, and one evaluation more.
+    each, begin, evaluation = (2 + 5 / 10) * SECONDS, 2 * SECONDS, 5 * SECONDS
+    left = (0.97 * 60 - clock.now - begin - 2 * evaluation, 0.97 * 120 - begin - evaluation)
+    assert steps == [3 * math.floor(seconds / each / 3) for seconds in left]
+
+
+def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypatch):
+    """Also where a step has several batches, of so many tokens each."""
+    paths = [
+        make_data_folder(tmp_path / name, rows=rows, eval_rows=0, objective="mlm", seed=rows)
+        for name, rows in (("first", 20), ("second", 30))
+    ]
+    settings = PretrainSettings.of(
+        {"data": paths, "minutes": [1.0, 2.0], "batch_tokens": 64, "gradient_accumulation": 2}
+        | {"vocab": "v", "output": "o"}
+    )
+    tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
+    task = SimpleNamespace(tokenizer=tokenizer, input=("input_ids",), output=("masked_lm",))
+    first = []
+
+    def steps_of(given, model, feeds, **more):
+        first.extend(next(iter(feed.training(0)))[0]["input_ids"] for feed in feeds)
+        return [1] * len(given)
+
+    monkeypatch.setattr(pretrain, "steps_in", steps_of)
+    run = SimpleNamespace(settled=lambda name: None, settle=lambda name, value: value)
+    folders = [DataFolder.open(path) for path in paths]
+    pretrain._steps(task, run, folders, settings, began=0.0, report=lambda line: None)
+    options = {"vocabulary": VOCABULARY, "seed": 0, "batch_tokens": 32, "task": task}
+    for found, folder in zip(first, folders, strict=True):
+        expected = next(iter(training_dataset(folder, **options)))[0]["input_ids"]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_waiting_for_batches_is_counted_and_nothing_else(clock):
+    waited = InputTimer()
+    batches = iter(waited.of(slow_batches(clock, 10)))
+    for _ in range(5):
+        next(batches)
+        clock.now += 100  # what a step takes
+    assert waited.seconds == 5 * SECONDS
+
+
+def test_a_batch_that_is_there_already_is_not_waited_for(clock):
+    both = threading.Event()
+    made = slow_batches(clock, 2, made=lambda number: both.set() if number else None)
+    waited = InputTimer()
+    batches = iter(waited.of(made.prefetch(2)))
+    next(batches)
+    both.wait()
+    first = waited.seconds
+    next(batches)
+    assert SECONDS <= first == waited.seconds

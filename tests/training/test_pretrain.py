@@ -1,0 +1,659 @@
+"""A pre-training run as a whole: that it learns, what it leaves, and that resume is exact."""
+
+import contextlib
+import errno
+import functools
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+import tensorflow as tf
+from google.protobuf import text_format
+from safetensors.numpy import load_file
+from tensorboard.plugins import projector
+
+import keras_bert.training.pretrain as module
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import is_aside
+from keras_bert.base.signals import Terminated
+from keras_bert.checkpoints import load_task
+from keras_bert.records import DataFolder
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training import checkpoint
+from keras_bert.training.monitoring.curve import Curve
+from keras_bert.training.pretrain import pretrain
+from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.pretraining_rows import RowsOfPhases
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# A checkpoint in the middle of an epoch of the data, and an odd number of steps.
+SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_data_folder(tmp_path_factory.mktemp("data") / "rows", rows=44, eval_rows=11)
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory):
+    """Longer rows, by their padding."""
+    folder = tmp_path_factory.mktemp("longer") / "rows"
+    sizes = {"rows": 20, "eval_rows": 7, "max_length": 24}
+    return make_data_folder(folder, **sizes, seed=1, unigram_entropy=math.log(30))
+
+
+@pytest.fixture(scope="module")
+def phases(data, longer):
+    """The settings of two phases: rows of another length, in batches of another size."""
+    return {"data": [data, longer], "steps": [6, 7], "batch_size": [8, 4], "deterministic": True}
+
+
+@pytest.fixture(scope="module")
+def architecture(tmp_path_factory):
+    """A very small model, with dropout."""
+    path = tmp_path_factory.mktemp("architecture") / "config.json"
+    values = {
+        "vocab_size": len(VOCABULARY),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 24,
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+    }
+    path.write_text(json.dumps(values))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(data, architecture):
+    """Calls `pretrain` with the small data and model."""
+
+    def call(output, **settings):
+        folder = settings.pop("data", data)
+        left_out = ["batch_size"] * ("batch_tokens" in settings)
+        short = {name: value for name, value in SHORT.items() if name not in left_out}
+        return pretrain(
+            data=folder,
+            vocab=settings.pop("vocab", data / "vocab.txt"),
+            output=output,
+            architecture=settings.pop("architecture", architecture),
+            **{**short, **settings},
+        )
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def unbroken(run, phases, tmp_path_factory):
+    output = tmp_path_factory.mktemp("unbroken") / "run"
+    run(output, **phases)
+    return output
+
+
+def last_checkpoint(output):
+    """Its variables; the history beside them holds what a clock says."""
+    tensors = load_file(max((output / "checkpoints").iterdir()))
+    del tensors["state"]
+    return tensors
+
+
+def curve(output):
+    """The rows without what a clock says."""
+    rows = json.loads((output / "metrics.json").read_text())["history"]
+    timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
+    return [{k: v for k, v in row.items() if k not in timed} for row in rows]
+
+
+def assert_same_run(output, expected):
+    assert (output / "model" / "model.safetensors").read_bytes() == (
+        expected / "model" / "model.safetensors"
+    ).read_bytes()
+    found, wanted = last_checkpoint(output), last_checkpoint(expected)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert curve(output) == curve(expected)
+
+
+def test_dropout_is_on_and_its_state_is_in_the_checkpoint(unbroken):
+    states = {k: v for k, v in last_checkpoint(unbroken).items() if "seed_generators" in k}
+    assert len(states) == 1 + 3  # after the embeddings, and three in the block
+    # The first number is the seed, the second counts the draws: one a training step.
+    assert all(state[1] == 13 for state in states.values())
+
+
+class Stopped(Exception):
+    pass
+
+
+def raise_stopped():
+    raise Stopped
+
+
+@contextlib.contextmanager
+def in_step(number, happens):
+    """While a run trains, something happens once at the end of a step."""
+    original = Curve.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        original(self, batch, logs)
+        if int(self.model.optimizer.iterations) == number:
+            happens()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curve, "on_train_batch_end", on_train_batch_end)
+        yield
+
+
+def moments_of_kills(rng):
+    """Ten of a run of 13 steps with checkpoints after 5, 6, 11 and 13, in their order.
+
+    Three are in the writing of a checkpoint, at any byte of it. The others are some ends of steps,
+    written metrics and calls on files after the end of a step (0 is the begin of the run).
+    """
+    written, steps = rng.choice([5, 6, 11, 13], 3, replace=False), rng.integers(0, 13, 7)
+    moments = [(int(step), "writing", float(rng.random())) for step in written]
+    moments += [(int(step), "events", int(rng.integers(6))) for step in steps]
+    return sorted(moments, key=lambda moment: (moment[0], moment[1] != "writing"))
+
+
+def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_unbroken_one(
+    run, unbroken, phases, data, architecture, tmp_path
+):
+    output, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    arguments = {
+        "vocab": data / "vocab.txt",
+        "output": output,
+        "architecture": architecture,
+        **SHORT,
+        **phases,
+    }
+    moments = moments_of_kills(np.random.default_rng(8))
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.training.killed_pretraining"]
+        + [json.dumps(given, default=str) for given in (arguments, moments)],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+    )
+    assert killed.returncode == 0, killed.stderr[-3000:]
+    lives = json.loads(killed.stdout)
+    assert [life["status"] for life in lives] == [-signal.SIGKILL] * 10, killed.stderr[-3000:]
+    for (_, kind, _), life in zip(moments, lives, strict=True):
+        assert kind == "events" or any(map(is_aside, life["left"])), lives  # half of a checkpoint
+    assert not list(temporary.iterdir())
+    run(output, **phases)
+    assert_same_run(output, unbroken)
+    assert not any(is_aside(path.name) for path in output.rglob("*"))
+
+
+@contextlib.contextmanager
+def full_disk_from(step):
+    """Has no room for more than half of the checkpoint after a step, as safetensors says it."""
+
+    def save_file(tensors, path, metadata):
+        content = safetensors.numpy.save(tensors, metadata=metadata)
+        if int(metadata["step"]) < step:
+            path.write_bytes(content)
+            return
+        path.write_bytes(content[: len(content) // 2])
+        words = f"I/O error: {os.strerror(errno.ENOSPC)} (os error {errno.ENOSPC})"
+        raise safetensors.SafetensorError(f"Error while serializing: {words}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", save_file)
+        yield
+
+
+def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_unbroken_one(
+    run, unbroken, phases, tmp_path
+):
+    """One run that goes on after a full disk, an exception, an interrupt and a request to end, and
+    from the checkpoint before the newest, which is torn; in its first phase and in its second.
+    """
+    output = tmp_path / "run"
+    second = output / "checkpoints" / "step-000000006.safetensors"
+    with full_disk_from(step=6), pytest.raises(InputError) as refusal:
+        run(output, **phases)
+    assert str(refusal.value) == f"{second} cannot be written: No space left on device"
+    assert [path.name for path in second.parent.iterdir()] == ["step-000000005.safetensors"]
+    assert not (output / "metrics.json").exists()
+    with in_step(9, raise_stopped), pytest.raises(Stopped):
+        run(output, **phases)
+    assert checkpoints(output) == [5, 6]  # what is done since is done again
+    assert not (output / "model").exists() and not (output / "metrics.json").exists()
+    # Whoever asks gets a checkpoint first.
+    for step, before_it, number, raised in (
+        (7, 6, signal.SIGINT, KeyboardInterrupt),
+        (12, 11, signal.SIGTERM, Terminated),
+    ):
+        before = signal.getsignal(number)
+        said = f"the checkpoint in {output} is of step {step}, .* goes on"
+        ask = functools.partial(signal.raise_signal, number)
+        with in_step(step, ask), pytest.raises(raised, match=said):
+            run(output, **phases)
+        assert signal.getsignal(number) is before
+        assert checkpoints(output) == [before_it, step]
+    torn, said = output / "checkpoints" / "step-000000012.safetensors", []
+    content = bytearray(torn.read_bytes())
+    content[-5] ^= 1
+    torn.write_bytes(content)
+    run(output, **phases, report=said.append)
+    assert said == [
+        f"{torn} is not a whole checkpoint; the one before it is gone on with, of step 11."
+    ]
+    assert_same_run(output, unbroken)
+    steps = [step for step, _ in scalars(output / "logs" / "train", "masked_lm/loss")]
+    assert steps == [row["step"] for row in curve(output)[1:]]  # the steps done twice stand once
+
+
+def checkpoints(output):
+    """The steps of which a run keeps a checkpoint."""
+    names = sorted(path.name for path in (output / "checkpoints").iterdir())
+    return [int(re.fullmatch(r"step-(\d{9})\.safetensors", name)[1]) for name in names]
+
+
+def scalars(folder, tag):
+    (path,) = folder.iterdir()
+    return [
+        (event.step, float(tf.make_ndarray(value.tensor)))
+        for record in tf.data.TFRecordDataset(str(path))
+        for event in [tf.compat.v1.Event.FromString(record.numpy())]
+        for value in event.summary.value
+        if value.tag == tag
+    ]
+
+
+def tags_of(folder):
+    (path,) = folder.iterdir()
+    return tags_in(path)
+
+
+def tags_in(path):
+    return {
+        value.tag
+        for record in tf.data.TFRecordDataset(str(path))
+        for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value
+    }
+
+
+def test_what_a_run_leaves(unbroken, phases):
+    names = {"checkpoints", "logs", "metrics.json", "model", "run.json"}
+    assert {path.name for path in unbroken.iterdir()} == names
+    rows = curve(unbroken)
+    assert [row["step"] for row in rows] == list(range(14))
+    # A phase ends with an evaluation.
+    assert [row["step"] for row in rows if "eval" in row] == [0, 6, 13]
+    assert rows[-1]["learning_rate"] == 0.0
+    metrics = json.loads((unbroken / "metrics.json").read_text())
+    assert metrics["eval"] == rows[-1]["eval"] and metrics["eval_at_start"] == rows[0]["eval"]
+    # Logits have a deviation of about 1 at the start, which costs about 1/2.
+    assert math.log(25) < metrics["eval_at_start"]["masked_lm_loss"] < math.log(25) + 1
+    settings = json.loads((unbroken / "run.json").read_text())["settings"]
+    given = {**SHORT, **phases, "data": [str(folder) for folder in phases["data"]]}
+    assert {name: settings[name] for name in given} == given
+
+
+def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken, data, longer):
+    logs = unbroken / "logs"
+    assert {path.name for path in logs.iterdir()} == {
+        *("train", "eval", "unigram_entropy", "embeddings")
+    }
+    rows = curve(unbroken)
+    for run_name in ("train", "eval"):
+        for tag in ("masked_lm/loss", "next_sentence/accuracy"):
+            written = scalars(logs / run_name, tag)
+            figures = [
+                (row["step"], row[run_name][tag.replace("/", "_")])
+                for row in rows
+                if row.get(run_name)
+            ]
+            assert [step for step, _ in written] == [step for step, _ in figures]
+            np.testing.assert_allclose(written, figures, rtol=1e-5)
+    line = scalars(logs / "unigram_entropy", "masked_lm/loss")
+    assert [step for step, _ in line] == [row["step"] for row in rows]
+    # That of the last phase, as in metrics.json, and so in curves.png.
+    np.testing.assert_allclose([value for _, value in line], math.log(30), rtol=1e-6)
+    assert len(scalars(logs / "train", "run/learning_rate")) == len(rows)
+    # Each once more, over the tokens: two phases, of the rows' own average lengths.
+    for run_name in ("train", "eval", "unigram_entropy"):
+        over_steps, over_tokens = (
+            scalars(logs / run_name, f"{prefix}masked_lm/loss") for prefix in ("", "over_tokens/")
+        )
+        tokens = {row["step"]: row["tokens"] for row in rows}
+        assert over_tokens == [(tokens[step], value) for step, value in over_steps]
+    of_a_step = [batch * tokens_of_a_row(folder) for folder, batch in ((data, 8), (longer, 4))]
+    assert abs(rows[6]["tokens"] - 6 * of_a_step[0]) <= 3  # each entry's are rounded
+    assert abs(rows[-1]["tokens"] - rows[6]["tokens"] - 7 * of_a_step[1]) <= 4
+
+
+def tokens_of_a_row(folder):
+    split = DataFolder.open(folder).card.splits["train"]
+    return split.tokens / split.instances
+
+
+def test_the_projector_has_the_embeddings_of_the_model_under_the_pieces_names(unbroken):
+    folder = unbroken / "logs" / "embeddings"
+    (config,) = folder.glob("projector_config.pbtxt")
+    parsed = text_format.Parse(config.read_text(), projector.ProjectorConfig())
+    (embedding,) = parsed.embeddings
+    header, *lines = (folder / embedding.metadata_path).read_text().splitlines()
+    assert header == "piece\tcount" and lines[0] == f"{VOCABULARY.pieces[5]}\t100"
+    table = load_file(unbroken / "model" / "model.safetensors")
+    (table,) = (v for name, v in table.items() if name.endswith("word_embeddings.weight"))
+    rows = [VOCABULARY.id(line.split("\t")[0]) for line in lines]
+    assert sorted(rows) == list(range(len(VOCABULARY)))
+    vectors = np.loadtxt(folder / embedding.tensor_path)
+    np.testing.assert_allclose(vectors, table[rows], rtol=1e-4, atol=1e-7)
+
+
+def test_gradients_are_measured_of_each_step(unbroken):
+    entries = json.loads((unbroken / "metrics.json").read_text())["history"]
+    assert "gradient_norm" not in entries[0]  # before the first step
+    norms = [entry["gradient_norm"] for entry in entries[1:]]
+    assert all(0.1 < norm < 100 for norm in norms) and len(set(norms)) == len(norms)
+    written = [value for _, value in scalars(unbroken / "logs" / "train", "run/gradient_norm")]
+    np.testing.assert_allclose(written, norms, rtol=1e-5)
+
+
+def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, longer):
+    task = load_task(unbroken / "model")
+    task.compile_defaults("sgd")
+    # The last batch of 4 holds 3 rows: what fills it up must not count.
+    dataset = task.dataset(DataFolder.open(longer), split="eval", batch_size=4)
+    results = task.evaluate(dataset, return_dict=True, verbose=0)
+    reported = curve(unbroken)[-1]["eval"]
+    assert results["masked_lm_cross_entropy"] == pytest.approx(reported["masked_lm_loss"], rel=1e-4)
+    assert results["next_sentence_cross_entropy"] == pytest.approx(
+        reported["next_sentence_loss"], rel=1e-4
+    )
+    assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
+
+
+def test_a_finished_run_is_not_repeated(run, unbroken, phases, monkeypatch):
+    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
+    assert run(unbroken, **phases) == json.loads((unbroken / "metrics.json").read_text())
+
+
+def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken, phases, tmp_path):
+    output = tmp_path / "run"
+    output.mkdir()
+    for name in ("checkpoints", "run.json"):
+        (unbroken / name).rename(output / name)
+    try:
+        run(output, **phases)
+    finally:
+        (output / "run.json").rename(unbroken / "run.json")
+        (output / "checkpoints").rename(unbroken / "checkpoints")
+    assert curve(output) == curve(unbroken)
+    assert (output / "model" / "model.safetensors").read_bytes() == (
+        unbroken / "model" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path):
+    output, begun, moved = (tmp_path / name for name in ("run", "begun", "moved"))
+    settings = {"steps": 3, "checkpoint_every": 1, "eval_every": 3}
+
+    def inputs(folder):
+        files = {"vocab": folder / "vocab.txt", "architecture": folder / "config.json"}
+        return {"data": folder, **files}
+
+    shutil.copytree(data, begun)
+    shutil.copy(architecture, begun / "config.json")
+    with in_step(2, raise_stopped), pytest.raises(Stopped):
+        run(output, **settings, **inputs(begun))
+    begun.rename(moved)
+    assert run(output, **settings, **inputs(moved))["steps"] == 3
+    assert json.loads((output / "run.json").read_text())["settings"]["data"] == str(moved)
+    (moved / "config.json").write_text((moved / "config.json").read_text().replace("64", "48"))
+    with pytest.raises(InputError, match="begun on other content of architecture"):
+        run(output, **settings, **inputs(moved))
+
+
+@pytest.mark.parametrize("damage", ["removed", "truncated"])
+def test_a_damaged_model_of_a_finished_run_is_written_again(
+    run, unbroken, phases, tmp_path, damage, monkeypatch
+):
+    output = tmp_path / "run"
+    shutil.copytree(unbroken, output)
+    if damage == "removed":
+        shutil.rmtree(output / "model")
+    else:
+        os.truncate(output / "model" / "model.safetensors", 2000)
+    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
+    told = []
+    metrics = run(output, **phases, report=told.append)
+    assert any("resumes from its last checkpoint to write it again" in line for line in told)
+    assert metrics == json.loads((unbroken / "metrics.json").read_text())
+    assert_same_run(output, unbroken)
+
+
+def test_it_learns_more_than_word_frequencies(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=2000, eval_rows=100)
+    metrics = run(
+        tmp_path / "run",
+        data=folder,
+        steps=300,
+        batch_size=32,
+        learning_rate=5e-3,
+        eval_every=150,
+        checkpoint_every=300,
+        histograms=True,
+    )
+    assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
+    assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
+    assert len(metrics["history"]) == 21  # 20 rows of 15 steps, and the one at the start
+    assert_examples_are_learned(metrics["history"])
+    files = sorted(
+        (tmp_path / "run" / "logs" / "weights").iterdir(), key=lambda p: int(p.suffix[1:])
+    )
+    assert [path.suffix for path in files] == [".150", ".300"]
+    variables = {
+        f"weights/{v.path}" for v in load_task(tmp_path / "run" / "model").trainable_variables
+    }
+    assert tags_in(files[0]) == tags_in(files[1]) == variables
+
+
+def assert_examples_are_learned(entries):
+    """The same places at every evaluation, in whose words the model believes more and more."""
+    held = [entry["examples"] for entry in entries if "eval" in entry]
+    assert len(held) == 3 and all("examples" not in e for e in entries if "eval" not in e)
+    for examples in zip(*held, strict=True):
+        assert len({(e["before"], e["after"], e["expected"]) for e in examples}) == 1
+    right = [
+        sum(e["candidates"][0][0] == e["expected"] for e in examples) / len(examples)
+        for examples in held
+    ]
+    assert right[0] < 0.5 < right[-1]
+
+
+def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
+    path = tmp_path / "bad_batch.npz"
+    with pytest.raises(
+        InputError, match=f"not a number any more from step 2 on, .* is in {path}; try a lower lear"
+    ):
+        run(tmp_path, learning_rate=1e30, warmup=0.0, steps=60, eval_every=60, checkpoint_every=60)
+    assert not any((tmp_path / "checkpoints").glob("*"))
+    options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": SHORT["seed"], "first_step": 1}
+    [(inputs, labels, weights)] = training_dataset(DataFolder.open(data), **options).take(1)
+    with np.load(path) as saved:
+        for prefix, expected in (("", inputs), ("label/", labels), ("weight/", weights)):
+            for name, value in expected.items():
+                np.testing.assert_array_equal(saved[f"{prefix}{name}"], value)
+
+
+def test_what_minutes_come_to_is_settled_once(run, tmp_path, monkeypatch):
+    trained = []
+
+    def trained_for(*given, steps, **more):
+        trained.append(steps)
+        raise Stopped
+
+    monkeypatch.setattr(module, "_trained", trained_for)
+    monkeypatch.setattr(module, "steps_in", lambda minutes, *others, **more: [71])
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            run(tmp_path / "run", steps=None, minutes=30)
+        monkeypatch.setattr(module, "steps_in", None)  # would fail
+    assert trained == [[71], [71]]
+
+
+def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer):
+    folders = [DataFolder.open(data), DataFolder.open(longer)]
+    given = {"data": [data, longer], "steps": [7, 6], "batch_size": [8, 4], "seed": 4}
+    settings = PretrainSettings.of(
+        {**given, "vocab": "v", "output": "o", "gradient_accumulation": 2}
+    )
+    tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
+    task = SimpleNamespace(tokenizer=tokenizer, input=("input_ids",), output=("masked_lm",))
+    rows = RowsOfPhases.of(folders, task, steps=[7, 6], settings=settings)
+    for step, folder, batch_size, first in ((6, 0, 4, 12), (7, 1, 2, 0), (9, 1, 2, 4)):
+        found = rows.at(step).training(step).take(3)
+        expected = training_dataset(
+            folders[folder],
+            vocabulary=VOCABULARY,
+            task=task,
+            batch_size=batch_size,
+            seed=4,
+            first_step=first,
+        )
+        for one, other in zip(found, expected, strict=False):
+            np.testing.assert_array_equal(one[0]["input_ids"], other[0]["input_ids"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 0}, "`steps` is 0; at least 1"),
+        ({"steps": None}, "Give either `steps`, how many to train for, or `minutes`, how long"),
+        ({"minutes": 5}, "Give either `steps`"),
+        (
+            {"steps": [5, 5], "batch_size": [8, 8, 8]},
+            "`steps` has 2 values and `batch_size` 3",
+        ),
+        (
+            {"gradient_accumulation": 3},
+            "`batch_size` is 8, .* a multiple of `gradient_accumulation",
+        ),
+        ({"optimizer": "lamb", "layer_decay": 0.9}, "`layer_decay` is for adamw"),
+        (
+            {"batch_tokens": 15},
+            "`batch_tokens` leaves 15 positions .* up to 16; give more",
+        ),
+        ({"batch_tokens": 64, "batch_size": 8}, "Give either `batch_size`, .* or `batch_tokens`"),
+        ({"batch_tokens": 64, "batch_size": 32}, "Give either `batch_size`, .* or `batch_tokens`"),
+        (
+            {"causal_fraction": 0.5, "batch_tokens": 64},
+            "in batches of as many rows each; give `batch",
+        ),
+        ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
+        ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
+        ({"architecture": "huge"}, "There is no architecture 'huge'"),
+        ({"architecture": "./nowhere.json"}, "There is no file"),
+        ({"vocab": "nowhere.txt"}, "nowhere.txt could not be read"),
+        ({"learning_rate": -1.0}, "`learning_rate` is -1.0"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_written(run, tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        run(tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_data_folder_that_is_not_finished_is_refused(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=3)
+    (folder / "COMPLETED").unlink()
+    with pytest.raises(InputError, match="COMPLETED"):
+        run(tmp_path / "run", data=folder)
+
+
+def test_a_vocabulary_that_did_not_make_the_rows_is_refused(run, tmp_path):
+    (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.pieces, "w99"]))
+    with pytest.raises(InputError, match="made with another vocabulary"):
+        run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
+
+
+def test_rows_longer_than_the_model_are_refused(run, architecture, tmp_path):
+    values = {**json.loads(architecture.read_text()), "max_position_embeddings": 12}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="up to 16 tokens, and the model has positions for 12"):
+        run(tmp_path / "run", architecture=tmp_path / "config.json")
+
+
+def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_refused(
+    run, architecture, tmp_path
+):
+    values = {**json.loads(architecture.read_text()), "vocab_size": 24}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="has vocab_size 24, fewer rows than"):
+        run(tmp_path / "run", architecture=tmp_path / "config.json")
+
+
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, masking, capsys):
+    folder = make_data_folder(
+        tmp_path / "rows", objective="mlm", masking=masking, rows=2000, eval_rows=100
+    )
+    settings = {"steps": 300, "batch_size": 32, "learning_rate": 5e-3}
+    settings |= {"eval_every": 300, "checkpoint_every": 300}
+    if masking == "dynamic":
+        settings["batch_tokens"] = settings.pop("batch_size") * 16
+    metrics = run(tmp_path / "run", data=folder, **settings)
+    figures = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
+    for part in ("masked", "replaced", "kept"):
+        figures |= {f"masked_lm_{part}_loss", f"masked_lm_{part}_accuracy"}
+    assert set(metrics["eval"]) == set(metrics["train"]) == figures
+    assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
+    assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
+    shown = capsys.readouterr().err
+    assert "masked-token loss" in shown and "next" not in shown
+    for written in ("train", "eval"):
+        tags = tags_of(tmp_path / "run" / "logs" / written)
+        assert {"masked_lm/loss", "masked_lm/accuracy"} <= tags
+        assert not any("next_sentence" in tag for tag in tags)
+    assert "masked_lm/loss" in tags_of(tmp_path / "run" / "logs" / "unigram_entropy")
+    # The folder is a BertForMaskedLM, and gives the figures that the run reported.
+    written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert written["architectures"] == ["BertForMaskedLM"]
+    task = load_task(tmp_path / "run" / "model")
+    assert not task.config.add_pooling_layer
+    task.compile_defaults("sgd")
+    dataset = task.dataset(DataFolder.open(folder), split="eval", batch_size=7)
+    results = task.evaluate(dataset, return_dict=True, verbose=0)
+    reported = metrics["eval"]
+    assert results["masked_lm_cross_entropy"] == pytest.approx(reported["masked_lm_loss"], rel=1e-4)
+    assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
+
+
+def test_other_settings_are_refused_and_forced(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=0)
+    metrics = run(tmp_path / "run", data=folder, steps=1)
+    assert metrics["eval"] is None and metrics["eval_at_start"] is None  # there is no eval split
+    assert metrics["train"]["masked_lm_loss"] > 0
+    with pytest.raises(InputError, match="begun with steps 1, and now it is 2"):
+        run(tmp_path / "run", data=folder, steps=2)
+    card = json.loads((folder / "dataset_card.json").read_text())
+    (folder / "dataset_card.json").write_text(json.dumps({**card, "seed": 77}))
+    with pytest.raises(InputError, match="begun on other content of data"):
+        run(tmp_path / "run", data=folder, steps=1)
+    assert run(tmp_path / "run", data=folder, steps=2, force=True)["steps"] == 2

@@ -1,0 +1,458 @@
+"""Rows of spans and of swapped segments: what is trained, resumed, kept and measured."""
+
+import itertools
+import json
+import math
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+from tensorflow.python.autograph.pyct import loader
+
+import keras_bert.training.pretrain as module
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import load_task
+from keras_bert.cli.main import main
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.records import DataFolder
+from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer, SpanPretrainer
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training.checkpoint import Checkpoint
+from keras_bert.training.pretrain import pretrain
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+
+SHORT = {"steps": 12, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
+# The longest spans of such rows have two tokens.
+KINDS = {
+    "span": {"max_span_length": 1, "span_boundary_weight": 0.5, "layer_decay": 0.9},
+    "mlm-sop": {"gradient_accumulation": 2, "optimizer": "lamb", "schedule": "one-cycle"},
+}
+OTHER_HEAD = {"span": "span_boundary", "mlm-sop": "sentence_order"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("rows")
+    sizes = {"rows": 44, "eval_rows": 30}
+    return {
+        "span": make_data_folder(root / "span", objective="span", masking="dynamic", **sizes),
+        "mlm-sop": make_data_folder(root / "sop", objective="mlm-sop", **sizes),
+        "mlm": make_data_folder(root / "mlm", objective="mlm", **sizes),
+        "untested": make_data_folder(root / "untested", objective="span", rows=9, eval_rows=0),
+    }
+
+
+@pytest.fixture(scope="module")
+def run(folders, tmp_path_factory):
+    """Calls `pretrain` with a very small model."""
+    architecture = tmp_path_factory.mktemp("architecture") / "config.json"
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 16, "max_position_embeddings": 16}
+    architecture.write_text(json.dumps({"vocab_size": len(VOCABULARY), **sizes}))
+
+    def call(output, rows, **settings):
+        folder = folders[rows]
+        if "model" not in settings:
+            settings["architecture"] = architecture
+        settings = {**SHORT, **KINDS.get(rows, {}), **settings}
+        return pretrain(data=folder, vocab=folder / "vocab.txt", output=output, **settings)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def unbroken(run, tmp_path_factory):
+    """Objective -> (the folder of a run, its metrics).
+
+    Beside it, under the name FOLDER-killed, is what a kill after step 5 would have left.
+    """
+    root = tmp_path_factory.mktemp("unbroken")
+    save = Checkpoint.save
+
+    def save_and_keep(self, step, state):
+        save(self, step, state)
+        if step == 5:
+            output = self.folder.parent
+            killed = output.with_name(f"{output.name}-killed")
+            shutil.copytree(self.folder, killed / "checkpoints")
+            shutil.copy(output / "run.json", killed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_and_keep)
+        return {
+            objective: (root / objective, run(root / objective, objective, deterministic=True))
+            for objective in KINDS
+        }
+
+
+@pytest.fixture(params=KINDS)
+def objective(request):
+    return request.param
+
+
+def without_clock(metrics):
+    timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
+    return [{k: v for k, v in row.items() if k not in timed} for row in metrics["history"]]
+
+
+def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(run, unbroken):
+    """LAMB and the gradients of a step's parts: tests/training/test_checkpoint.py."""
+    folder, expected = unbroken["span"]
+    killed = folder.with_name(f"{folder.name}-killed")
+    assert [path.name for path in (killed / "checkpoints").iterdir()] == [
+        "step-000000005.safetensors"
+    ]
+    metrics = run(killed, "span", deterministic=True)
+    assert without_clock(metrics) == without_clock(expected)
+    found, wanted = (load_file(max((path / "checkpoints").iterdir())) for path in (killed, folder))
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        if name == "state":  # the history, with what a clock says
+            continue
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_a_step_may_have_parts_and_schedules_count_steps(unbroken):
+    folder, metrics = unbroken["mlm-sop"]
+    assert [row["step"] for row in metrics["history"]] == list(range(13))
+    held = load_file(max((folder / "checkpoints").iterdir()))
+    assert held["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
+    assert not any(held[name].any() for name in held if "gradient_accumulator" in name)
+    # One cycle, whose warm-up is a tenth of 12 steps.
+    rates = {row["step"]: row["learning_rate"] for row in metrics["history"]}
+    for step in (1, 5, 12):
+        left = 0.5 * (1 + math.cos(math.pi * (step - 1) / 11))
+        expected = 5e-4 * (4e-6 + (1 - 4e-6) * left)
+        assert rates[step] == pytest.approx(expected, rel=1e-4)
+
+
+def test_every_head_has_its_figures_and_what_the_model_saw_parts_those_of_tokens(
+    unbroken, objective
+):
+    _, metrics = unbroken[objective]
+    names = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
+    other = OTHER_HEAD[objective]
+    names |= {f"{other}_loss", f"{other}_accuracy"}
+    of_tokens = ["masked_lm", other] if objective == "span" else ["masked_lm"]
+    parts = {
+        f"{output}_{part}_{figure}"
+        for output in of_tokens
+        for part in ("masked", "replaced", "kept")
+        for figure in ("loss", "accuracy")
+    }
+    assert names | {f"{output}_masked_loss" for output in of_tokens} <= set(metrics["eval"])
+    assert set(metrics["eval"]) | set(metrics["train"]) <= names | parts
+    assert parts <= set().union(*(row["train"] for row in metrics["history"]))
+    figures = metrics["eval_at_start"]
+    assert math.log(25) < figures["masked_lm_loss"] < math.log(25) + 1
+    weight = KINDS[objective].get("span_boundary_weight", 1.0)
+    total = figures["masked_lm_loss"] + weight * figures[f"{other}_loss"]
+    assert figures["loss"] == pytest.approx(total, abs=2e-6)
+
+
+def test_spans_are_a_masked_lm_to_others_and_their_head_lies_beside_it(unbroken):
+    folder, _ = unbroken["span"]
+    config = json.loads((folder / "model" / "config.json").read_text())
+    assert config["architectures"] == ["BertForMaskedLM"]
+    kept = {"task": "span-pretrainer", "max_span_length": 1, "span_boundary_weight": 0.5}
+    assert kept.items() <= config["keras_bert"].items()
+    own = {
+        name.removeprefix("keras_bert.span_boundary."): tensor.shape
+        for name, tensor in load_file(folder / "model" / "model.safetensors").items()
+        if name.startswith("keras_bert.")
+    }
+    assert own == {
+        "offset_embedding.embeddings": (1, 200),
+        "first_dense.kernel": (2 * 16 + 200, 16),
+        "first_dense.bias": (16,),
+        "first_layer_norm.gamma": (16,),
+        "first_layer_norm.beta": (16,),
+        "second_dense.kernel": (16, 16),
+        "second_dense.bias": (16,),
+        "second_layer_norm.gamma": (16,),
+        "second_layer_norm.beta": (16,),
+        "bias": (25,),
+    }
+    assert type(load_task(folder / "model")) is SpanPretrainer
+
+
+def test_the_order_of_sentences_has_the_place_of_next_sentences(unbroken):
+    folder, _ = unbroken["mlm-sop"]
+    config = json.loads((folder / "model" / "config.json").read_text())
+    assert config["architectures"] == ["BertForPreTraining"]
+    assert "cls.seq_relationship.weight" in load_file(folder / "model" / "model.safetensors")
+    assert type(load_task(folder / "model")) is SentenceOrderPretrainer
+
+
+def test_evaluate_gives_the_figures_of_the_run_and_what_follows_from_them(
+    unbroken, folders, objective, capsys
+):
+    folder, metrics = unbroken[objective]
+    data = folders[objective]
+    assert main(["evaluate", "--model", str(folder), "--data", str(data), "--batch-size", "7"]) == 0
+    printed = capsys.readouterr()
+    assert "Next: keras-bert finetune" in printed.err
+    figures = json.loads(printed.out)
+    reported = {name: figures[name] for name in metrics["eval"]}
+    assert reported == pytest.approx(metrics["eval"], rel=1e-4, abs=1e-6)
+    assert figures["objective"] == objective and figures["rows"] == 30
+    task = load_task(folder / "model")
+    predictions, letters = 0, 0
+    for _, labels, weights in task.dataset(DataFolder.open(data), split="eval", batch_size=30):
+        ids = labels["masked_lm"].numpy()[weights["masked_lm"].numpy() > 0]
+        predictions += len(ids)
+        letters += sum(len(VOCABULARY.piece(id)) for id in ids)
+    assert figures["predictions"] == predictions
+    loss = figures["masked_lm_loss"]
+    assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
+    bits = loss * predictions / math.log(2) / letters
+    assert figures["masked_lm_bits_per_character"] == pytest.approx(bits, rel=1e-5)
+    boundary = "span_boundary_perplexity"
+    assert (boundary in figures) == (objective == "span")
+    if boundary in figures:
+        expected = math.exp(figures["span_boundary_loss"])
+        assert figures[boundary] == pytest.approx(expected, rel=1e-5)
+
+
+def test_offsets_beyond_the_longest_are_not_predicted_from_the_boundaries(unbroken, folders):
+    task = load_task(unbroken["span"][0] / "model")
+    dataset = task.dataset(DataFolder.open(folders["span"]), split="eval", batch_size=30)
+    [(x, _, weights)] = dataset.as_numpy_iterator()
+    expected = weights["masked_lm"] * (x["span_offset"] <= 1)
+    np.testing.assert_array_equal(weights["span_boundary"], expected)
+    assert 0 < expected.sum() < weights["masked_lm"].sum()
+
+
+def test_of_other_rows_what_they_have_labels_for_is_measured(unbroken, folders, monkeypatch):
+    converted = []  # by AutoGraph, which writes Python files into the temporary folder
+    monkeypatch.setattr(loader, "load_source", lambda source, *_: converted.append(source))
+    said = []
+    found = evaluate(
+        model=unbroken["mlm-sop"][0], data=folders["span"], batches=2, batch_size=8,
+        report=said.append,
+    )  # fmt: skip
+    assert said == [
+        "Note: the rows were made for the objective span; of the model, sentence-order is not "
+        "measured."
+    ]
+    assert found["rows"] == 16 and found["masked_lm_loss"] > 0
+    assert not converted
+    assert not any(name.startswith(("sentence_order", "span_boundary")) for name in found)
+
+
+@pytest.fixture()
+def begun(run, tmp_path, monkeypatch):
+    """The task that a run would train."""
+    monkeypatch.setattr(module, "_train", lambda model, *others: model)
+    outputs = (tmp_path / f"run-{number}" for number in itertools.count())
+    return lambda rows, **settings: run(next(outputs), rows, **settings)
+
+
+def test_a_run_goes_on_from_a_folder_with_its_head(begun, unbroken):
+    folder, _ = unbroken["span"]
+    with pytest.raises(InputError, match="`max_span_length` is 3, and the model in .* with 1; le"):
+        begun("span", model=folder, max_span_length=3)
+    task, source = begun("span", model=folder, max_span_length=None), load_task(folder / "model")
+    assert type(task) is SpanPretrainer
+    for found, expected in zip(task.get_weights(), source.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def changed(folder, output, *, tensors=lambda found: found, **config):
+    """A copy of a model folder with other tensors and entries of its config (None: left out)."""
+    shutil.copytree(folder / "model", output)
+    path = output / "config.json"
+    values = {**json.loads(path.read_text()), **config}
+    path.write_text(json.dumps({name: value for name, value in values.items() if value}))
+    found = load_file(output / "model.safetensors")
+    save_file(tensors(dict(found)), output / "model.safetensors")
+    return output
+
+
+def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unbroken, tmp_path):
+    """Its class or its tensors may say that it has one."""
+    folder, _ = unbroken["span"]
+    source = load_task(folder / "model")
+    bias = np.asarray(source.lm_head.bias)
+    said = []
+    unnamed = changed(folder, tmp_path / "unnamed", architectures=None, keras_bert=None)
+    task = begun("mlm", model=unnamed, report=said.append)
+    np.testing.assert_array_equal(task.lm_head.bias, bias)
+    assert not any("random weights" in line for line in said)
+    begun("mlm-sop", model=folder, max_span_length=None, report=said.append)
+    lines = [line for line in said if "random weights" in line]
+    assert lines == [
+        f"Starting from random weights, as {folder} does not have them: pooler, next sentence head."
+    ]
+
+    def without_head(found):
+        return {name: x for name, x in found.items() if not name.startswith(("cls.", "keras_"))}
+
+    def without_bias(found):
+        return {name: x for name, x in found.items() if name != "cls.predictions.bias"}
+
+    bare = {"architectures": None, "keras_bert": None, "tensors": without_head}
+    task = begun("mlm", model=changed(folder, tmp_path / "bare", **bare), report=said.append)
+    assert not np.asarray(task.lm_head.bias).any()
+    assert said[-1].endswith("bare does not have them: lm head.")
+    with pytest.raises(InputError, match="lacks the tensor cls.predictions.bias"):
+        begun("mlm", model=changed(folder, tmp_path / "torn", tensors=without_bias))
+    with pytest.raises(InputError, match="lacks the tensor cls.predictions"):
+        begun("mlm", model=changed(folder, tmp_path / "said", tensors=without_head))
+    untied = {"cls.predictions.decoder.weight": np.zeros((len(VOCABULARY), 16), np.float32)}
+    with pytest.raises(InputError, match="decoder.weight differs from .*word_emb"):
+        begun("mlm", model=changed(folder, tmp_path / "untied", tensors=lambda x: x | untied))
+
+
+def test_a_weight_of_0_trains_masked_spans_without_the_head(begun, folders):
+    task = begun("span", max_span_length=None, span_boundary_weight=0)
+    assert type(task) is FillMask
+    x, y, _ = task.dataset(DataFolder.open(folders["span"]), batch_size=2, seed=0).element_spec
+    assert set(y) == {"masked_lm"} and "span_left" not in x
+
+
+@pytest.fixture(scope="module")
+def hybrid(run, tmp_path_factory):
+    """(the folder of a masked and causal run, its metrics)."""
+    output = tmp_path_factory.mktemp("hybrid") / "run"
+    return output, run(output, "mlm", causal_fraction=0.25)
+
+
+def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folders, capsys):
+    folder, metrics = hybrid
+    figures = metrics["eval"]
+    total = 0.75 * figures["masked_lm_loss"] + 0.25 * figures["causal_lm_loss"]
+    assert figures["loss"] == pytest.approx(total, abs=2e-6)
+    assert not any(name.startswith("causal_lm_masked") for name in figures)
+    assert main(["evaluate", "--model", str(folder), "--data", str(folders["mlm"])]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {name: found[name] for name in figures} == pytest.approx(figures, rel=1e-4, abs=1e-6)
+    assert found["causal_lm_perplexity"] == pytest.approx(
+        math.exp(figures["causal_lm_loss"]), rel=1e-4
+    )
+    # Every token after [CLS] is predicted, and [SEP] has no characters.
+    task = load_task(folder / "model")
+    [(x, y, weights)] = task.dataset(DataFolder.open(folders["mlm"]), split="eval", batch_size=30)
+    ids = y["causal_lm"].numpy()[weights["causal_lm"].numpy() > 0]
+    assert len(ids) == int(tf.reduce_sum(x["input_mask"])) - 30
+    letters = sum(len(VOCABULARY.piece(id)) for id in ids if id != VOCABULARY.sep_id)
+    bits = figures["causal_lm_loss"] * len(ids) / math.log(2) / letters
+    assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
+    config = json.loads((folder / "model" / "config.json").read_text())
+    assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
+    assert type(task) is MaskedCausalLM and task.causal_fraction == 0.25
+
+
+def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
+    begun, hybrid, folders, tmp_path
+):
+    """It goes on from the masked and causal one, and computes what that computes of causal rows."""
+    together = load_task(hybrid[0] / "model")
+    task = begun("mlm", model=hybrid[0], objective="causal-lm")
+    assert type(task) is CausalLM
+    data = DataFolder.open(folders["mlm"])
+    [(x, y, _)] = task.dataset(data, split="eval", batch_size=30)
+    [(of_both, labels, _)] = together.dataset(data, split="eval", batch_size=30)
+    np.testing.assert_array_equal(y["causal_lm"], labels["causal_lm"])
+    np.testing.assert_array_equal(x["input_ids"], of_both["causal_input_ids"])
+    logits = task(x, training=False)["causal_lm"]  # (B, S - 1, V)
+    expected = together(of_both, training=False)["causal_lm"]
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+    ids = x["input_ids"]
+    changed = {**x, "input_ids": tf.concat([ids[:, :5], 0 * ids[:, 5:] + 7], axis=1)}
+    found = task(changed, training=False)["causal_lm"]
+    np.testing.assert_allclose(found[:, :5], logits[:, :5], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found[:, 5:10], logits[:, 5:10], atol=1e-3)
+    task.save(tmp_path / "causal")
+    config = json.loads((tmp_path / "causal" / "config.json").read_text())
+    assert config["architectures"] == ["BertLMHeadModel"] and config["is_decoder"]
+    again = load_task(tmp_path / "causal")
+    assert type(again) is CausalLM
+    np.testing.assert_array_equal(again(x, training=False)["causal_lm"], logits)
+    torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+    its = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "causal").eval()
+    assert type(its).__name__ == "BertLMHeadModel"
+    batch = {"input_ids": x["input_ids"], "attention_mask": x["input_mask"]}
+    batch = {name: torch.tensor(value.numpy()) for name, value in batch.items()}
+    with torch.no_grad():
+        theirs = its(**batch).logits.numpy()[:, :-1]
+    is_token = x["input_mask"].numpy()[:, 1:] > 0
+    np.testing.assert_allclose(logits.numpy()[is_token], theirs[is_token], rtol=1e-3, atol=1e-4)
+
+
+def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
+    for objective, batch_size in (("mlm", 8), ("span", 6)):
+        folder = DataFolder.open(folders[objective])
+        options = {"vocabulary": VOCABULARY, "batch_size": batch_size, "seed": 3}
+        [(masked, labels, weights)] = training_dataset(folder, **options).take(1)
+        original = masked["input_ids"].numpy()
+        row, number = np.nonzero(weights["masked_lm"])
+        columns = masked["masked_lm_positions"].numpy()[row, number]
+        original[row, columns] = labels["masked_lm"].numpy()[row, number]
+        causal = SimpleNamespace(input=("input_ids", "input_mask"), output=("causal_lm",))
+        [(x, y, counts)] = training_dataset(folder, task=causal, **options).take(1)
+        np.testing.assert_array_equal(x["input_ids"], original)
+        np.testing.assert_array_equal(y["causal_lm"], original[:, 1:])
+        np.testing.assert_array_equal(counts["causal_lm"], masked["input_mask"][:, 1:])
+        both = SimpleNamespace(
+            input=("input_ids", "masked_lm_positions", "causal_input_ids", "causal_input_mask"),
+            output=("masked_lm", "causal_lm"),
+            causal_fraction=0.25,
+        )
+        first = round(batch_size / 4)
+        [(x, y, counts)] = training_dataset(folder, task=both, **options).take(1)
+        np.testing.assert_array_equal(x["causal_input_ids"], original[:first])
+        np.testing.assert_array_equal(x["input_ids"], masked["input_ids"][first:])
+        np.testing.assert_array_equal(y["masked_lm"], labels["masked_lm"][first:])
+        assert y["causal_lm"].shape == (first, original.shape[1] - 1)
+
+
+@pytest.mark.parametrize(
+    "objective, settings, message",
+    [
+        ("mlm-sop", {"causal_fraction": 0.5}, "`causal_fraction` is 0.5, .* mlm; .* mlm-sop"),
+        (
+            "span",
+            {"objective": "causal-lm"},
+            "`max_span_length` .* `objective` is causal-lm; leave",
+        ),
+        (
+            "mlm",
+            {"objective": "span"},
+            "`objective` is span, but .* was made for mlm. Expected mlm",
+        ),
+        ("mlm", {"causal_fraction": 0.5, "batch_size": 1}, "A batch of one row is either masked"),
+        ("mlm", {"max_span_length": 4}, "`max_span_length` is about the boundaries .* mlm; leave"),
+        ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is about .* mlm-sop; lea"),
+        ("span", {"span_boundary_weight": 0}, "`max_span_length` .* `span_boundary_weight` is 0; "),
+        ("span", {"max_span_length": 0}, "`max_span_length` is 0; at least 1"),
+        ("span", {"span_boundary_weight": -1}, "`span_boundary_weight` is -1.0; at least 0"),
+    ],
+)
+def test_settings_of_no_use_are_refused(run, tmp_path, objective, settings, message):
+    with pytest.raises(InputError, match=message):
+        run(tmp_path / "run", objective, **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_cannot_be_measured_is_said(unbroken, folders, tmp_path):
+    folder, _ = unbroken["span"]
+    with pytest.raises(InputError, match="has no eval rows to measure on"):
+        evaluate(model=folder, data=folders["untested"])
+    tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=False)
+    config = load_task(folder / "model").config
+    with pytest.raises(InputError, match="are uncased, and the model"):
+        evaluate(model=SpanPretrainer(BertEncoder(config), tokenizer), data=folders["span"])
+    pooled = BertEncoder(type(config)(**{**config.to_dict(), "add_pooling_layer": True}))
+    classifier = Classifier(pooled, tokenizer, labels=["a", "b"])
+    with pytest.raises(InputError, match="task classifier, and a data folder measures what was"):
+        evaluate(model=classifier, data=folders["span"])

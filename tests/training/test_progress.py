@@ -1,0 +1,93 @@
+"""What is shown of a run: plain lines in a log file, one bar on a terminal."""
+
+import io
+import sys
+
+import pytest
+
+from keras_bert.training.monitoring.progress import Progress, describe
+from keras_bert.training.plan import plan_steps
+
+NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}
+
+
+class Entries:
+    """Stands in for a `Curve`."""
+
+    def __init__(self):
+        self.entries = []
+        self.plan = plan_steps(6000, evaluate_every=6000, checkpoint_every=6000)
+
+    def add(self, step, seconds, **more):
+        figures = {"masked_lm_loss": 9.5, "masked_lm_accuracy": 0.125}
+        self.entries.append(
+            {
+                "step": step,
+                "seconds": seconds,
+                "train": figures,
+                "tokens_per_second": 8412.3,
+                **more,
+            }
+        )
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def show(stream, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream)
+    curve = Entries()
+    progress = Progress(curve, first_step=1000, names=NAMES)
+    progress.on_train_begin()
+    for step, seconds, more in [
+        (1050, 100.0, {}),  # with the time that compiling took
+        (1100, 105.0, {}),
+        (1150, 110.0, {"eval": {"masked_lm_loss": 7.25}}),
+        (6000, 112.0, {}),
+    ]:
+        progress.on_epoch_begin(0)
+        progress.on_train_batch_end(0)
+        curve.add(step, seconds, **more)
+        progress.on_epoch_end(0)
+    progress.on_train_end()
+    return stream.getvalue()
+
+
+def test_a_log_file_gets_plain_lines_not_too_many_and_every_evaluation(monkeypatch):
+    assert show(io.StringIO(), monkeypatch).splitlines() == [
+        "step 1050/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s",
+        # 10 seconds for 100 steps, 4850 are left
+        "step 1150/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s, 8:05 left; eval: loss 7.250",
+        "step 6000/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s",
+    ]
+
+
+def test_a_terminal_gets_a_bar_and_lines_of_evaluations_that_stay(monkeypatch):
+    shown = show(Terminal(), monkeypatch)
+    assert "\nstep 1150/6000: eval: loss 7.250\n" in shown.replace("\r", "\n")
+    assert "1003/6000" in shown or "1004/6000" in shown
+    assert "loss 9.500, accuracy 12.5 %, 8,412 tokens/s" in shown
+    assert shown.endswith("\n")
+
+
+def test_a_run_that_fails_leaves_the_terminal_on_a_new_line(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    progress = Progress(Entries(), first_step=0, names=NAMES)
+    progress.close()
+    progress.on_train_begin()
+    progress.close()
+    assert stream.getvalue().endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        ({"masked_lm_accuracy": 1.0, "masked_lm_loss": 0.0004}, "loss 0.000, accuracy 100.0 %"),
+        ({"other": 1.0}, ""),
+    ],
+)
+def test_figures_are_named_in_a_fixed_order(figures, text):
+    assert describe(figures, NAMES) == text

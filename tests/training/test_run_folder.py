@@ -1,0 +1,202 @@
+"""An output folder is begun, gone on with or refused; nothing that a run did not write is lost."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import save_folder
+from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.run_folder import RunFolder, read_settings
+from keras_bert.training.settings import LabelledRunSettings, RunSettings
+from tests.small_model import make_encoder, make_tokenizer
+
+SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
+INPUTS = {"data": "abc"}
+
+
+def open_folder(path, force=False, command="pretrain", inputs=INPUTS, **changes):
+    return RunFolder(
+        path, command=command, settings={**SETTINGS, **changes}, inputs=inputs, force=force
+    )
+
+
+def finish(run, metrics):
+    tokenizer = make_tokenizer()
+    save_folder(make_encoder(tokenizer), tokenizer, run.model)
+    return run.finish(metrics)
+
+
+def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
+    output = tmp_path / "a" / "run"
+    assert not open_folder(output).resumed
+    again = open_folder(output)
+    assert again.resumed and not again.finished
+    finish(again, {"loss": 1.5})
+    assert open_folder(output).finished
+    assert open_folder(output).read_metrics() == {"loss": 1.5}
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", "[" * 100_000])
+def test_damaged_results_of_a_finished_run_are_one_sentence(tmp_path, damaged):
+    finish(open_folder(tmp_path / "run"), {"loss": 1.5})
+    (tmp_path / "run" / "metrics.json").write_text(damaged)
+    run = open_folder(tmp_path / "run")
+    assert not run.finished and "metrics.json is damaged: it is not " in run.damage
+
+
+def remove(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "name, damaged, message",
+    [
+        ("model", shutil.rmtree, "the model .*/run/model is missing"),
+        ("model/model.safetensors", truncate, "model.safetensors is not a whole safetensors file"),
+        ("model/model.safetensors", remove, "holds no weights"),
+        ("model/config.json", remove, "holds no config.json"),
+        ("model/vocab.txt", remove, "vocab.txt"),
+        ("metrics.json", empty, "metrics.json is damaged: it is not JSON"),
+    ],
+)
+def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
+    tmp_path, name, damaged, message
+):
+    settings = RunSettings.of({"output": str(tmp_path / "run")})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        finish(run, {"loss": 1.5})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        assert run.finished
+    damaged(tmp_path / "run" / name)
+    with pytest.raises(InputError, match=f"is finished, but .*{message}.* Restore it from a copy"):
+        with RunFolder.of(settings, command="finetune", inputs={}):
+            pass
+    with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True) as run:
+        assert not run.finished and run.damage
+        run.reopen()
+        finish(run, {"loss": 1.5})
+        assert run.finished
+
+
+def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):
+    run = open_folder(tmp_path / "run")
+    run.model.mkdir()
+    (run.model / "config.json").write_text('{"architectures": ["BertForMaskedLM"]}')
+    run.finish({"eval": {"masked_lm_loss": 5.25}, "steps": 100})
+    card = (run.model / "README.md").read_text()
+    assert "| steps | 100 |" in card and "| masked_lm_loss | 5.2500 |" in card
+    assert "| learning rate | 0.0001 |" in card and "/data" not in card
+
+
+def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_path):
+    (tmp_path / ".run.json.keras-bert-0123456789ab").mkdir()
+    (tmp_path / ".run.json.keras-bert-0123456789ab" / "run.json").write_text('{"comm')
+    assert not open_folder(tmp_path).resumed
+
+
+def test_other_settings_are_refused_with_both_values(tmp_path):
+    open_folder(tmp_path)
+    with pytest.raises(
+        InputError,
+        match=r"begun with learning_rate 0.0001, and now it is 0.1; with steps 100, and now it is "
+        "200; on other content of data; give the same",
+    ):
+        open_folder(tmp_path, steps=200, learning_rate=0.1, inputs={"data": "b"})
+    with pytest.raises(InputError, match=r"begun with steps 100, and now it is 200; give the same"):
+        open_folder(tmp_path, steps=200)
+    with pytest.raises(InputError, match="with new_one None, and now it is 1"):
+        open_folder(tmp_path, new_one=1)
+
+
+def test_other_content_under_the_same_name_is_refused(tmp_path):
+    open_folder(tmp_path)
+    with pytest.raises(InputError, match="begun on other content of data"):
+        open_folder(tmp_path, inputs={"data": "abd"})
+
+
+def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
+    files = {"train": "a/train.tsv", "dev": "a/dev.tsv"}
+    begun = LabelledRunSettings.of({"output": str(tmp_path), **files})
+    moved = dataclasses.replace(begun, train="b/train.tsv", dev="b/dev.tsv")
+    inputs = {"train": "1", "dev": "2"}
+    with RunFolder.of(begun, command="finetune", inputs=inputs) as run:
+        run.settle("steps", 7)
+    with pytest.raises(InputError, match=r"with train '.*/a/train.tsv', .*on other content of dev"):
+        with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
+            pass
+    with RunFolder.of(moved, command="finetune", inputs=inputs) as run:
+        assert run.resumed and run.settled("steps") == 7
+    recorded = read_settings(tmp_path / "run.json", command="finetune")
+    assert recorded == json.loads(json.dumps(moved.recorded()))
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="holds something else .thesis.tex."):
+        open_folder(tmp_path)
+    open_folder(tmp_path / "file_parent")
+    with pytest.raises(InputError, match="is a file"):
+        open_folder(tmp_path / "thesis.tex")
+    with pytest.raises(InputError, match="holds something else"):
+        open_folder(tmp_path / "file_parent", command="finetune")
+
+
+def test_force_deletes_what_the_command_wrote_and_nothing_else(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.checkpoints.mkdir()
+    folder.finish({})
+    (tmp_path / "notes.txt").write_text("mine")
+    fresh = open_folder(tmp_path, force=True, steps=7)
+    assert not fresh.resumed and not fresh.finished
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt", "run.json"]
+    assert json.loads((tmp_path / "run.json").read_text())["settings"]["steps"] == 7
+
+
+@pytest.mark.parametrize("other", ["finetune", None])
+def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
+    if other:
+        open_folder(tmp_path, command=other)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("precious")
+    with pytest.raises(InputError, match="holds a model that pretrain did not write"):
+        open_folder(tmp_path, force=True)
+    assert (tmp_path / "model" / "weights").read_text() == "precious"
+
+
+def test_settings_are_read_back_for_the_same_command_only(tmp_path):
+    open_folder(tmp_path)
+    assert read_settings(tmp_path / "run.json", command="pretrain") == SETTINGS
+    with pytest.raises(InputError, match="settings of pretrain, not of finetune"):
+        read_settings(tmp_path / "run.json", command="finetune")
+    with pytest.raises(InputError, match="There is no settings file"):
+        read_settings(tmp_path / "nowhere.json", command="pretrain")
+
+
+def test_what_a_run_reads_is_not_deleted(tmp_path):
+    settings = {"steps": 1, "data": str(tmp_path / "run" / "data"), "vocab": "v.txt"}
+    (tmp_path / "run" / "data").mkdir(parents=True)
+    forced = PretrainSettings.of({**settings, "output": str(tmp_path / "run"), "force": True})
+    with pytest.raises(InputError, match="is also the input, or holds it"):
+        with RunFolder.of(forced, command="pretrain", inputs={}):
+            pass
+    assert (tmp_path / "run" / "data").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"command": "pretrain", "settings": 3}'])
+def test_a_broken_settings_file_is_said_to_be_one(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match="is not a settings file of a run"):
+        read_settings(tmp_path / "run.json", command="pretrain")
+    with pytest.raises(InputError, match="is not a settings file of a run"):
+        open_folder(tmp_path)

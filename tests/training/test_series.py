@@ -1,0 +1,277 @@
+"""Several runs under one output: seeds and sweeps; each is the run that it would be alone."""
+
+import dataclasses
+import json
+import math
+import shutil
+import signal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+from tensorboard.util.tensor_util import make_ndarray
+
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import save_folder
+from keras_bert.cli.main import main
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.training import finetuning
+from keras_bert.training.finetune import finetune
+from keras_bert.training.finetuning import Finetuning
+from keras_bert.training.monitoring.tensorboard import write_hparams
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.series import mean_and_deviation, run_series
+from keras_bert.training.settings import finetune_settings, sweep_settings
+from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.classification.killed_runs import assert_same_weights
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """Reviews whose first word is their label."""
+    folder = tmp_path_factory.mktemp("series")
+    tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
+    save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 32), ("dev", 23)):
+        lines = []
+        for label in rng.choice(["good", "bad"], count):
+            rest = " ".join(rng.choice(["film", "plot"], rng.integers(0, 3)))
+            lines.append(f"{label} {rest}\t{label}\n")
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    return {
+        "model": str(folder / "model"),
+        "train": str(folder / "train.tsv"),
+        "dev": str(folder / "dev.tsv"),
+        "batch_size": 16,
+        "epochs": 2,
+        "freeze_encoder": True,  # a head alone is traced in a moment
+        "deterministic": True,
+        "seed": 3,
+    }
+
+
+@pytest.fixture(scope="module")
+def seeds(given, tmp_path_factory):
+    output = tmp_path_factory.mktemp("seeds") / "run"
+    told, computed = [], []
+    compute = finetuning.computed_once
+
+    def note_and_compute(*args, **options):
+        computed.append(options)
+        return compute(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finetuning, "computed_once", note_and_compute)
+        metrics = finetune(**given, num_seeds=2, output=output, report=told.append)
+    assert len(computed) == 1  # a frozen encoder's outputs, for both
+    return output, metrics, told
+
+
+def test_seeds_are_repeated_and_the_best_one_s_model_is_kept(seeds, given):
+    output, metrics, told = seeds
+    assert metrics == json.loads((output / "metrics.json").read_text())
+    runs = metrics["runs"]
+    assert {name: run["seed"] for name, run in runs.items()} == {
+        "seed-3": 3,
+        "seed-4": 4,
+    }
+    accuracies = [run["dev"]["accuracy"] for run in runs.values()]
+    assert metrics["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
+    assert metrics["std"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
+    best = metrics["kept"]["run"]
+    assert best == list(runs)[int(np.argmax([run["figure"] for run in runs.values()]))]
+    assert evaluate(model=output, data=given["dev"])["confusion"] == runs[best]["dev"]["confusion"]
+    for name in runs:
+        left = {path.name for path in (output / "runs" / name).iterdir()}
+        assert left == {"logs", "metrics.json", "run.json"}
+    assert "Run 2 of 2: seed-4." in told
+
+
+def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
+    seeds, given, tmp_path, monkeypatch
+):
+    output, metrics, _ = seeds
+    best = metrics["kept"]["run"]
+    alone = finetune(**{**given, "seed": metrics["runs"][best]["seed"]}, output=tmp_path / "alone")
+    assert alone["dev"] == metrics["dev"]
+    assert_same_weights(output, tmp_path / "alone")
+
+    made = []
+    run = Finetuning.run
+
+    def note_and_run(self, settings, report):
+        made.append(settings.seed)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        return run(self, settings, report)
+
+    monkeypatch.setattr(Finetuning, "run", note_and_run)
+    with pytest.raises(KeyboardInterrupt, match="1 run of those in .* finished, the same command"):
+        finetune(**given, num_seeds=2, output=tmp_path / "stopped")
+    again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
+    assert made == [3, 4, 4]  # the finished one is not repeated
+    assert {**again, "seconds": 0, "history": 0, "runs": 0} == {
+        **metrics,
+        "seconds": 0,
+        "history": 0,
+        "runs": 0,
+    }
+    assert_same_weights(output, tmp_path / "stopped")
+    made.clear()
+    assert finetune(**given, num_seeds=2, output=tmp_path / "stopped") == again and not made
+
+
+def test_other_settings_are_refused(seeds, given):
+    output, _, _ = seeds
+    with pytest.raises(InputError, match="begun with num_seeds 2, and now it is 3; give the same"):
+        finetune(**given, num_seeds=3, output=output)
+
+
+def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
+    output = tmp_path / "run"
+    flags = [f"--{name}={given[name]}" for name in ("model", "train", "dev", "seed")]
+    tried = ["--learning-rate", "1e-9", "0.05", "--batch-size", "16", "--epochs", "6"]
+    tried += ["--figure", "macro_f1"]  # one that Keras's metrics do not give
+    command = ["sweep", *flags, "--freeze-encoder", *tried, "--output", str(output)]
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    metrics = json.loads((output / "metrics.json").read_text())
+    names = [f"rate-{rate}-batch-16-epochs-6" for rate in ("1e-09", "0.05")]
+    assert list(metrics["runs"]) == names
+    figures = [run["figure"] for run in metrics["runs"].values()]
+    assert figures[0] < max(figures) and metrics["kept"]["run"] == names[np.argmax(figures)]
+    measures = evaluate(model=output, data=given["dev"])
+    assert measures["macro_f1"] == pytest.approx(max(figures), abs=1e-6)
+    (best,) = [line for line in told.splitlines() if " best " in line]
+    assert "0.05" in best and f"{max(figures):.4f}" in best
+    assert told.splitlines()[-1] == f"Next: keras-bert predict --model {output} --data FILE"
+
+    experiment, of_runs = hparams(output / "logs")
+    assert {
+        info.name: [v.number_value for v in info.domain_discrete.values]
+        for info in experiment.hparam_infos
+    } == {"learning_rate": [1e-9, 0.05], "batch_size": [16], "epochs": [6]}
+    for name, (session, scalars) in of_runs.items():
+        run = metrics["runs"][name]
+        for key, value in session.hparams.items():
+            assert value.number_value == run[key]
+        assert scalars["kept/macro_f1"] == pytest.approx([run["figure"]])
+        assert len(scalars["dev/macro_f1"]) == run["epochs"]
+    assert list(of_runs) == sorted(names)
+    assert main(command) == 0
+    assert "finished already" in capsys.readouterr().err
+
+
+class Measured:
+    """Stands for `Finetuning`: every run's metric is given, by its seed."""
+
+    inputs = {}
+
+    def __init__(self, values):
+        self._values = values
+
+    def run(self, settings, report):
+        with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
+            tokenizer = make_tokenizer()
+            save_folder(make_encoder(tokenizer), tokenizer, run.model)
+            entry = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
+            kept = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [entry]}
+            return run.finish({**kept, "dev": {}, "steps": 1, "seconds": 1.0})
+
+
+def series_of(values, given, output, **options):
+    settings = finetune_settings("classifier").of({**given, "output": str(output)})
+    runs = {f"seed-{n}": dataclasses.replace(settings, seed=n) for n in range(len(values))}
+    return run_series(
+        Measured(values), settings, runs, varied=("seed",), command="finetune", report=print,
+        **options,
+    )  # fmt: skip
+
+
+def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):
+    def log(folder, found):
+        settings = {name: SimpleNamespace(seed=int(name[-1])) for name in found}
+        write_hparams(folder, found, settings, names=["seed"])
+
+    metrics = series_of([math.nan, 0.25, 0.5, math.nan], given, tmp_path / "run", on_run=log)
+    assert metrics["kept"]["run"] == "seed-2"
+    assert [run["figure"] for run in metrics["runs"].values()] == [None, 0.25, 0.5, None]
+    assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text())
+
+
+def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
+    output = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
+    shutil.rmtree(output / "runs" / "seed-0" / "model")
+    with pytest.raises(InputError, match=f"is missing; delete {output}/runs/seed-0 to train"):
+        series_of([0.5, 0.25], given, output)
+    shutil.rmtree(output / "runs" / "seed-0")
+    assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"
+    shutil.rmtree(output / "model")
+    with pytest.raises(InputError, match="is finished, but the model .* is missing. Restore it"):
+        series_of([0.5, 0.25], given, output)
+
+
+def hparams(logs):
+    """The experiment, and for each run its session and its scalars, as the plugin reads them."""
+    found = {}
+    for folder in sorted(path for path in logs.iterdir() if path.is_dir()):
+        events = EventAccumulator(str(folder)).Reload()
+        content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+        session = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
+        scalars = {
+            tag: [float(make_ndarray(event.tensor_proto)) for event in events.Tensors(tag)]
+            for tag in events.Tags()["tensors"]
+            if not tag.startswith("_hparams_")
+        }
+        found[folder.name] = session, scalars
+    content = EventAccumulator(str(logs)).Reload()
+    content = content.SummaryMetadata("_hparams_/experiment").plugin_data.content
+    return plugin_data_pb2.HParamsPluginData.FromString(content).experiment, found
+
+
+def test_the_default_sweep_is_the_paper_s():
+    settings = sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o"})
+    runs = settings.runs()
+    assert len(runs) == 18
+    assert list(runs)[:2] == ["rate-5e-05-batch-16-epochs-2", "rate-5e-05-batch-16-epochs-3"]
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"learning_rate": []}, "`learning_rate` is empty; give at least one value"),
+        ({"epochs": [2, 0]}, "`epochs` is 0; at least 1 is needed"),
+        ({"batch_size": [16.5]}, "`batch_size` is 16.5; it should be a whole number"),
+        ({"epochs": [3, 1], "gradual_unfreezing": True}, "give `epochs` of 2 or more"),
+        ({"task": "poetry"}, "no task 'poetry'"),
+    ],
+)
+def test_a_sweep_checks_every_run_before_the_first(values, message):
+    with pytest.raises(InputError, match=message):
+        sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
+
+
+def test_means_and_deviations_of_figures_within_figures():
+    runs = [{"f1": 0.5, "strict": {"f1": 0.1}, "n": 3, "best": [1.0]}]
+    runs.append({"f1": 0.7, "strict": {"f1": 0.4}, "n": 3, "best": [2.0]})
+    means, deviations = mean_and_deviation(runs)
+    assert means == {"f1": pytest.approx(0.6), "strict": {"f1": pytest.approx(0.25)}}
+    assert deviations["f1"] == pytest.approx(0.2 / 2**0.5)
+
+
+def test_rates_that_differ_late_are_runs_of_their_own():
+    rates = [5e-5, 5.0000001e-5]
+    tried = {"learning_rate": rates, "batch_size": 16, "epochs": 2}
+    settings = sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **tried})
+    names = [f"rate-{rate}-batch-16-epochs-2" for rate in ("5e-05", "5.0000001e-05")]
+    assert list(settings.runs()) == names
+
+
+def test_standard_input_is_read_once():
+    with pytest.raises(InputError, match="`train` and `dev` are both standard input"):
+        finetune_settings("classifier").of({"train": "-", "dev": "-", "output": "o"})

@@ -1,0 +1,160 @@
+"""Strategies: what is refused, what a TPU needs of a step, and a process with several devices."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.records import DataFolder
+from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training import followed_run
+from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.strategy import scope_of
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_several_devices_and_several_processes_train_as_one_device_does():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    run = subprocess.run(
+        [*command, "-p", "tests.four_devices", "tests/training/on_several_devices.py"],
+        cwd=REPOSITORY,
+        env={name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
+    assert "passed" in run.stdout and "skipped" not in run.stdout, run.stdout[-2000:]
+
+
+JOINED = '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 0}}'
+
+
+@pytest.mark.parametrize(
+    "strategy, environment, said",
+    [
+        ("multiworker", {}, "TF_CONFIG names no workers; for `strategy` multiworker give each"),
+        ("auto", {"TF_CONFIG": "{cluster"}, "TF_CONFIG describes no cluster: {cluster; docs/"),
+        ("auto", {"TF_CONFIG": '{"cluster": 3}'}, 'TF_CONFIG describes no cluster: {"cluster": 3}'),
+        (
+            "auto",  # this process has begun without it
+            {"TF_CONFIG": JOINED},
+            "multiworker must be the first thing that TensorFlow does in a process",
+        ),
+        ("tpu", {}, "There is no TPU 'local' for this TensorFlow: "),
+    ],
+)
+def test_devices_that_are_not_there_are_told_in_a_sentence(
+    monkeypatch, strategy, environment, said
+):
+    keras.ops.ones(())
+    for name in ("TF_CONFIG", "TPU_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as error, scope_of(strategy):
+        pass
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_one_device_needs_no_strategy(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    for strategy in ("auto", "none", "mirrored"):
+        with scope_of(strategy, report=pytest.fail):
+            assert not tf.distribute.has_strategy()
+
+
+def test_batches_without_a_row_for_each_device_are_refused(monkeypatch):
+    devices = Devices()
+    monkeypatch.setattr(devices, "replicas", 4)
+    devices.check_rows(4)
+    with pytest.raises(InputError, match="as few as 3 rows here, and 4 devices take a part"):
+        devices.check_rows(3)
+    with pytest.raises(InputError, match="give a larger `batch_tokens`"):
+        devices.check_rows(3, by="batch_tokens")
+    devices.check_rows(6)
+    monkeypatch.setattr(devices, "_strategy", object.__new__(tf.distribute.TPUStrategy))
+    devices.check_rows(8)
+    with pytest.raises(InputError, match="have 6 rows here, .* a `batch_size` that is a multiple"):
+        devices.check_rows(6)
+
+
+class Told:
+    """What a worker that is not the chief is told."""
+
+    is_chief = False
+
+    def __init__(self, *said):
+        self.said = list(said)
+
+    def broadcast(self):
+        return self.said.pop(0)
+
+    def barrier(self):
+        """The chief has ended."""
+
+
+def test_workers_that_were_given_something_else_are_told():
+    settings = PretrainSettings(data="/there/rows", vocab="v", output="here", steps=3, seed=1)
+    inputs = {"data": "9c"}
+    given = {**settings.recorded(), "data (content)": "9c"}
+    elsewhere = {name: given[name] for name in given if name not in ("data", "vocab", "model")}
+
+    def follow(**said):
+        workers = Told(said, {"steps": 3})
+        with followed_run._followed(workers, settings, inputs) as run:
+            return run.finished, run.finish()
+
+    assert follow(given=elsewhere, metrics=None) == (False, {"steps": 3})
+    with pytest.raises(InputError, match="need the same: seed is 1 on this one, and 2 on"):
+        follow(given={**elsewhere, "seed": 2}, metrics=None)
+    with pytest.raises(InputError, match=r"data \(content\) is '9c' on this one, and '7f' on the"):
+        follow(given={**elsewhere, "data (content)": "7f"}, metrics=None)
+    with pytest.raises(InputError, match="it holds mine.txt"):
+        follow(refused="it holds mine.txt")
+
+
+def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):
+    """XLA compiles it, every shape is known, and no string is in it."""
+    path = make_data_folder(tmp_path / "rows", rows=16, eval_rows=0, objective="mlm")
+    folder = DataFolder.open(path)
+    config = BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=16,
+        add_pooling_layer=False,
+    )
+    task = FillMask(BertEncoder(config), Tokenizer.from_vocab(VOCABULARY, lowercase=True))
+    dataset = training_dataset(folder, vocabulary=VOCABULARY, batch_size=4, seed=0, task=task)
+    for part in tf.nest.flatten(dataset.element_spec):
+        assert part.shape.is_fully_defined()
+    optimizer = make_optimizer(task, learning_rate=1e-3, warmup=0.0, weight_decay=0.1, steps=9)
+    task.compile_defaults(optimizer, jit_compile=True)
+    step = tf.function(task.train_step, [dataset.element_spec], jit_compile=True, autograph=False)
+    graph = step.get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    assert len(nodes) > 500
+    for node in nodes:
+        types = {value.type for value in node.attr.values()}
+        assert tf.string.as_datatype_enum not in types, node.name
+        assert node.op not in ("Where", "Unique", "PyFunc", "EagerPyFunc"), node.name
+    before = np.array(task.encoder.weights[0])
+    figures = step(next(iter(dataset)))
+    assert np.isfinite(float(figures["loss"]))
+    assert not np.array_equal(before, task.encoder.weights[0])
