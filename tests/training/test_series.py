@@ -202,6 +202,7 @@ def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):
     assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text())
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
     output = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
