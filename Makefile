@@ -19,8 +19,8 @@ test: $(VENV)/installed-test
 QUICK := $(addprefix tests/,base readers inputs heads layers \
   $(addprefix data_gen/test_,documents.py segments.py sentences.py settings.py work_items.py) \
   $(addprefix records/test_,dataset_card.py masking.py padding.py specs.py) \
-  $(addprefix text/test_,learn_wordpiece.py piece_counts.py vocabulary.py) \
-  $(addprefix training/test_,curve.py plan.py pretrain_command.py progress.py run_folder.py) \
+  $(addprefix text/test_,learn_wordpiece.py token_counts.py vocabulary.py) \
+  $(addprefix training/test_,history.py plan.py pretrain_command.py progress.py run_folder.py) \
   $(addprefix encoders/test_,config.py encoder.py) \
   $(addprefix test_,imports.py thin_line.py))
 test-quick: $(VENV)/installed-test

@@ -34,7 +34,7 @@ def main():
     keras.utils.set_random_seed(0)
     config = BertConfig.preset("mini", vocab_size=len(tokenizer))
     examples = list(Classifier.read(data))
-    task = Classifier(BertEncoder(config), tokenizer, **Classifier.made_from(examples))
+    task = Classifier(BertEncoder(config), tokenizer, **Classifier.infer_arguments(examples))
     rows = task.features(examples, max_length=MAX_LENGTH, labelled=True)
     steps = -(-len(rows) // BATCH_SIZE)
     by_length = shuffled_batches(rows.lengths, count=steps, seed=0, epoch=0)

@@ -174,7 +174,7 @@ def for_tensorflow_2(checkout, folder):
     return target / "create_pretraining_data.py"
 
 
-class Figures(NamedTuple):
+class Metrics(NamedTuple):
     """The medians of a contender's turns; times are without starting up."""
 
     rows: int
@@ -185,7 +185,7 @@ class Figures(NamedTuple):
 
 
 def take_turns(programs, files, *, folder, turns):
-    """Contender -> its `Figures`: each runs the tiny file and the whole one, turn by turn."""
+    """Contender -> its `Metrics`: each runs the tiny file and the whole one, turn by turn."""
     runs = {program.name: [] for program in programs}
     for turn in range(turns):
         for number, program in enumerate(programs):
@@ -196,13 +196,13 @@ def take_turns(programs, files, *, folder, turns):
             )
             rows = program.rows(printed, output["whole"])
             runs[program.name].append(
-                Figures(rows, seconds - start, processor - start_processor, start, memory)
+                Metrics(rows, seconds - start, processor - start_processor, start, memory)
             )
             for path in output.values():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     return {
-        name: Figures(*(statistics.median(values) for values in zip(*figures, strict=True)))
-        for name, figures in runs.items()
+        name: Metrics(*(statistics.median(values) for values in zip(*metrics, strict=True)))
+        for name, metrics in runs.items()
     }
 
 
@@ -210,11 +210,11 @@ def report(found):
     print("| | rows | start-up | rows a second | µs of processor a row | largest process | × |")
     print("|---|---|---|---|---|---|---|")
     slowest = list(found.values())[-1]
-    for name, figures in found.items():
-        speed = figures.rows / figures.seconds
+    for name, metrics in found.items():
+        speed = metrics.rows / metrics.seconds
         print(
-            f"| {name} | {figures.rows:,.0f} | {figures.start:.1f} s | {speed:,.0f} "
-            f"| {figures.processor / figures.rows * 1e6:,.0f} | {figures.mebibytes:,.0f} MiB "
+            f"| {name} | {metrics.rows:,.0f} | {metrics.start:.1f} s | {speed:,.0f} "
+            f"| {metrics.processor / metrics.rows * 1e6:,.0f} | {metrics.mebibytes:,.0f} MiB "
             f"| {speed / (slowest.rows / slowest.seconds):.1f} |"
         )
 
@@ -240,10 +240,10 @@ def where_time_goes(file, *, vocab, folder, splitting):
 
     from data_gen import instances, segments
     from data_gen.documents import blocks, find, read
+    from data_gen.example_builder import EXAMPLES_AT_ONCE, ExampleBuilder
     from data_gen.job import Job
-    from data_gen.row_builder import ROWS_AT_ONCE, RowBuilder
     from data_gen.settings import DataSettings
-    from keras_bert.records.padding import frame_rows, with_special_tokens
+    from keras_bert.records.padding import frame_sequences, with_special_tokens
 
     job = Job.of_settings(
         DataSettings(
@@ -251,7 +251,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
             max_predictions=PREDICTIONS, dupe_factor=1, eval_fraction=0, pad=True,
         )
     )  # fmt: skip
-    builder = RowBuilder(job, job.masker())
+    builder = ExampleBuilder(job, job.masker())
     builder.tokenize(["once, so that everything is loaded"])
     watch, rows = Stopwatch(float), 0
     with watch("scan"):
@@ -272,10 +272,10 @@ def where_time_goes(file, *, vocab, folder, splitting):
                 chosen, labels, copies, _ = builder.choose(sentences, rng=rng, copies=1)
                 tokens = with_special_tokens(sentences.tokens, job.vocabulary, job.template)
             rows += len(copies)
-            for start in range(0, len(copies), ROWS_AT_ONCE):
-                part = slice(start, start + ROWS_AT_ONCE)
+            for start in range(0, len(copies), EXAMPLES_AT_ONCE):
+                part = slice(start, start + EXAMPLES_AT_ONCE)
                 with watch("build"):
-                    framed = frame_rows(
+                    framed = frame_sequences(
                         tokens,
                         [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen],
                         job.template,

@@ -47,10 +47,10 @@ def tuned(weights, *, task, choice, seed, data, output):
     ours = {"unknown_tags": "count"} if kind == "tagger" else {}  # mistakes, as they are
     settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **ours, **choice, **weights}
     found = finetune(task=kind, train=train, dev=dev, output=run, **settings)
-    figure = "f1" if "entities" in task else "accuracy"
+    metric = "f1" if "entities" in task else "accuracy"
     measured = evaluate(model=run, data=test, **ours)
     shutil.rmtree(run)
-    return {"dev": found["dev"][figure], "test": measured[figure], "seconds": found["seconds"]}
+    return {"dev": found["dev"][metric], "test": measured[metric], "seconds": found["seconds"]}
 
 
 def files(task, *, data, output):

@@ -42,9 +42,9 @@ def main():
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=CHOICES)
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    made_with = {"units": arguments.units, "epochs": arguments.epochs}
+    inferred_arguments = {"units": arguments.units, "epochs": arguments.epochs}
     results = arguments.output / "results.jsonl"
-    turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
+    turns = Turns(results, inferred_arguments, lambda line: print(line, file=sys.stderr))
     print("| layers | F1 on dev |\n|---|---|")
     for layers in arguments.choices:
         work = functools.partial(trained, arguments)
@@ -80,10 +80,10 @@ def trained(arguments, *, layers, seed):
     found = []
     for first in range(0, len(dev), BATCH_SIZE):
         some = dev[first : first + BATCH_SIZE]
-        likeliest = np.argmax(model.predict_on_batch(padded(some)), axis=-1)
+        most_probable = np.argmax(model.predict_on_batch(padded(some)), axis=-1)
         found += [
             [labels[tag] for tag in row[: len(words)]]
-            for row, words in zip(likeliest, some, strict=True)
+            for row, words in zip(most_probable, some, strict=True)
         ]
     return {"f1": float(f1_score(dev_tags, found))}
 
@@ -94,16 +94,16 @@ def read(path, layers):
     sentences, tags = real_tasks.wnut17(path)
     texts = [" ".join(words) for words in sentences]
     vectors = []
-    embedded = kb.embed(model=minilm(), data=texts, layers=layers, tokens="pieces")
-    for words, pieces in zip(sentences, embedded, strict=True):
+    embedded = kb.embed(model=minilm(), data=texts, layers=layers, tokens="subwords")
+    for words, tokens in zip(sentences, embedded, strict=True):
         places = dict(
-            zip(reversed(pieces.starts), reversed(range(len(pieces.starts))), strict=True)
+            zip(reversed(tokens.starts), reversed(range(len(tokens.starts))), strict=True)
         )
         starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])
-        of_sentence = np.zeros((len(words), pieces.vectors.shape[-1]), "float32")
+        of_sentence = np.zeros((len(words), tokens.vectors.shape[-1]), "float32")
         for number, start in enumerate(starts):
             if start in places:  # a word of nothing but what BERT drops has no piece
-                of_sentence[number] = pieces.vectors[places[start]]
+                of_sentence[number] = tokens.vectors[places[start]]
         vectors.append(of_sentence)
     return vectors, tags
 

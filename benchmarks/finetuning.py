@@ -72,8 +72,8 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     arguments.model = arguments.model or minilm()
     results = arguments.output / "results.jsonl"
-    made_with = {"model": arguments.model, "learning_rate": arguments.learning_rate}
-    turns = Turns(results, made_with, lambda line: print(line, flush=True))
+    inferred_arguments = {"model": arguments.model, "learning_rate": arguments.learning_rate}
+    turns = Turns(results, inferred_arguments, lambda line: print(line, flush=True))
     work = functools.partial(measured, arguments)
     done = [
         turns.of({"task": task, "side": side, "seed": seed, "limit": arguments.limit}, work)
@@ -184,7 +184,7 @@ def table(task, done):
     for line in done:
         by_side.setdefault(line["side"], []).append(line)
     for side, lines in by_side.items():
-        figures = ", ".join(
+        metrics = ", ".join(
             f"{name} {spread([line[name] for line in lines])}"
             for name in real_tasks.TASKS[task]["figures"]
         )
@@ -196,7 +196,7 @@ def table(task, done):
         if OURS in by_side and side != OURS:
             own = statistics.median(line["seconds"] for line in by_side[OURS])
             ratio = f", {whole / own:.2f} times ours"
-        yield f"{task:12} {side:26} {figures}; {epoch:.1f} s an epoch, {whole:.0f} s{ratio}"
+        yield f"{task:12} {side:26} {metrics}; {epoch:.1f} s an epoch, {whole:.0f} s{ratio}"
 
 
 def spread(values):

@@ -43,8 +43,8 @@ def main():
     tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
     with tempfile.TemporaryDirectory() as folder:
         train, dev, model, collator, measure = make(arguments, tokenizer, Path(folder))
-        figures = run(arguments, Path(folder), train, dev, model, collator, measure)
-    print(json.dumps(figures))
+        measured = run(arguments, Path(folder), train, dev, model, collator, measure)
+    print(json.dumps(measured))
 
 
 def run(arguments, folder, train, dev, model, collator, measure):
@@ -74,7 +74,7 @@ def run(arguments, folder, train, dev, model, collator, measure):
         train_dataset=train,
         data_collator=collator,
     )
-    figures = {}
+    measured = {}
     # Its own sampler by length would give predictions in another order than the rows.
     trainer._get_eval_sampler = torch.utils.data.SequentialSampler
     order = np.arange(len(dev))
@@ -87,14 +87,14 @@ def run(arguments, folder, train, dev, model, collator, measure):
         def on_epoch_end(self, *_, **__):
             found = trainer.predict(dev).predictions
             in_order = tuple(x[back] for x in found) if isinstance(found, tuple) else found[back]
-            figures.update(measure(in_order))
+            measured.update(measure(in_order))
 
     trainer.add_callback(Measured())
     started = time.perf_counter()
     trainer.train()
     ended = time.perf_counter()
     return {
-        **figures,
+        **measured,
         "seconds_an_epoch": (ended - started) / epochs,
         "seconds": ended - STARTED,
     }
@@ -146,10 +146,10 @@ def classification(arguments, tokenizer, folder):
                 "spearman": float(stats.spearmanr(scores, dev_labels)[0]),
             }
         found = logits.argmax(-1)
-        figures = {"accuracy": float(metrics.accuracy_score(dev_labels, found))}
+        measured = {"accuracy": float(metrics.accuracy_score(dev_labels, found))}
         if "f1" in task["figures"]:
-            figures["f1"] = float(metrics.f1_score(dev_labels, found))
-        return figures
+            measured["f1"] = float(metrics.f1_score(dev_labels, found))
+        return measured
 
     limit = slice(arguments.limit)
     return (
@@ -183,11 +183,11 @@ def tagging(arguments, tokenizer, folder):
         return {**found, "labels": numbers}
 
     # Rows to be answered have words, and 0 for a tag.
-    dev_rows = [row(words, [labels[0]] * len(words)) for words in dev_words]
+    dev_examples = [row(words, [labels[0]] * len(words)) for words in dev_words]
 
     def measure(logits):
         found = []
-        for best, line, tags in zip(logits.argmax(-1), dev_rows, dev_tags, strict=True):
+        for best, line, tags in zip(logits.argmax(-1), dev_examples, dev_tags, strict=True):
             said = [
                 labels[number]
                 for number, label in zip(best, line["labels"], strict=False)
@@ -199,10 +199,10 @@ def tagging(arguments, tokenizer, folder):
             for line, tags in zip(found, dev_tags, strict=True)
             for said, tag in zip(line, tags, strict=True)
         ]
-        figures = {"accuracy": float(np.mean(right))}
+        measured = {"accuracy": float(np.mean(right))}
         if "f1" in task["figures"]:
-            figures["f1"] = float(metrics.f1_score(dev_tags, found))
-        return figures
+            measured["f1"] = float(metrics.f1_score(dev_tags, found))
+        return measured
 
     model = transformers.AutoModelForTokenClassification.from_pretrained(
         arguments.model, num_labels=len(labels)
@@ -211,7 +211,7 @@ def tagging(arguments, tokenizer, folder):
     pairs = zip(train_words[limit], train_tags[limit], strict=True)
     return (
         Rows([row(words, tags) for words, tags in pairs]),
-        Rows(dev_rows),
+        Rows(dev_examples),
         model,
         transformers.DataCollatorForTokenClassification(tokenizer),
         measure,
@@ -256,7 +256,7 @@ def answering(arguments, tokenizer, folder):
             }
         )
     asked = windows(dev)
-    dev_rows = [
+    dev_examples = [
         {n: asked[n][number] for n in ("input_ids", "token_type_ids", "attention_mask")}
         for number in range(len(asked["input_ids"]))
     ]
@@ -273,13 +273,13 @@ def answering(arguments, tokenizer, folder):
                     if i <= j < i + 30 and score > best.get(of, (-1e9,))[0]:
                         best[of] = (score, dev[of]["context"][offsets[i][0] : offsets[j][1]])
         texts = [best[n][1] if n in best else "" for n in range(len(dev))]
-        figures = squad_1(texts, [[answer["text"] for answer in q["answers"]] for q in dev])
-        return {name: figures[name] for name in task["figures"]}
+        measured = squad_1(texts, [[answer["text"] for answer in q["answers"]] for q in dev])
+        return {name: measured[name] for name in task["figures"]}
 
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(arguments.model)
     return (
         Rows(rows),
-        Rows(dev_rows),
+        Rows(dev_examples),
         model,
         transformers.DataCollatorWithPadding(tokenizer),
         measure,

@@ -129,7 +129,7 @@ def batches(model, file):
     from keras_bert.inputs.batches import sorted_batches
 
     task = load_task(Path(model))
-    lines = iter(task.read(file, made_with=task.made_with, labelled=False))
+    lines = iter(task.read(file, inferred_arguments=task.inferred_arguments, labelled=False))
     while chunk := list(itertools.islice(lines, SORTED_TOGETHER)):
         lengths = task.features(chunk).lengths
         for numbers in sorted_batches(lengths, batch_size=BATCH_SIZE):

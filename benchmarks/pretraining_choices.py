@@ -122,9 +122,9 @@ def main():
         vars(arguments).update(BUDGETS[arguments.group])
     arguments.output.mkdir(parents=True, exist_ok=True)
     settings = ("group", "minutes", "steps", "rate", "tasks")
-    made_with = {name: getattr(arguments, name) for name in settings}
+    inferred_arguments = {name: getattr(arguments, name) for name in settings}
     results = arguments.output / "results.jsonl"
-    turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
+    turns = Turns(results, inferred_arguments, lambda line: print(line, file=sys.stderr))
     names = (*HELD_OUT[arguments.group], "millions of tokens", *arguments.tasks)
     print(f"| choice | {' | '.join(names)} |")
     print("|---" * (1 + len(names)) + "|")
@@ -144,7 +144,7 @@ def worth(arguments, *, choice, seed):
 
     output = arguments.output
     vocab = books_vocabulary(output, arguments.data)
-    of_rows, of_run, of_model = CHOICES[arguments.group][choice]
+    of_sequences, of_run, of_model = CHOICES[arguments.group][choice]
     settings = {"batch_size": ROWS_A_BATCH[arguments.group], "learning_rate": 2e-3, **of_run}
     name, budget = ("minutes", arguments.minutes)
     if budget is None:
@@ -156,7 +156,7 @@ def worth(arguments, *, choice, seed):
     named = f"{choice.replace(' ', '-')}-{seed}"
     run = output / f"pretrained-{named}"
     metrics = pretrain(
-        data=rows(arguments, vocab, **{**TOKENS, **of_rows}),
+        data=rows(arguments, vocab, **{**TOKENS, **of_sequences}),
         vocab=vocab,
         output=run,
         architecture=write_architecture(output / f"{named}.json", **of_model),
@@ -164,17 +164,17 @@ def worth(arguments, *, choice, seed):
         seed=seed,
         **settings,
     )
-    figures = {"millions of tokens": metrics["history"][-1]["tokens"] / 1e6}
+    scores = {"millions of tokens": metrics["history"][-1]["tokens"] / 1e6}
     for name, of_held_out in HELD_OUT[arguments.group].items():
         found = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
-        figures[name] = found["masked_lm_loss"]
+        scores[name] = found["masked_lm_loss"]
     for task in arguments.tasks:
         pooling = POOLING.get(task.split(",")[0], {})
         about = {"choice": {"learning_rate": arguments.rate, **pooling}, "seed": seed}
         found = tuned({"model": run}, task=task, **about, data=arguments.data, output=output)
-        figures[task] = found["test"]
+        scores[task] = found["test"]
     shutil.rmtree(run)
-    return figures
+    return scores
 
 
 def rows(arguments, vocab, *, books="*.txt", **settings):

@@ -161,7 +161,7 @@ def keras_dataset(batches):
     """The batches again and again, out of memory; shapes are static where all have the same."""
     import tensorflow as tf
 
-    from keras_bert.inputs.batches import settled
+    from keras_bert.inputs.batches import resolved
 
     def spec(*arrays):
         shape = tuple(
@@ -171,7 +171,7 @@ def keras_dataset(batches):
 
     signature = tf.nest.map_structure(spec, *batches)
     dataset = tf.data.Dataset.from_generator(lambda: batches, output_signature=signature)
-    return settled(dataset.cache().repeat())
+    return resolved(dataset.cache().repeat())
 
 
 def transformers(compiled):

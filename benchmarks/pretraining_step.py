@@ -123,14 +123,14 @@ def main():
     grid = list(grid)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
         for architecture in dict.fromkeys(point[0] for point in grid if point[1] == "text"):
-            make_rows(arguments.books, Path(folder) / architecture, architecture)
+            make_examples(arguments.books, Path(folder) / architecture, architecture)
         for point in grid:
             in_a_process_of_its_own(point, arguments, folder=folder)
     print()
     measure_fit(dict.fromkeys(point[0] for point in grid), arguments)
 
 
-def make_rows(books, folder, architecture):
+def make_examples(books, folder, architecture):
     """Writes the rows of a book and their vocabulary into a folder; all books for large ones."""
     from data_gen.pretraining_data import make_pretraining_data
     from data_gen.vocabulary import learn_vocabulary
@@ -203,7 +203,7 @@ def flops_of(point):
     return flops_a_token(
         point.config,
         outputs=("masked_lm",),
-        rows_by_length=np.bincount(lengths),
+        examples_by_length=np.bincount(lengths),
         masked_rate=MASKED_RATE,
         max_predictions=point.predictions,
         causal_fraction=0.0,

@@ -28,7 +28,7 @@ from keras_bert.base.files import write_json
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.training.pretrain_settings import INITIALIZATIONS
 
-PIECES = 8000
+TOKENS = 8000
 
 
 def main():
@@ -59,13 +59,13 @@ def main():
         "random": {"architecture": config, "vocab": vocab},
         "pre-trained": {"model": model},
     }
-    made_with = {
+    inferred_arguments = {
         "model": model,
         "architecture": arguments.architecture,
         "heads": arguments.heads,
     }
     results = arguments.output / "results.jsonl"
-    turns = Turns(results, made_with, lambda line: print(line, file=sys.stderr))
+    turns = Turns(results, inferred_arguments, lambda line: print(line, file=sys.stderr))
     work = functools.partial(tuning, arguments, starts)
     print("\n| trained on | from random weights | pre-trained | points more |\n|---|---|---|---|")
     for task in arguments.tasks:
@@ -95,7 +95,7 @@ def books_vocabulary(output, data):
 
     vocab = output / "vocab.txt"
     if not vocab.exists():
-        learn_vocabulary(input=str(data / "books" / "*.txt"), output=vocab, size=PIECES)
+        learn_vocabulary(input=str(data / "books" / "*.txt"), output=vocab, size=TOKENS)
     return vocab
 
 
@@ -103,7 +103,7 @@ def write_architecture(path, *, preset="tiny", heads=4, dropout=0.0):
     """Writes a config.json; returns `path`."""
     config = BertConfig.preset(
         preset,
-        vocab_size=PIECES,
+        vocab_size=TOKENS,
         num_attention_heads=heads,
         max_position_embeddings=256,
         hidden_dropout_prob=dropout,

@@ -3,13 +3,13 @@
     python benchmarks/question_windows.py
     python benchmarks/question_windows.py --file 30     # MB: what a file of questions takes
 
-Ours makes the rows of questions as training and prediction do (`question_rows`, 2 MB of contexts at
-a time, each tokenized once) and from them the inputs of batches of 32; theirs is a fast tokenizer
-with `return_overflowing_tokens`, `stride` and offsets, called on the same examples at a time. Both
-make windows of 384 tokens that begin 128 apart. Contexts are SQuAD's (XQuAD's paragraphs, some five
-questions each, counted once a question), and pieces of books of 8,000 characters with a question
-each. Every size runs in a process of its own, ours and theirs in turn; the first 2 MB are for
-warming up.
+Ours makes the sequences of questions as training and prediction do (`question_sequences`, 2 MB of
+contexts at a time, each tokenized once) and from them the inputs of batches of 32; theirs is a fast
+tokenizer with `return_overflowing_tokens`, `stride` and offsets, called on the same examples at a
+time. Both make windows of 384 tokens that begin 128 apart. Contexts are SQuAD's (XQuAD's
+paragraphs, some five questions each, counted once a question), and pieces of books of 8,000
+characters with a question each. Every size runs in a process of its own, ours and theirs in turn;
+the first 2 MB are for warming up.
 
 With `--file` it is the reader that is measured: files of so many MB with SQuAD's contexts, one of
 SQuAD's JSON and one of JSON Lines, are read; are read and made into windows 2,048 questions at a
@@ -144,12 +144,12 @@ def ours(vocab):
     from keras_bert.inputs.batches import sorted_batches
     from keras_bert.readers.squad import open_questions
 
-    rows_of = our_rows(vocab)
+    examples_of = our_rows(vocab)
     ragged = tf.RaggedTensorSpec([None, None], tf.int32)
     traced = []
 
     def way(pairs):
-        rows = rows_of(list(open_questions(pairs, need_answers=False)))
+        rows = examples_of(list(open_questions(pairs, need_answers=False)))
         if not traced:
             traced.append(tf.function(rows.inputs, input_signature=[ragged, ragged]))
         for numbers in sorted_batches(rows.lengths, batch_size=BATCH_SIZE):
@@ -162,11 +162,11 @@ def ours(vocab):
 
 def our_rows(vocab):
     """A function from a list of `Question`s to their rows."""
-    from keras_bert.tasks.question_answering.features import question_rows
+    from keras_bert.tasks.question_answering.features import question_sequences
     from keras_bert.text.tokenizer import Tokenizer
 
     return functools.partial(
-        question_rows,
+        question_sequences,
         tokenizer=Tokenizer.from_folder(vocab),
         max_length=MAX_LENGTH,
         stride=STRIDE,
@@ -219,18 +219,18 @@ def read(file, vocab, way):
     """What a file of questions takes in this process."""
     from keras_bert.readers.squad import open_questions
 
-    rows_of = our_rows(vocab)
-    rows_of(list(open_questions([("who?", "Ann Lee")], need_answers=False)))
+    examples_of = our_rows(vocab)
+    examples_of(list(open_questions([("who?", "Ann Lee")], need_answers=False)))
     start, count = time.perf_counter(), 0
     if way == "trained on":
-        rows = rows_of(list(open_questions(file)), labelled=True)
+        rows = examples_of(list(open_questions(file)), labelled=True)
         count = len(rows.examples)
     elif way != "nothing":
         questions = iter(open_questions(file))
         while some := list(itertools.islice(questions, QUESTIONS_TOGETHER)):
             count += len(some)
             if way == "answered":
-                rows_of(some)
+                examples_of(some)
     return {
         "questions": count,
         "wall": time.perf_counter() - start,

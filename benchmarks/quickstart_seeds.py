@@ -78,8 +78,10 @@ def table_of_words(folders, sizes):
                 for start, seeds in found.items()
             }
             number = len(right["random"]) // len(folders)
-            shares = " | ".join(f"{100 * statistics.mean(each):.1f} %" for each in right.values())
-            yield f"| {sentences} | {words} | {number} | {shares} |"
+            fractions = " | ".join(
+                f"{100 * statistics.mean(each):.1f} %" for each in right.values()
+            )
+            yield f"| {sentences} | {words} | {number} | {fractions} |"
 
 
 def right_words(folder, sentences, start):
@@ -96,9 +98,9 @@ def right_words(folder, sentences, start):
     ]
 
 
-def _spread(shares):
-    deviation = statistics.stdev(shares) if len(shares) > 1 else 0.0
-    return f"{100 * statistics.mean(shares):.1f} % ± {100 * deviation:.1f}"
+def _spread(fractions):
+    deviation = statistics.stdev(fractions) if len(fractions) > 1 else 0.0
+    return f"{100 * statistics.mean(fractions):.1f} % ± {100 * deviation:.1f}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import keras
 
 from keras_bert.training.loop import BatchSource, train
 from keras_bert.training.plan import Plan
-from keras_bert.training.pretraining_rows import InputTimer
+from keras_bert.training.pretraining_examples import InputTimer
 from keras_bert.training.run_folder import RunFolder
 
 _STEPS = 50  # the most that an entry of a run's curve has

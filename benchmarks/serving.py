@@ -208,7 +208,7 @@ def measure_point(title, batches, workers):
     expected = labels["transformers"]
     for name, taken in seconds.items():
         same = np.mean([one == other for one, other in zip(labels[name], expected, strict=True)])
-        p50, p95, p99 = (1e3 * np.percentile(taken, share) for share in (50, 95, 99))
+        p50, p95, p99 = (1e3 * np.percentile(taken, fraction) for fraction in (50, 95, 99))
         rate = sum(map(len, batches)) / sum(taken)
         slower = np.percentile(taken, 50) / np.percentile(seconds[REFERENCE], 50)
         faster = sum(seconds[REFERENCE]) / sum(taken)
@@ -223,8 +223,8 @@ def measure_point(title, batches, workers):
 def measure_tokenization(worker):
     """Prints what of our time is tokenization: strings against the ids of the same texts."""
     for title, batches in points(5).items():
-        shares = [worker.ask({"tokenization": batch})["share"] for batch in batches]
-        print(f"Tokenization, {title}: {np.median(shares):.1%} of the time.", flush=True)
+        fractions = [worker.ask({"tokenization": batch})["share"] for batch in batches]
+        print(f"Tokenization, {title}: {np.median(fractions):.1%} of the time.", flush=True)
 
 
 class Worker:

@@ -73,7 +73,7 @@ class Load:
 
     def _tell(self, minute, seconds, memory):
         taken, self._taken = self._taken, []
-        p50, p99 = (1e3 * np.percentile(taken or [0], share) for share in (50, 99))
+        p50, p99 = (1e3 * np.percentile(taken or [0], fraction) for fraction in (50, 99))
         row = (minute, f"{len(taken) / seconds:.1f}", f"{p50:.0f}", f"{p99:.0f}")
         print(f"| {' | '.join(map(str, row))} | {len(self.failures)} | {memory:,.0f} |", flush=True)
 

@@ -61,12 +61,12 @@ def compare_with_tensorflow_text(size, counts):
     """Prints what TensorFlow Text's own learner takes and gives; once, as it takes so long."""
     from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
-    from keras_bert.text.vocabulary import SPECIAL_PIECES
+    from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
     watch = Stopwatch()
-    pieces = learner.learn(list(counts.items()), size, list(SPECIAL_PIECES))
+    tokens = learner.learn(list(counts.items()), size, list(SPECIAL_TOKENS))
     seconds, processor = watch.read()
-    row = f"{size:14,}{len(pieces):14,}{'':14}{seconds:14.2f}{processor:14.2f}"
+    row = f"{size:14,}{len(tokens):14,}{'':14}{seconds:14.2f}{processor:14.2f}"
     print(f"{'wordpiece, tf-text':24}{row}")
 
 
@@ -109,16 +109,16 @@ def compare(algorithm, size, counts, left_out, turns):
         tokenizer, seconds = learn_theirs(algorithm, counts, size)
         theirs.append(seconds)
     rows = {
-        "keras-bert": (len(vocabulary), our_pieces(algorithm, vocabulary, left_out), medians(ours)),
+        "keras-bert": (len(vocabulary), our_tokens(algorithm, vocabulary, left_out), medians(ours)),
         "tokenizers": (
             tokenizer.get_vocab_size(),
-            their_pieces(algorithm, tokenizer, left_out),
+            their_tokens(algorithm, tokenizer, left_out),
             medians(theirs),
         ),
     }
-    for name, (pieces, length, seconds) in rows.items():
+    for name, (tokens, length, seconds) in rows.items():
         print(
-            f"{algorithm + ', ' + name:24}{size:14,}{pieces:14,}{length:14.4f}"
+            f"{algorithm + ', ' + name:24}{size:14,}{tokens:14,}{length:14.4f}"
             f"{seconds[0]:14.2f}{seconds[1]:14.2f}"
         )
     (_, length, mine), (_, peers, peer) = rows.values()
@@ -158,9 +158,9 @@ def learn_theirs(algorithm, counts, size):
     """(the tokenizer, the seconds from the last word that it took to the end)."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK
+    from keras_bert.text.vocabulary import SPECIAL_TOKENS, UNK
 
-    options = {"vocab_size": size, "special_tokens": list(SPECIAL_PIECES), "show_progress": False}
+    options = {"vocab_size": size, "special_tokens": list(SPECIAL_TOKENS), "show_progress": False}
     if algorithm == "wordpiece":
         model, trainer = models.WordPiece(unk_token=UNK), trainers.WordPieceTrainer(**options)
     else:
@@ -185,25 +185,25 @@ def lines(counts, watch):
     watch.start()
 
 
-def our_pieces(algorithm, vocabulary, counts):
-    from keras_bert.text.learners import longest_pieces
+def our_tokens(algorithm, vocabulary, counts):
+    from keras_bert.text.learners import longest_tokens
 
     if algorithm == "wordpiece":
-        pieces = set(vocabulary.pieces)
-        return mean_pieces(counts, lambda word: longest_pieces(word, pieces))
-    return mean_pieces(counts, vocabulary.encode_word)
+        tokens = set(vocabulary.tokens)
+        return mean_tokens(counts, lambda word: longest_tokens(word, tokens))
+    return mean_tokens(counts, vocabulary.encode_word)
 
 
-def their_pieces(algorithm, tokenizer, counts):
-    from keras_bert.text.learners import longest_pieces
+def their_tokens(algorithm, tokenizer, counts):
+    from keras_bert.text.learners import longest_tokens
 
     if algorithm == "wordpiece":
-        pieces = set(tokenizer.get_vocab())
-        return mean_pieces(counts, lambda word: longest_pieces(word, pieces))
-    return mean_pieces(counts, lambda word: tokenizer.encode(word).tokens)
+        tokens = set(tokenizer.get_vocab())
+        return mean_tokens(counts, lambda word: longest_tokens(word, tokens))
+    return mean_tokens(counts, lambda word: tokenizer.encode(word).tokens)
 
 
-def mean_pieces(counts, encode):
+def mean_tokens(counts, encode):
     return sum(len(encode(word)) * count for word, count in counts.items()) / counts.total()
 
 

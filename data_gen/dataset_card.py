@@ -119,8 +119,8 @@ def unigram_entropy(counts, special_ids):
     """
     counts = np.array(counts, np.float64)
     counts[special_ids] = 0
-    shares = counts[counts > 0] / max(counts.sum(), 1)
-    return float((shares * -np.log(shares)).sum())
+    fractions = counts[counts > 0] / max(counts.sum(), 1)
+    return float((fractions * -np.log(fractions)).sum())
 
 
 _COLOUR = "#2a6f97"
@@ -146,9 +146,9 @@ def draw_card(card, vocabulary, folder):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7.5), layout="constrained")
-    lengths, pieces = figure.subplots(2, 1)
+    lengths, tokens = figure.subplots(2, 1)
     _draw_lengths(lengths, card)
-    _draw_pieces(pieces, card, vocabulary)
+    _draw_tokens(tokens, card, vocabulary)
     heading, *facts = _facts(card)
     figure.suptitle(heading, fontsize=13, fontweight="bold", x=0.01, ha="left")
     lengths.set_title("\n".join(facts), fontsize=10, loc="left")
@@ -196,14 +196,14 @@ def _draw_lengths(axes, card):
     axes.set_axisbelow(True)
 
 
-def _draw_pieces(axes, card, vocabulary):
+def _draw_tokens(axes, card, vocabulary):
     counts = np.array(card.unigram_counts, np.float64)
     counts[vocabulary.special_ids] = 0
-    shares = counts / max(1.0, counts.sum())
-    frequent = np.argsort(-shares, kind="stable")[:_FREQUENT]
-    frequent = frequent[shares[frequent] > 0]
-    axes.bar(np.arange(len(frequent)), 100 * shares[frequent], color=_COLOUR)
-    names = [_label(vocabulary.piece_name(int(token))) for token in frequent]
+    fractions = counts / max(1.0, counts.sum())
+    frequent = np.argsort(-fractions, kind="stable")[:_FREQUENT]
+    frequent = frequent[fractions[frequent] > 0]
+    axes.bar(np.arange(len(frequent)), 100 * fractions[frequent], color=_COLOUR)
+    names = [_label(vocabulary.token_name(int(token))) for token in frequent]
     axes.set_xticks(np.arange(len(frequent)), names, rotation=60, ha="right")
     for label in axes.get_xticklabels():
         if not any(map(str.isalnum, label.get_text())):  # a comma is hard to tell from a speck
@@ -214,10 +214,10 @@ def _draw_pieces(axes, card, vocabulary):
     axes.set_axisbelow(True)
 
 
-def _label(piece):
+def _label(token):
     """A piece as it can be drawn: characters that the font lacks by their code points."""
     known = _characters_of_the_font()
-    shown = "".join(c if ord(c) in known else f"U+{ord(c):04X}" for c in piece)
+    shown = "".join(c if ord(c) in known else f"U+{ord(c):04X}" for c in token)
     return shown.replace("$", r"\$")  # which would begin a formula
 
 

@@ -25,7 +25,7 @@ from data_gen.reading import Reading, Window
 from keras_bert.base.errors import InputError
 
 BLOCK_BYTES = 256 << 10
-PIECE_CHARACTERS = 1 << 20
+TOKEN_CHARACTERS = 1 << 20
 
 _SOURCES = {"parquet": parquet_files, "tfds": tfds_folders}
 _DEFAULT = Reading()
@@ -123,12 +123,12 @@ def read(block, *, reading=_DEFAULT, counts=None):
     elsewhere, seen = frozenset(block.dropped), set()
     source = _SOURCES.get(block.form, text_files)
     for start, end, content in source.contents(block, reading, counts):
-        for number, piece in enumerate(_bounded(content.strip())):
+        for number, token in enumerate(_bounded(content.strip())):
             if number:
                 counts[text_files.DOCUMENTS_CUT] += 1
-            encoded = piece.encode()
+            encoded = token.encode()
             digest = int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
-            document = Document(digest, piece, block.form, len(encoded), start, end)
+            document = Document(digest, token, block.form, len(encoded), start, end)
             reason = reading.reason_to_drop(document)
             if reading.drop_duplicates and reason is None:
                 if digest in seen or digest in elsewhere:
@@ -149,8 +149,8 @@ def texts(block, *, reading=_DEFAULT):
         Metrics.counter("documents", name).inc(number)
     held, size = [], 0
     for document in read(block, reading=reading):
-        for part in parts(document.text, PIECE_CHARACTERS):
-            if held and size + len(part) > PIECE_CHARACTERS:
+        for part in parts(document.text, TOKEN_CHARACTERS):
+            if held and size + len(part) > TOKEN_CHARACTERS:
                 yield "\n".join(held)
                 held, size = [], 0
             held.append(part)
@@ -207,7 +207,7 @@ def _bounded(content):
         return
     data = content.encode()
     while len(data) > forms.MAX_DOCUMENT_BYTES:
-        cut = forms.place_to_cut(data)
+        cut = forms.position_to_cut(data)
         yield data[:cut].decode()
         data = data[cut:]
     yield data.decode()

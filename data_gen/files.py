@@ -138,20 +138,20 @@ def new_file(path):
     Raises `InputError` where it cannot be written.
     """
     if is_local(path):
-        with files.new_file(path, clear=False) as aside:
-            yield aside
+        with files.new_file(path, clear=False) as temporary:
+            yield temporary
         return
     # Without a name of its own, so that a kill leaves nothing.
     with files.system_errors(path), tempfile.TemporaryFile() as local:
         yield Path(f"/dev/fd/{local.fileno()}")
         local.seek(0)
         above, _, name = str(path).rpartition("/")
-        aside = f"{above}/{files.aside_name(name)}"
+        temporary = f"{above}/{files.aside_name(name)}"
         with FileSystems.create(
-            aside, "application/octet-stream", CompressionTypes.UNCOMPRESSED
+            temporary, "application/octet-stream", CompressionTypes.UNCOMPRESSED
         ) as target:
             shutil.copyfileobj(local, target, _COPIED_AT_ONCE)
-        FileSystems.rename([aside], [str(path)])
+        FileSystems.rename([temporary], [str(path)])
 
 
 def clear_leftovers(path):
@@ -161,7 +161,9 @@ def clear_leftovers(path):
         return
     above, _, name = str(path).rpartition("/")
     found = FileSystems.match([f"{above}/.*"])[0].metadata_list
-    left = [match.path for match in found if files.is_aside(match.path.rpartition("/")[2], name)]
+    left = [
+        match.path for match in found if files.is_temporary(match.path.rpartition("/")[2], name)
+    ]
     if left:
         FileSystems.delete(left)
 

@@ -74,7 +74,7 @@ def split(chunks, form):
     """
     if form == "jsonl":
         return _lines(chunks)
-    units = (piece for unit in _units(chunks) for piece in _cut(unit))
+    units = (token for unit in _units(chunks) for token in _cut(unit))
     return units if form == "lines" else _sections(units)
 
 
@@ -141,7 +141,7 @@ def _units(chunks):
             start = match.end()
         offset, rest = offset + start, data[start:]
         if len(rest) > 2 * MAX_DOCUMENT_BYTES:
-            end = place_to_cut(rest)
+            end = position_to_cut(rest)
             yield offset, offset + end, rest[:end]
             offset, rest = offset + end, rest[end:]
     rest = rest.rstrip()
@@ -152,13 +152,13 @@ def _units(chunks):
 def _cut(unit):
     start, end, data = unit
     while len(data) > MAX_DOCUMENT_BYTES:
-        size = place_to_cut(data)
+        size = position_to_cut(data)
         yield start, start + size, data[:size]
         start, data = start + size, data[size:]
     yield start, end, data
 
 
-def place_to_cut(data):
+def position_to_cut(data):
     """Where to cut what is longer than a document may be: after a line, a space, a letter."""
     for mark in (b"\n", b" "):
         end = data.rfind(mark, MAX_DOCUMENT_BYTES - (1 << 20), MAX_DOCUMENT_BYTES)

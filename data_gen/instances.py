@@ -6,7 +6,7 @@ Legend of shapes: R rows, S length of the longest row.
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.records.masking import row_keys
+from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 
 
@@ -25,7 +25,9 @@ def columns(rows, segment_lengths, *, labels, masker, seed, copies):
         result["input_ids"] = (rows.values.numpy(), lengths)
         return result
     input_ids = rows.to_tensor().numpy()  # (R, S), padded with 0
-    masked = masker.mask(input_ids, lengths, row_keys(input_ids, lengths, seed=seed, epoch=copies))
+    masked = masker.mask(
+        input_ids, lengths, example_keys(input_ids, lengths, seed=seed, epoch=copies)
+    )
     inside = np.arange(input_ids.shape[1]) < lengths[:, None]
     result["input_ids"] = (masked.input_ids[inside], lengths)
     result["masked_lm_positions"] = masked.positions

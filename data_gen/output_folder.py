@@ -119,8 +119,8 @@ class OutputFolder:
         self._owned = contextlib.ExitStack()
         with self._errors(), contextlib.ExitStack() as owned:
             self.finished = self._is_finished(card, force)
-            names = self._names(aside=True)
-            left = [name for name in names if _CLAIM.fullmatch(name) or files.is_aside(name)]
+            names = self._names(temporary=True)
+            left = [name for name in names if _CLAIM.fullmatch(name) or files.is_temporary(name)]
             if self.finished and not left:
                 return
             self._own(owned, force)
@@ -237,7 +237,7 @@ class OutputFolder:
         if is_local(self.path):
             files.clear_leftovers_in(self.path, owned=True)
         else:
-            self._delete(name for name in self._names(aside=True) if files.is_aside(name))
+            self._delete(name for name in self._names(temporary=True) if files.is_temporary(name))
 
     def _delete(self, names):
         paths = [self.file(name) for name in names]
@@ -247,7 +247,7 @@ class OutputFolder:
         else:
             FileSystems.delete(paths)
 
-    def _names(self, aside=False):
+    def _names(self, temporary=False):
         """The names in the folder; those of what lies aside only if they are asked for."""
         if is_local(self.path):
             if os.path.lexists(self.path) and not os.path.isdir(self.path):
@@ -259,7 +259,7 @@ class OutputFolder:
             except (BeamIOError, ValueError) as error:  # ValueError: an unknown file system
                 raise InputError(f"{self.path} cannot be written: {error}") from None
             names = [match.path[len(self.path) + 1 :] for match in found]
-        return [name for name in names if aside or not files.is_aside(name)]
+        return [name for name in names if temporary or not files.is_temporary(name)]
 
     def _find_damage(self, card, names):
         """What `damage` is: the sizes of the shards are looked at, and not what they hold."""

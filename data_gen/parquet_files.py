@@ -13,7 +13,7 @@ from data_gen.reading import Block
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
 
-_ROWS_AT_ONCE = 1024
+_EXAMPLES_AT_ONCE = 1024
 
 
 def spans(window, reading):
@@ -29,7 +29,7 @@ def contents(block, reading, counts):
     """Yields (start, end, text) for each row; the places are rows from the group's first on."""
     with _opened(block.path, reading) as file:
         batches = file.iter_batches(
-            batch_size=_ROWS_AT_ONCE,
+            batch_size=_EXAMPLES_AT_ONCE,
             row_groups=list(range(block.start, block.end)),
             columns=[reading.text_field],
         )

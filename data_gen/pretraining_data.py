@@ -21,7 +21,7 @@ from data_gen.runner import Progress
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard, add_up
 from data_gen.statistics import AddStatistics, Statistics
-from keras_bert.base.files import refuse_input_as_output
+from keras_bert.base.files import reject_input_as_output
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
 from keras_bert.text.template import BERT_TEMPLATE
@@ -63,7 +63,7 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
     settings = DataSettings.of(settings)
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with Progress() as progress:
-        refuse_input_as_output([*job.input, job.vocab], job.output)
+        reject_input_as_output([*job.input, job.vocab], job.output)
         windows = documents.find(job.input, job.input_format)
         made = make_card(Statistics(), settings=job, input=job.input)
         counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None

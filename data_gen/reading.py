@@ -65,10 +65,10 @@ class Reading(Settings):
             return "dropped_too_short"
         if self.max_characters is not None and length > self.max_characters:
             return "dropped_too_long"
-        if self.min_letters and share_of_letters(document.content) < self.min_letters:
+        if self.min_letters and fraction_of_letters(document.content) < self.min_letters:
             return "dropped_few_letters"
         if self.max_repeated_lines < 1:
-            if share_of_repeated_lines(document.text) > self.max_repeated_lines:
+            if fraction_of_repeated_lines(document.text) > self.max_repeated_lines:
                 return "dropped_repeated_lines"
         return None
 
@@ -82,13 +82,13 @@ def dropped_documents(counters):
     }
 
 
-def share_of_letters(text):
+def fraction_of_letters(text):
     """The share of letters, of whatever script, among the characters that are not white space."""
     characters = sum(map(len, text.split()))
     return sum(map(len, _LETTERS.findall(text))) / max(1, characters)
 
 
-def share_of_repeated_lines(text):
+def fraction_of_repeated_lines(text):
     """The share of the lines that are not empty, and that stand further up in the text, too."""
     lines = [line for line in text.split("\n") if line.strip()]
     return (len(lines) - len(set(lines))) / max(1, len(lines))

@@ -61,16 +61,16 @@ def join(tokens, sentence_lengths, document_lengths, *, longest):
     and how many were cut.
     """
     lengths = np.asarray(sentence_lengths, np.int64)
-    pieces = -(-lengths // longest)  # 0 for an empty one
+    parts = -(-lengths // longest)  # 0 for an empty one
     of_document = np.repeat(np.arange(len(document_lengths)), document_lengths)
-    sizes = np.bincount(of_document, weights=pieces, minlength=len(document_lengths))
-    cut = np.repeat(lengths, pieces)
-    first = np.cumsum(pieces) - pieces
-    number = np.arange(len(cut)) - np.repeat(first, pieces)  # of the piece in its sentence
+    sizes = np.bincount(of_document, weights=parts, minlength=len(document_lengths))
+    cut = np.repeat(lengths, parts)
+    first = np.cumsum(parts) - parts
+    number = np.arange(len(cut)) - np.repeat(first, parts)  # of the piece in its sentence
     cut = np.minimum(longest, cut - number * longest)
     sizes = sizes[sizes > 0].astype(np.int64)
     sentences = Sentences(tokens=tokens, starts=_bounds(cut), documents=_bounds(sizes))
-    return sentences, int((pieces > 1).sum())
+    return sentences, int((parts > 1).sum())
 
 
 def pairs(sentences, *, max_tokens, short_seq_prob, rng):
@@ -139,7 +139,7 @@ def consecutive(sentences, *, max_tokens, short_seq_prob, rng):
         backwards = draw() < 0.5
         if backwards:
             bounds = [-bound for bound in reversed(bounds)]
-        for stretch in _parted(bounds, max_tokens, short_seq_prob, draw):
+        for stretch in _split(bounds, max_tokens, short_seq_prob, draw):
             begin, middle, end = sorted(map(abs, stretch)) if backwards else stretch
             if middle in (begin, end):
                 dropped += 1
@@ -151,7 +151,7 @@ def consecutive(sentences, *, max_tokens, short_seq_prob, rng):
     return Consecutive(table[:, 0:2], table[:, 2:4], table[:, 4], dropped)
 
 
-def _parted(bounds, max_tokens, short_seq_prob, draw):
+def _split(bounds, max_tokens, short_seq_prob, draw):
     """Yields stretches of sentences that fill a row, (begin, where they are parted, end).
 
     `bounds` are the begins of the sentences of a document, and the end of the last. A sentence of

@@ -89,11 +89,11 @@ def _items(split, blocks, sizes, shard_bytes, eval_below):
     total = sum(sizes)
     if not total:
         return []
-    share = total / max(1, round(total / shard_bytes))
+    fraction = total / max(1, round(total / shard_bytes))
     runs, before = {}, 0
     for block, size in zip(blocks, sizes, strict=True):
         if size:
-            runs.setdefault(int((before + size / 2) / share), []).append(block)
+            runs.setdefault(int((before + size / 2) / fraction), []).append(block)
             before += size
     return [
         Item(split, index, len(runs), eval_below, tuple(run))
@@ -118,9 +118,9 @@ class WriteShard(beam.DoFn):
 
     def setup(self):
         # TensorFlow is loaded where rows are made, not where the job is described.
-        from data_gen.row_builder import RowBuilder
+        from data_gen.example_builder import ExampleBuilder
 
-        self._builder = RowBuilder(self._settings)
+        self._builder = ExampleBuilder(self._settings)
         self._owner = owner_of(self._settings.output)
 
     def start_bundle(self):
@@ -190,9 +190,9 @@ class CountUnigrams(beam.DoFn):
 
     def setup(self):
         # Loads TensorFlow: here, in a worker, and not where the job is described.
-        from data_gen.row_builder import RowBuilder
+        from data_gen.example_builder import ExampleBuilder
 
-        self._builder = RowBuilder(self._settings)
+        self._builder = ExampleBuilder(self._settings)
 
     def start_bundle(self):
         self._counts = np.zeros(len(self._settings.vocabulary), np.int64)

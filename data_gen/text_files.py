@@ -159,7 +159,7 @@ def _located(error, block, start):
                 return _sentence(error, block, number)
             number += 1
         if len(rest) > forms.MAX_DOCUMENT_BYTES:  # it may have no end: piece by piece
-            end = forms.place_to_cut(rest)
+            end = forms.position_to_cut(rest)
             if offset + end > start and _is_bad(rest[:end], error):
                 break
             offset, rest = offset + end, rest[end:]

@@ -21,12 +21,12 @@ from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import (
-    aside_name,
     check_output_file,
     check_output_folder,
     held_names,
-    refuse_input_as_output,
+    reject_input_as_output,
     system_errors,
+    temporary_name,
 )
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
@@ -90,7 +90,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
         for path in (output, *output_texts(output, vocabulary, lowercase=lowercase)):
             clear_leftovers(path)
         if is_there:
-            _refuse_another(output, vocabulary, lowercase=lowercase)
+            _reject_another(output, vocabulary, lowercase=lowercase)
             if report is not None:
                 report(f"{output} is finished already: it is what was learned now, too.")
         else:
@@ -112,7 +112,7 @@ def _count(output, settings, lowercase, beam_options):
     workers = math.ceil(sum(window.size for window in windows) / _BYTES_A_WORKER)
     workers = min(workers, os.cpu_count() or 1)
     folder, slash, name = output.rpartition("/")
-    aside = f"{folder}{slash}{aside_name(name)}"
+    temporary = f"{folder}{slash}{temporary_name(name)}"
 
     def count(pipeline):
         _ = (
@@ -122,15 +122,15 @@ def _count(output, settings, lowercase, beam_options):
             >> beam.ParDo(CountWords(lowercase=lowercase, max_words=settings.max_words))
             | "AddUp" >> beam.CombinePerKey(sum)
             | "MostFrequent" >> beam.combiners.Top.Of(settings.max_words, key=_by_count)
-            | "Write" >> beam.Map(_write_counts, path=aside, output=output)
+            | "Write" >> beam.Map(_write_counts, path=temporary, output=output)
         )
 
     try:
         counters = runner.run(count, [f"--direct_num_workers={workers}", *beam_options])
-        return _read_counts(aside), counters
+        return _read_counts(temporary), counters
     finally:
-        if FileSystems.exists(aside):
-            FileSystems.delete([aside])
+        if FileSystems.exists(temporary):
+            FileSystems.delete([temporary])
 
 
 def _is_there(output, settings):
@@ -142,7 +142,7 @@ def _is_there(output, settings):
     is_bpe = settings.algorithm == "bpe"
     beside = vocabulary_files.counts_path(output, is_folder=is_bpe)
     for path in (output, beside):
-        refuse_input_as_output(settings.input, path)
+        reject_input_as_output(settings.input, path)
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
         what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
@@ -182,7 +182,7 @@ def _bytes_of(path):
         return file.read()
 
 
-def _refuse_another(output, vocabulary, *, lowercase):
+def _reject_another(output, vocabulary, *, lowercase):
     """Raises `InputError` unless what lies at `output` is what would be written."""
     for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
         if _bytes_of(path) != text.encode():

@@ -40,7 +40,7 @@ def load():
     """Imports what steps import when they begin."""
     import apache_beam.runners.worker.sdk_worker_main  # noqa: F401
 
-    import data_gen.row_builder
+    import data_gen.example_builder
     import data_gen.shards
     import data_gen.vocabulary  # noqa: F401
 

@@ -347,7 +347,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
-    With `show_errors`, `mistakes` is among them: descriptions of so many wrong answers, the
+    With `show_errors`, `errors` is among them: descriptions of so many wrong answers, the
     worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
@@ -371,7 +371,7 @@ def evaluate(
     of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate.evaluate_rows`.
+    and figures are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.
@@ -442,7 +442,7 @@ def finetune(
     multi_label: bool = ...,
     threshold: float = ...,
     class_weights: str = ...,
-    figure: str | None = ...,
+    metric: str | None = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
@@ -523,7 +523,7 @@ def finetune(
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
             in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
             it has.
-        figure: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
+        metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
@@ -541,11 +541,10 @@ def finetune(
         What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
         (the name of the figure that makes one better), `dev` (its official figures), what the task
         is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
-        and `history` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
-        `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
+        and `history` (see `keras_bert.training.monitoring.history.History`); and where there is a
+        mix, `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
         several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `std` of its official figures, and `runs` (see
-        `keras_bert.training.series.run_series`).
+        `std` of its official figures, and `runs` (see `keras_bert.training.series.run_series`).
 
     Raises:
         InputError: an argument or a file is wrong, the dev examples do not go with the training
@@ -782,10 +781,10 @@ def pretrain(
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
         `eval_rows` (how many held-out rows `eval` is of), `history` (see
-        `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
-        `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
-        Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
-        the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
+        `keras_bert.training.monitoring.history.History`) and `health` (whether the run looks
+        healthy, `is_healthy`, and a `sentence`). `eval` figures are None without eval rows. Figures
+        are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for the
+        masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
         `keras_bert.draw_run` draws their curves.
 
     Raises:
@@ -936,7 +935,7 @@ def sweep(
     multi_label: bool = ...,
     threshold: float = ...,
     class_weights: str = ...,
-    figure: str | None = ...,
+    metric: str | None = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
@@ -1013,7 +1012,7 @@ def sweep(
         class_weights: what a training text weighs: none (all the same), balanced (all labels the same
             in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
             it has.
-        figure: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
+        metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).

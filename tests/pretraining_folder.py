@@ -13,18 +13,18 @@ from keras_bert.base.objectives import PAIRED
 from keras_bert.records import compact
 from keras_bert.records.dataset_card import FORMAT_VERSION
 from keras_bert.records.folder import CARD, COMPLETED, shard_name
-from keras_bert.records.masking import Masker, row_keys
+from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.specs import SPAN_FEATURES
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 WORDS = 20
 MAX_LENGTH, MAX_PREDICTIONS = 16, 3
-VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *(f"w{i}" for i in range(WORDS))])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *(f"w{i}" for i in range(WORDS))])
 
 
 def make_data_folder(
-    folder, *, rows, eval_rows, objective="mlm-nsp", masking="static", shards=3, seed=0, **card
+    folder, *, rows, eval_examples, objective="mlm-nsp", masking="static", shards=3, seed=0, **card
 ):
     """Writes data and vocab.txt into `folder`; further arguments go into the dataset card."""
     folder.mkdir(parents=True)
@@ -32,7 +32,7 @@ def make_data_folder(
     generator = np.random.default_rng(seed)
     spec = compact(objective=objective, masking=masking)
     splits = {}
-    for split, count, parts in (("train", rows, shards), ("eval", eval_rows, 1)):
+    for split, count, parts in (("train", rows, shards), ("eval", eval_examples, 1)):
         tokens, sizes = 0, []
         for index, part in enumerate(np.array_split(np.arange(count), parts)):
             path = folder / shard_name(split, index, parts)
@@ -44,7 +44,7 @@ def make_data_folder(
             sizes.append(len(part))
         splits[split] = {"shards": parts, "instances": count, "tokens": tokens}
         splits[split]["shard_instances"] = sizes
-    counts = np.where(np.arange(len(VOCABULARY)) < len(SPECIAL_PIECES), 0, 100)
+    counts = np.where(np.arange(len(VOCABULARY)) < len(SPECIAL_TOKENS), 0, 100)
     (folder / CARD).write_text(
         json.dumps(
             {
@@ -87,7 +87,7 @@ def _rows(generator, count, objective, masking):
     jump = generator.integers(3, WORDS - 3, count) * random_next
     lengths = first + second + (3 if pairs else 2)
     ids = np.zeros((count, MAX_LENGTH), np.int32)
-    cls, sep, words = VOCABULARY.cls_id, VOCABULARY.sep_id, len(SPECIAL_PIECES)
+    cls, sep, words = VOCABULARY.cls_id, VOCABULARY.sep_id, len(SPECIAL_TOKENS)
     for row in range(count):
         chain = begin[row] + np.arange(first[row] + second[row])
         if objective == "mlm-nsp":
@@ -112,7 +112,7 @@ def _rows(generator, count, objective, masking):
             rate=0.15,
             max_predictions=MAX_PREDICTIONS,
         )
-        masked = masker.mask(ids, lengths, row_keys(ids, lengths, seed=0, epoch=0))
+        masked = masker.mask(ids, lengths, example_keys(ids, lengths, seed=0, epoch=0))
         ids = masked.input_ids
         columns |= {"masked_lm_positions": masked.positions, "masked_lm_ids": masked.ids}
         if objective == "span":

@@ -7,7 +7,7 @@ import keras
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
@@ -16,7 +16,7 @@ LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_l
 def make_tokenizer(words=()):
     """Knows these words, punctuation, and every other word by its letters."""
     return Tokenizer.from_vocab(
-        WordPieceVocabulary([*SPECIAL_PIECES, *LETTERS, *string.punctuation, *words])
+        WordPieceVocabulary([*SPECIAL_TOKENS, *LETTERS, *string.punctuation, *words])
     )
 
 

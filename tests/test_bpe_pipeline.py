@@ -24,7 +24,7 @@ from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
@@ -103,7 +103,7 @@ def test_the_data_folder_keeps_the_vocabulary_with_its_merges(vocab, data):
     assert kept == learned and kept.merges == learned.merges
     data.check_vocabulary(learned)
     with pytest.raises(InputError, match="made with another vocabulary"):
-        data.check_vocabulary(BpeVocabulary(learned.pieces, learned.merges[:-1]))
+        data.check_vocabulary(BpeVocabulary(learned.tokens, learned.merges[:-1]))
     assert not (vocab.parent / "data" / "vocab.txt").exists()
     assert load_vocabulary(data.path) == learned  # so it can be given as --vocab
     assert data.card.lowercase is False  # nobody said --cased: the folder did
@@ -123,8 +123,8 @@ def test_every_law_holds_and_a_word_that_is_masked_in_part_is_found(data, capsys
     original = unmask(ids, (positions.values.numpy(), counts), (masked_ids.values.numpy(), counts))
     inner = ~vocabulary.word_starts(original)
     # The first masked token that continues a word: it is taken out of its row's predictions.
-    places = zip(positions.value_rowids().numpy(), positions.values.numpy(), strict=True)
-    at, (row, position) = next((k, p) for k, p in enumerate(places) if inner[p])
+    offsets = zip(positions.value_rowids().numpy(), positions.values.numpy(), strict=True)
+    at, (row, position) = next((k, p) for k, p in enumerate(offsets) if inner[p])
     ids[row, position] = original[row, position]
     counts[row] -= 1
     columns = {
@@ -144,14 +144,14 @@ def test_every_law_holds_and_a_word_that_is_masked_in_part_is_found(data, capsys
         open(shard, "wb").write(before)
 
 
-def test_inspect_joins_pieces_to_words(work, data, capsys):
+def test_inspect_joins_tokens_to_words(work, data, capsys):
     text = "".join((work / "corpus.txt").read_text(encoding="utf-8").split())
     for instance in read_instances(data, data.shards("train"), count=40):
-        words, pieces = [], instance.pieces
-        for piece in pieces:
-            if piece.word_start:
+        words, tokens = [], instance.tokens
+        for token in tokens:
+            if token.word_start:
                 words.append("")
-            words[-1] += (piece.text if piece.original is None else piece.original).replace(
+            words[-1] += (token.text if token.original is None else token.original).replace(
                 "(end of word)", ""
             )
         assert not any(END_OF_WORD in word for word in words)
@@ -163,7 +163,7 @@ def test_inspect_joins_pieces_to_words(work, data, capsys):
     assert "[MASK]{" in shown and END_OF_WORD not in shown and "@@" not in shown
 
 
-def test_the_picture_of_the_card_names_pieces_readably(data, tmp_path, monkeypatch):
+def test_the_picture_of_the_card_names_tokens_readably(data, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     from matplotlib.axes import Axes
 
@@ -171,7 +171,7 @@ def test_the_picture_of_the_card_names_pieces_readably(data, tmp_path, monkeypat
 
     names = []
     monkeypatch.setattr(
-        Axes, "set_xticks", lambda self, places, labels=None, **_: names.extend(labels or [])
+        Axes, "set_xticks", lambda self, offsets, labels=None, **_: names.extend(labels or [])
     )
     assert dataset_card.draw_card(data.card, data.vocabulary(), _At(tmp_path))
     assert "the" in names and len(names) == 30
@@ -212,8 +212,8 @@ def test_dynamic_masks_keep_words_whole(work, vocab):
     chosen = np.zeros(original.shape, bool)
     chosen[rows, positions] = True
     word = np.cumsum(vocabulary.word_starts(original)) - 1
-    shares = np.bincount(word, chosen.ravel()) / np.bincount(word)
-    assert set(shares.tolist()) == {0.0, 1.0}
+    fractions = np.bincount(word, chosen.ravel()) / np.bincount(word)
+    assert set(fractions.tolist()) == {0.0, 1.0}
 
 
 def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_path, capsys):
@@ -222,7 +222,7 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
     assert make_data(work, vocab, folder) == 2
     assert "finished data" in capsys.readouterr().err
     lines = work / "wordpiece.txt"
-    WordPieceVocabulary([*SPECIAL_PIECES, *map(chr, range(33, 127))]).save(lines)
+    WordPieceVocabulary([*SPECIAL_TOKENS, *map(chr, range(33, 127))]).save(lines)
     assert make_data(work, lines, folder, "--force") == 0
     assert {"vocab.txt"} == {"vocab.txt", "vocab.json", "merges.txt"} & set(os.listdir(folder))
     verify(DataFolder.open(folder))
@@ -312,9 +312,9 @@ def test_evaluate_takes_the_folder(work, finetuned, capsys):
 
 
 @pytest.mark.usefixtures("eager")
-def test_fill_mask_names_pieces_readably(pretrained):
+def test_fill_mask_names_tokens_readably(pretrained):
     [found] = fill_mask(model=pretrained, text="Read the [MASK].", top_k=500)
-    names = {candidate.piece for candidate in found}
+    names = {candidate.token for candidate in found}
     assert len(names) == 500 and {"the", "(end of word)", "t@@", "[UNK]"} <= names
 
 
@@ -323,12 +323,12 @@ def test_embeddings_are_of_words_as_they_stand_in_the_text(pretrained):
     found = list(embed(model=pretrained, text=["A naïve re☃ad, ☃ again!", ""], tokens="words-mean"))
     assert found[0].tokens == ["A", "naïve", "re☃ad", ",", "☃", "again", "!"]
     assert found[1].tokens == []
-    pieces, _ = embed(model=pretrained, text=["A naïve re☃ad, ☃ again!", ""], tokens="pieces")
-    assert "".join(pieces.tokens) == "Anaïvere☃ad,☃again!"
+    tokens, _ = embed(model=pretrained, text=["A naïve re☃ad, ☃ again!", ""], tokens="subwords")
+    assert "".join(tokens.tokens) == "Anaïvere☃ad,☃again!"
 
 
 @pytest.mark.parametrize("to", ["google", "keras-nlp"])
-def test_formats_without_a_place_for_merges_are_refused(finetuned, tmp_path, to):
+def test_formats_without_a_place_for_merges_are_rejected(finetuned, tmp_path, to):
     if to == "keras-nlp":
         pytest.importorskip("keras_nlp")
     with pytest.raises(InputError, match="needs a WordPiece vocabulary, and this model has one of"):

@@ -46,11 +46,11 @@ def test_a_task_and_its_config_in_a_line_and_as_a_table(task):
         assert len(text) < 200 and "\n" not in text
 
 
-def test_a_tokenized_text_shows_its_pieces_and_their_places(task):
+def test_a_tokenized_text_shows_its_tokens_and_their_places(task):
     tokens = task.tokenizer.tokenize_with_offsets(["Win <it>", "cash", "a", "b"])
     assert repr(tokens) == "Tokens(4 texts, 8 tokens: win < i ##t > | cash | a …)"
     rows = cells(tokens._repr_html_())
-    assert rows[0] == ["piece", "id", "in the text", "at"]
+    assert rows[0] == ["token", "id", "in the text", "at"]
     assert rows[1][0] == "win" and rows[1][2:] == ["Win", "0 to 3"]
     assert rows[2][2] == "&lt;" and "and 1 token more" in tokens._repr_html_()
     ids, starts, *_ = tokens  # what it was before it could be seen
@@ -87,7 +87,7 @@ def test_a_data_folder_says_what_is_in_it():
 
 
 @pytest.mark.only_tensorflow
-def test_fit_shows_tokens_a_second_and_the_tasks_own_figure(task, capsys):
+def test_fit_shows_tokens_a_second_and_the_tasks_own_metric(task, capsys):
     tags = [{"words": ["win", "cash"], "tags": ["B-X", "O"]}, {"words": ["see"], "tags": ["O"]}]
     tagger = kb.Tagger(task.encoder, task.tokenizer, labels=["O", "B-X", "I-X"])
     train = tagger.dataset(tags * 4, batch_size=2, epochs=1)
@@ -95,7 +95,7 @@ def test_fit_shows_tokens_a_second_and_the_tasks_own_figure(task, capsys):
     history = tagger.fit(train, validation_data=tagger.dataset(tags), epochs=2, verbose=2)
     said = capsys.readouterr().out
     assert tagger.METRIC == "f1" and "f1" not in "".join(history.history).replace("val_f1", "")
-    assert all(0 <= figure <= 1 for figure in history.history["val_f1"])
+    assert all(0 <= metric <= 1 for metric in history.history["val_f1"])
     assert min(history.history["tokens/s"]) > 0
     assert "tokens/s: " in said and "val_f1: " in said
     history = tagger.fit(train, verbose=0).history

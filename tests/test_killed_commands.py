@@ -85,7 +85,7 @@ def kills(place, run, *, begin=lambda: None, events=PUBLISHING):
     prepare()
     run()
     whole = held(place)
-    assert whole and not any(files.is_aside(Path(name).name) for name in whole)
+    assert whole and not any(files.is_temporary(Path(name).name) for name in whole)
 
     def check(killed):
         run()
@@ -96,7 +96,7 @@ def kills(place, run, *, begin=lambda: None, events=PUBLISHING):
     return stop_at_every_call(place, prepare=prepare, action=run, check=check, events=events)
 
 
-def is_refused_on_a_full_disk(place, run):
+def is_rejected_on_a_full_disk(place, run):
     """Runs `run()`, which writes below the folder `place`, on a disk with room for next to nothing.
 
     It is a tmpfs where this process may mount one, and else a limit on the size of files.
@@ -118,7 +118,7 @@ def _full_disk(place):
             try:
                 (place / "filled").write_bytes(bytes(60 << 10))
                 yield
-                assert not [path for path in place.rglob("*") if files.is_aside(path.name)]
+                assert not [path for path in place.rglob("*") if files.is_temporary(path.name)]
             finally:
                 subprocess.run(["umount", "--lazy", place], check=True)
             return
@@ -128,7 +128,7 @@ def _full_disk(place):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not [path for path in place.rglob("*") if files.is_aside(path.name)]
+    assert not [path for path in place.rglob("*") if files.is_temporary(path.name)]
 
 
 @pytest.mark.parametrize("to", ["huggingface", "google"])
@@ -146,7 +146,7 @@ def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
             run()
 
     assert kills(output.parent, run, begin=begin) >= 2
-    is_refused_on_a_full_disk(output.parent, run)
+    is_rejected_on_a_full_disk(output.parent, run)
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
@@ -166,7 +166,7 @@ def test_embed(task, model_folder, tmp_path, monkeypatch, ending, replaces):
 
     assert kills(output.parent, run, begin=run if replaces else lambda: None) >= 2
     texts.write_text("a text of many words " * 200)
-    is_refused_on_a_full_disk(output.parent, run)
+    is_rejected_on_a_full_disk(output.parent, run)
 
 
 def test_export(task, tmp_path, monkeypatch):
@@ -207,7 +207,7 @@ def test_export(task, tmp_path, monkeypatch):
         events=PUBLISHING,
     ) >= 2  # fmt: skip
     is_real = True
-    is_refused_on_a_full_disk(tmp_path / "place", lambda: export_task(task, models))
+    is_rejected_on_a_full_disk(tmp_path / "place", lambda: export_task(task, models))
 
 
 class _Nothing(BatchSource):
@@ -254,7 +254,7 @@ def test_training(task, instant, tmp_path):
 
     try:
         assert kills(output.parent, run) >= 20
-        is_refused_on_a_full_disk(output.parent, run)
+        is_rejected_on_a_full_disk(output.parent, run)
     finally:
         for variable, value in zip(task.variables, begin, strict=True):
             variable.assign(value)
@@ -314,5 +314,5 @@ def test_quickstart(tmp_path, monkeypatch):
         quickstart(output, seed=1)
 
     assert kills(output.parent, begin) >= 10
-    is_refused_on_a_full_disk(output.parent, begin)
+    is_rejected_on_a_full_disk(output.parent, begin)
     assert kills(output.parent, lambda: quickstart(output, force=True), begin=begin) >= 20

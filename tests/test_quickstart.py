@@ -115,12 +115,12 @@ def test_it_prints_steps_commands_and_the_table(run):
     for command in ("vocab", "pretraining-data", "pretrain", "finetune", "evaluate", "export"):
         assert f"$ keras-bert {command} " in printed
     loss, (tags,), spam = results["masked_lm"], results["tags"], results["spam"]
-    for figure in (
+    for metric in (
         *(f"{loss[name]:.2f}" for name in ("start", "end", "unigram_entropy")),
         *(f"{100 * tags[name]:.1f} %" for name in ("pretrained", "random")),
         f"{100 * spam['accuracy']:.1f} %",
     ):
-        assert re.search(rf"│\s+{re.escape(figure)} │", printed), figure
+        assert re.search(rf"│\s+{re.escape(metric)} │", printed), metric
     for sentence in SENTENCES:
         assert re.search(rf"… {sentence}\s+│ (spam|ham) ", printed.replace("│ ", "│", 1)), sentence
 
@@ -165,7 +165,7 @@ def test_the_saved_model_answers_without_keras_bert(run):
         assert answer["score"] == pytest.approx(before["score"], abs=1e-5)
 
 
-def test_the_same_again_is_finished_and_another_refused_unless_forced(run, capsys):
+def test_the_same_again_is_finished_and_another_rejected_unless_forced(run, capsys):
     output, _, _ = run
     before = (output / "results.json").read_bytes()
     told = []

@@ -70,9 +70,9 @@ def tensorboard_shows_speed_and_examples(run):
     entries = json.loads((run / "metrics.json").read_text())["history"]
     train, held_out = (events_of(run / "logs" / name) for name in ("train", "eval"))
     for name in ("tokens_per_second", "input_wait", "mfu"):
-        figures = [(e["step"], e[name]) for e in entries if e.get(name) is not None]
-        assert [step for step, _ in figures] == [2, 3, 4, 5, 6]  # the first step compiles
-        np.testing.assert_allclose(np.array(train[f"run/{name}"], float), figures, rtol=1e-6)
+        metrics = [(e["step"], e[name]) for e in entries if e.get(name) is not None]
+        assert [step for step, _ in metrics] == [2, 3, 4, 5, 6]  # the first step compiles
+        np.testing.assert_allclose(np.array(train[f"run/{name}"], float), metrics, rtol=1e-6)
     texts = [(e["step"], as_table(e["examples"])) for e in entries if "eval" in e]
     assert [step for step, _ in texts] == [0, 6]
     assert [(step, text.item().decode()) for step, text in held_out["masked tokens"]] == texts

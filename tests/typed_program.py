@@ -19,7 +19,7 @@ def on_the_folder(folder: Path) -> None:
     other = kb.Tokenizer.from_vocab(folder / "vocab.txt", lowercase=True)
     assert_type(len(other), int)
     assert_type(other.vocabulary.id("[MASK]"), int)
-    assert_type(kb.load_vocabulary("vocab.txt").piece(3), str)
+    assert_type(kb.load_vocabulary("vocab.txt").token(3), str)
 
 
 def through_the_commands() -> None:

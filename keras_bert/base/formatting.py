@@ -8,9 +8,9 @@ def counted(count, noun):
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def percent(share, *, decimals=1):
+def percent(fraction, *, decimals=1):
     """0.125 as `12.5 %`."""
-    return f"{100 * share:.{decimals}f} %"
+    return f"{100 * fraction:.{decimals}f} %"
 
 
 def listed(names, *, most=10):

@@ -33,7 +33,7 @@ class StopRequest:
         if self:
             raise SIGNALS[self._number]
 
-    def share(self):
+    def fraction(self):
         """Takes over the request of another process, where there was none here."""
         if not self:
             self.note(signal.SIGTERM)

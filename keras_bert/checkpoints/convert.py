@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import held_names, refuse_input_as_output, same_files, scratch_folder
+from keras_bert.base.files import held_names, reject_input_as_output, same_files, scratch_folder
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints.folder import find_model_folder, load, load_task
 from keras_bert.checkpoints.google import is_google, save_google
@@ -39,7 +39,7 @@ def convert(input, output, *, report=None, **settings):
     source = Path(settings.input)
     if not is_google(source):
         source = find_model_folder(settings.input)
-    refuse_input_as_output([source], settings.output)
+    reject_input_as_output([source], settings.output)
     is_model = is_google(source) or (source / CONFIG).exists()
     if is_model and source.resolve() in Path(settings.output).resolve().parents:
         raise InputError(

@@ -197,17 +197,17 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     tensors = rename.gather(encoder, _table(config, []), sizes=sizes)
     tensors |= rename.gather(model, [line for h in heads for line in GOOGLE_HEADS[h]], sizes=sizes)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
-    with new_folder(folder) as aside:
+    with new_folder(folder) as temporary:
         names = sorted(tensors)
         tf.raw_ops.SaveV2(
-            prefix=str(aside / CHECKPOINT),
+            prefix=str(temporary / CHECKPOINT),
             tensor_names=names,
             shape_and_slices=[""] * len(names),
             tensors=[tf.constant(tensors[name]) for name in names],
         )
-        tokenizer.vocabulary.save(aside / VOCABULARY)
+        tokenizer.vocabulary.save(temporary / VOCABULARY)
         values = _config(config, labels)
-        (aside / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        (temporary / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _say_what_changes(model, heads):
@@ -317,7 +317,7 @@ def _tokenizer(folder, config):
         )
     special = set(np.asarray(vocabulary.special_ids).tolist())
     cased = any(
-        piece != piece.lower() for i, piece in enumerate(vocabulary.pieces) if i not in special
+        token != token.lower() for i, token in enumerate(vocabulary.tokens) if i not in special
     )
     return Tokenizer.from_vocab(vocabulary, lowercase=not cased)
 

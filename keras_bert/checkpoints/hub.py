@@ -117,7 +117,7 @@ def upload(repo, files, *, private, revision, message):
         library.CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
         for name, content in sorted(files.items())
     ]
-    with _refused_writing(repo):
+    with _rejected_writing(repo):
         api.create_repo(repo, private=private, exist_ok=True)
         # Asked after it was made: one that existed before keeps what it was.
         if private and not api.model_info(repo).private:
@@ -257,7 +257,7 @@ def _sentences(name, repo, revision):
 
 
 @contextlib.contextmanager
-def _refused_writing(repo):
+def _rejected_writing(repo):
     """As `_sentences` for what a hub says to a push."""
     errors, endpoint = _library().errors, _endpoint()
     try:

@@ -51,7 +51,7 @@ def load_keras_nlp(path):
     try:
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
         theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
-        pieces = theirs.get_vocabulary()
+        tokens = theirs.get_vocabulary()
     # Whatever it does with what it did not expect in a file. Our own code is outside of this.
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = next(iter(str(error).splitlines()), type(error).__name__)
@@ -61,7 +61,7 @@ def load_keras_nlp(path):
     except ValueError as error:
         raise InputError(f"{path} is not a whole keras-nlp preset: {error}") from error
     encoder = _encoder(backbone, config, source=path)
-    vocabulary = WordPieceVocabulary(pieces)
+    vocabulary = WordPieceVocabulary(tokens)
     if len(vocabulary) > encoder.config.vocab_size:
         raise InputError(
             f"{path} has {len(vocabulary)} pieces, more than the {encoder.config.vocab_size} rows "
@@ -157,17 +157,17 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
     backbone = to_keras_nlp(encoder)
     check_wordpiece(tokenizer, needed_by="keras-nlp's BertTokenizer")
     theirs = keras_nlp.models.BertTokenizer(
-        vocabulary=list(tokenizer.vocabulary.pieces), lowercase=tokenizer.lowercase
+        vocabulary=list(tokenizer.vocabulary.tokens), lowercase=tokenizer.lowercase
     )
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
-    with new_folder(folder) as aside:
-        backbone.save_to_preset(str(aside))
-        theirs.save_to_preset(str(aside))
+    with new_folder(folder) as temporary:
+        backbone.save_to_preset(str(temporary))
+        theirs.save_to_preset(str(temporary))
         # keras-nlp passes over a key that it does not know.
-        metadata = _object(aside / _METADATA)
-        held = held_names(aside)
+        metadata = _object(temporary / _METADATA)
+        held = held_names(temporary)
         metadata[MARK] = {"version": keras_bert.__version__, "holds": held}
-        (aside / _METADATA).write_text(json.dumps(metadata, indent=4), encoding="utf-8")
+        (temporary / _METADATA).write_text(json.dumps(metadata, indent=4), encoding="utf-8")
 
 
 def _is_own(folder):

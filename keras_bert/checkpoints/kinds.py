@@ -20,6 +20,7 @@ _EARLIER_NAMES = {
     "label_pieces": "label_subwords",
     "combine_pieces": "aggregation",
     "tune_for": "threshold_metric",
+    "figure": "metric",
 }
 
 

@@ -88,10 +88,10 @@ def _convert(source, place, *, name):
     from keras_bert.checkpoints.saving import save_folder
 
     if (source / _CONFIG).exists() and not is_keras_nlp(source):
-        with new_folder(place) as aside:
+        with new_folder(place) as temporary:
             for file in source.iterdir():
                 if file.is_file():
-                    shutil.copy2(file, aside)
+                    shutil.copy2(file, temporary)
         return
     try:
         _, model, tokenizer = read_foreign(source)

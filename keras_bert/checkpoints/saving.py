@@ -46,12 +46,12 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
         )
     values, tensors = to_hugging_face(model)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
-    with new_folder(folder) as aside:
-        safetensors_files.write(tensors, aside / safetensors_files.FILE)
+    with new_folder(folder) as temporary:
+        safetensors_files.write(tensors, temporary / safetensors_files.FILE)
         if tokenizer is not None:
-            tokenizer.save(aside)
+            tokenizer.save(temporary)
         text = json.dumps(values, indent=2, ensure_ascii=False)
-        (aside / CONFIG).write_text(text + "\n", encoding="utf-8")
+        (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
 def to_hugging_face(model):
@@ -74,7 +74,7 @@ def to_hugging_face(model):
                 kept[model.HEAD_SCALES[head]] = 1.0  # nothing is left to multiply by
         if model.LEAST_LABELS:
             values |= labels_format.to_config(labels)
-        values |= model.config_entries()
+        values |= model.config_keys()
         kept["task"] = model.KIND
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
         if model.layer_mix is not None:

@@ -22,11 +22,11 @@ _ROW_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
 
 
 def add_arguments(parser, argv):
-    from keras_bert.inference.settings import EvaluateRowsSettings, evaluate_settings
+    from keras_bert.inference.settings import EvaluateRecordsSettings, evaluate_settings
     from keras_bert.tasks import settings_class
 
     if rows_given(argv):
-        flags.add(parser, EvaluateRowsSettings)
+        flags.add(parser, EvaluateRecordsSettings)
         return
     flags.add(parser, evaluate_settings(settings_class(kind_given(argv, flag="--model"))))
 
@@ -38,10 +38,10 @@ def run(arguments):
     from keras_bert.inference.evaluate import evaluate
 
     measures = evaluate(**settings, report=report)
-    mistakes = measures.pop("mistakes", [])
+    errors = measures.pop("errors", [])
     text = json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False)
     print(_ROW_OF_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
-    for mistake in mistakes:
+    for mistake in errors:
         report(mistake)
     model = shlex.quote(arguments.model)
     following = f"export --model {model} --output savedmodels/NAME"

@@ -24,8 +24,8 @@ def run(arguments):
     found = fill_mask(**settings)
     for number, candidates in enumerate(found, start=1):
         print("[MASK]" if len(found) == 1 else f"[MASK] {number} of {len(found)}")
-        for piece, probability in candidates:
-            print(f"  {probability:8.4f}  {piece}")
+        for token, probability in candidates:
+            print(f"  {probability:8.4f}  {token}")
     print(
         f"Next: keras-bert finetune --task classifier --model {shlex.quote(arguments.model)} "
         "--train FILE --dev FILE --output DIR"

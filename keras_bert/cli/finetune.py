@@ -52,8 +52,8 @@ def run(arguments):
     print(f"on the {counted(dev['examples'], 'dev example')}: {_described(settings, dev)}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
-        shares = ", ".join(map(percent, mix["layer_weights"]))
-        print(f"layers in the mix, embeddings first: {shares}, times {mix['gamma']:.2f}")
+        fractions = ", ".join(map(percent, mix["layer_weights"]))
+        print(f"layers in the mix, embeddings first: {fractions}, times {mix['gamma']:.2f}")
     draw(arguments.output)
     logs = "runs" if "runs" in metrics else "logs"
     print(f"Curves: tensorboard --logdir {shlex.quote(f'{arguments.output}/{logs}')}")

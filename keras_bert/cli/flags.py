@@ -171,7 +171,7 @@ def _yes_or_no(text):
 _WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam's have underscores
 
 
-def refuse_unknown(options):
+def reject_unknown(options):
     """Raises `InputError` for what is not an option of Beam's, which is loaded where it may be."""
     for option in options:
         name = option.split("=")[0]

@@ -24,7 +24,7 @@ def add_glue_data(parser):
         "--glue-dir",
         metavar="FOLDER",
         default=argparse.SUPPRESS,
-        help="GLUE's folder: with --glue, in place of --task, --train, --dev and --figure",
+        help="GLUE's folder: with --glue, in place of --task, --train, --dev and --metric",
     )
 
 
@@ -44,7 +44,7 @@ def settle_glue(arguments):
             "--glue-dir is GLUE's folder and goes with --glue; give --train and --dev."
         )
     task = glue_task(name)
-    known = {"task": task.kind, "figure": task.figure}
+    known = {"task": task.kind, "metric": task.metric}
     for setting, value in (known if folder is None else glue_settings(name, folder)).items():
         vars(arguments).setdefault(setting, value)
     arguments.glue = task.name

@@ -15,7 +15,7 @@ from keras_bert.cli.report import console
 SUMMARY = "show rows of pre-training data as text"
 
 _COLOURS = ("cyan", "yellow")
-_FATES = ("masked", "kept", "replaced")
+_OUTCOMES = ("masked", "kept", "replaced")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,21 +69,21 @@ def _as_text(instance, labels):
     if instance.is_next is not None:
         text.append(f"  {labels[0] if instance.is_next else labels[1]}", style="bold")
     text.append("\n")
-    pieces = instance.pieces
-    for number, piece in enumerate(pieces):
-        if number and piece.word_start:
+    tokens = instance.tokens
+    for number, token in enumerate(tokens):
+        if number and token.word_start:
             text.append(" ")
-        if piece.span and pieces[number - 1].span != piece.span:
+        if token.span and tokens[number - 1].span != token.span:
             text.append("<", style="bold")
-        style = "dim" if piece.segment is None else _COLOURS[piece.segment]
-        if piece.boundary:
+        style = "dim" if token.segment is None else _COLOURS[token.segment]
+        if token.boundary:
             style += " underline"
-        if piece.original is None:
-            text.append(piece.text, style=style)
+        if token.original is None:
+            text.append(token.text, style=style)
         else:
-            text.append(f"{piece.text}{{{piece.original}}}", style=f"bold reverse {style}")
+            text.append(f"{token.text}{{{token.original}}}", style=f"bold reverse {style}")
         # A span never ends a row: there is a [SEP].
-        if piece.span and pieces[number + 1].span != piece.span:
+        if token.span and tokens[number + 1].span != token.span:
             text.append(">", style="bold")
     return text
 
@@ -95,12 +95,14 @@ def _verify(folder):
     for split, counts in verify(folder).items():
         line = f"{split}: {counted(counts['rows'], 'row')}, {counted(counts['tokens'], 'token')}"
         if counts["predictions"]:
-            shares = {name: counts[name] / counts["predictions"] for name in _FATES}
-            fates = (f"{name} {percent(share, decimals=2)}" for name, share in shares.items())
-            line += f", {counts['predictions']:,} to predict ({', '.join(fates)})"
+            fractions = {name: counts[name] / counts["predictions"] for name in _OUTCOMES}
+            outcomes = (
+                f"{name} {percent(fraction, decimals=2)}" for name, fraction in fractions.items()
+            )
+            line += f", {counts['predictions']:,} to predict ({', '.join(outcomes)})"
         if folder.card.has_pairs and counts["rows"]:
             not_next = SEGMENT_LABELS[folder.card.objective][1]
-            share = percent(counts[not_next] / counts["rows"], decimals=2)
-            line += f", second segment {not_next} in {share}"
+            fraction = percent(counts[not_next] / counts["rows"], decimals=2)
+            line += f", second segment {not_next} in {fraction}"
         print(line)
     print("Every row obeys every law, and the counts are those of the dataset card.")

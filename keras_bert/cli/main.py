@@ -117,7 +117,7 @@ def parse(argv=None):
     parser, commands = make_parser(argv)
     arguments, rest = parser.parse_known_args(argv)
     if rest and not arguments.takes_beam_options:
-        commands[arguments.command].refuse(rest)
+        commands[arguments.command].reject(rest)
     arguments.beam_options = rest
     return arguments
 
@@ -162,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
-    def refuse(self, unknown):
+    def reject(self, unknown):
         """Says which arguments are not known, and what begins like them."""
         what = "argument" if len(unknown) == 1 else "arguments"
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]

@@ -21,7 +21,7 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
-    flags.refuse_unknown(arguments.beam_options)
+    flags.reject_unknown(arguments.beam_options)
     settings = flags.read(arguments)
     import logging
 

@@ -43,7 +43,7 @@ def _table(results):
     loss, spam = results["masked_lm"], results["spam"]
     table = Table(title="Quickstart", title_justify="left")
     table.add_column("what")
-    table.add_column("figure", justify="right")
+    table.add_column("metric", justify="right")
     table.add_row("masked-token loss on held-out text, at start (nats)", f"{loss['start']:.2f}")
     table.add_row("… of a model that knows word frequencies only", f"{loss['unigram_entropy']:.2f}")
     table.add_row("… at the end", f"{loss['end']:.2f}")

@@ -55,7 +55,7 @@ def _table(metrics):
             str(of_run["batch_size"]),
             str(of_run["epochs"]),
             str(of_run["kept"]["epoch"]),
-            "NaN" if of_run["figure"] is None else f"{of_run['figure']:.4f}",
+            "NaN" if of_run["metric"] is None else f"{of_run['metric']:.4f}",
             "best" if name == best else "",
             style="bold" if name == best else None,
         )

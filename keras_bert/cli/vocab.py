@@ -22,7 +22,7 @@ def add_arguments(parser, argv):
 
 
 def run(arguments):
-    flags.refuse_unknown(arguments.beam_options)
+    flags.reject_unknown(arguments.beam_options)
     settings = flags.read(arguments)
     from data_gen.vocabulary import learn_vocabulary
 

@@ -41,13 +41,13 @@ def as_exported(model, precision):
         copy.tokenizer = model.tokenizer
     if precision == "int8":
         quantize_weights(copy)
-    rows = some_rows(inputs_of(model), model.config)
+    rows = some_sequences(inputs_of(model), model.config)
     expected, found = (one(rows, training=False) for one in (model, copy))
     for name in expected:
         # Of logits, which may all be near 0 where a model is undecided, 1 is a size to go by.
         difference(expected[name], found[name], precision=precision, least=1.0)
     theirs, ours = (getattr(one, "encoder", one) for one in (model, copy))
-    rows = some_rows(inputs_of(theirs), theirs.config)
+    rows = some_sequences(inputs_of(theirs), theirs.config)
     off = difference(*(run(rows)["sequence_output"] for run in (theirs, ours)), precision=precision)
     return copy, off
 
@@ -77,7 +77,7 @@ def difference(expected, found, *, precision, least=0.0):
     return off
 
 
-def some_rows(inputs, config):
+def some_sequences(inputs, config):
     """Rows of random pieces for the inputs of a model, symbolic tensors by name: int32 arrays."""
     rng = np.random.default_rng(0)
     rows, length = 8, min(64, config.max_length or 64)

@@ -25,7 +25,7 @@ from keras_bert.base.files import (
 )
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, holds_task, load, load_task
-from keras_bert.export.precision import as_exported, difference, inputs_of, some_rows
+from keras_bert.export.precision import as_exported, difference, inputs_of, some_sequences
 from keras_bert.export.server_files import (
     is_version,
     write_batching,
@@ -127,8 +127,8 @@ def export_litert(model, output, *, precision="float32", report=None):
         raise InputError(f"LiteRT computes something else: its outputs are {off:.1%} off.")
     if precision != "float32" and report is not None:
         report(f"In {precision} the model's outputs are {off:.1%} off those in float32.")
-    with new_file(output) as aside:
-        aside.write_bytes(written)
+    with new_file(output) as temporary:
+        temporary.write_bytes(written)
     return output
 
 
@@ -160,7 +160,7 @@ def _converted(model, precision, *, scratch):
 
 def _difference(model, written, precision):
     """How far the outputs of what was written are off: the most of any of them."""
-    rows = some_rows(inputs_of(model), model.config)
+    rows = some_sequences(inputs_of(model), model.config)
     interpreter = tf.lite.Interpreter(model_content=written)
     found = interpreter.get_signature_runner()(**rows)
     expected = model(rows, training=False)
@@ -308,11 +308,11 @@ def _write(signatures, *, output, report):
     with owned(output):  # two exports at once must not have the same number
         version = output / str(_next_version(output))
         clear_leftovers_in(output)  # of an export that was killed
-        with new_folder(version) as aside:  # hidden: servers look at numbered folders only
+        with new_folder(version) as temporary:  # hidden: servers look at numbered folders only
             with for_servers():
-                write_saved_model(aside, signatures)
-            write_warmup_requests(aside, requests, model_name=output.resolve().name)
-            write_batching(aside, signatures[_DEFAULT].inputs)
+                write_saved_model(temporary, signatures)
+            write_warmup_requests(temporary, requests, model_name=output.resolve().name)
+            write_batching(temporary, signatures[_DEFAULT].inputs)
     told = write_server_files(output.resolve().parent)
     if report is not None and told is not None:
         report(told)

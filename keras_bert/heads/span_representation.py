@@ -27,8 +27,8 @@ class WordMeans(keras.layers.Layer):
         if self.last:
             starts = ops.maximum(starts, ends - 1)  # not before a word without a token
         inside = (token >= starts[..., None]) & (token < ends[..., None])  # (B, W, S)
-        share = 1.0 / ops.cast(ops.maximum(ends - starts, 1), hidden.dtype)  # (B, W)
-        return ops.matmul(ops.cast(inside, hidden.dtype) * share[..., None], hidden)
+        fraction = 1.0 / ops.cast(ops.maximum(ends - starts, 1), hidden.dtype)  # (B, W)
+        return ops.matmul(ops.cast(inside, hidden.dtype) * fraction[..., None], hidden)
 
     def compute_output_shape(self, hidden_shape, starts_shape, ends_shape):
         return (*starts_shape, hidden_shape[-1])
@@ -125,22 +125,22 @@ class SpanRepresentation(keras.layers.Layer):
             first, last = ops.relu(first), ops.relu(last)
             return ops.concatenate([first + ops.zeros_like(last), last, first * last], axis=-1)
         inside = _at(self.inside(words), reached)  # (B, N, L, R)
-        return ops.relu(first + last + ops.matmul(self._shares(words, reached), inside))
+        return ops.relu(first + last + ops.matmul(self._fractions(words, reached), inside))
 
-    def _shares(self, words, reached):
+    def _fractions(self, words, reached):
         """What each word counts in each span that begins at the same word: (…, L, L).
 
         Row l is of the span of l + 1 words, column o of the word o places after its first.
         """
         longest = ops.shape(reached)[-1]
-        place = ops.arange(longest)
-        inside = place[:, None] >= place  # (L, L)
+        position = ops.arange(longest)
+        inside = position[:, None] >= position  # (L, L)
         scores = ops.zeros((), "float32")
         if self.representation == ATTENTION:
             scores = ops.cast(_at(self.score(words), reached)[..., 0], "float32")  # (B, N, L)
             scores = scores[:, :, None]  # (B, N, 1, L)
-        shares = ops.softmax(ops.where(inside, scores, -1e9), axis=-1)
-        return ops.cast(shares, self.compute_dtype)
+        fractions = ops.softmax(ops.where(inside, scores, -1e9), axis=-1)
+        return ops.cast(fractions, self.compute_dtype)
 
     def compute_output_shape(self, words_shape, firsts_shape=None, lasts_shape=None):
         width = self.units * (3 if self.representation == BIAFFINE else 1)

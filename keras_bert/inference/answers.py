@@ -46,7 +46,7 @@ class Inference:
             put(self._answer(rows, rows.take(numbers)), numbers, into=found)
         return found
 
-    def of_rows(self, rows):
+    def of_sequences(self, rows):
         """`TokenizedExamples` -> the answers to its examples, a list."""
         return self.task.decode(self.outputs(rows), rows)
 
@@ -64,7 +64,7 @@ class Inference:
             rows = self.task.features(chunk, max_length=self.max_length)
             unknown, tokens = rows.unknown
             self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
-            yield chunk[own], self.of_rows(rows)[own]
+            yield chunk[own], self.of_sequences(rows)[own]
 
     def _answer(self, rows, taken):
         if self._outputs is None:

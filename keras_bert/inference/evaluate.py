@@ -12,22 +12,26 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reading, takes
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.answers import Inference, check_numbers, opened
-from keras_bert.inference.settings import EvaluateRowsSettings, EvaluateSettings, evaluate_settings
-from keras_bert.readers.glue import glue_figures
+from keras_bert.inference.settings import (
+    EvaluateRecordsSettings,
+    EvaluateSettings,
+    evaluate_settings,
+)
+from keras_bert.readers.glue import glue_metrics
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, refuse_lost_rows
+from keras_bert.records.damage import damage_is_named, reject_lost_records
 from keras_bert.tasks import settings_class
-from keras_bert.tasks.pretraining.features import check_rows_fit, evaluation_dataset, labels_of
-from keras_bert.tasks.pretraining.figures import exact_losses
+from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset, labels_of
 from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown
 
 
-@takes(EvaluateRowsSettings)
+@takes(EvaluateRecordsSettings)
 @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
-def evaluate_rows(*, report=None, **settings):
+def evaluate_records(*, report=None, **settings):
     """Returns the figures of a pre-trained model on the eval split of a data folder.
 
     Args:
@@ -54,11 +58,11 @@ def evaluate_rows(*, report=None, **settings):
         InputError: the model has no masked-LM head, the rows are of another vocabulary or too long
             for it, or there are no eval rows.
     """
-    settings = EvaluateRowsSettings.of(settings)
+    settings = EvaluateRecordsSettings.of(settings)
     folder = DataFolder.open(settings.data)
     task = _opened(settings.model)
     _check(task, folder, source=settings.model)
-    measured = _for_rows(task, folder)
+    measured = _for_records(task, folder)
     left_out = [name for name in task.output if name not in measured.output]
     if left_out and report is not None:
         report(
@@ -79,14 +83,14 @@ def evaluate_rows(*, report=None, **settings):
     rows = folder.card.splits["eval"].instances
     if settings.batches is not None:
         rows = min(rows, settings.batches * settings.batch_size)
-    figures = exact_losses(logs, weights=measured.default_loss_weights() or {}, penalties=0.0)
-    figures = _with_perplexity(figures, counts)
-    check_numbers({name: np.array(value) for name, value in figures.items()})
+    metrics = exact_losses(logs, weights=measured.default_loss_weights() or {}, penalties=0.0)
+    metrics = _with_perplexity(metrics, counts)
+    check_numbers({name: np.array(value) for name, value in metrics.items()})
     return {
         "objective": folder.card.objective,
         "rows": rows,
         "predictions": counts[measured.TOKEN_OUTPUTS[0]][0],
-        **figures,
+        **metrics,
     }
 
 
@@ -119,15 +123,15 @@ def _check(task, folder, *, source):
             f"The rows of {folder.path} are framed as {folder.card.template}, and the model in "
             f"{source} reads {task.tokenizer.template}; make rows with the model's own vocabulary."
         )
-    check_rows_fit(folder, task.config, source=source)
-    refuse_lost_rows(folder)
+    check_sequences_fit(folder, task.config, source=source)
+    reject_lost_records(folder)
     if not folder.card.splits["eval"].instances:
         raise InputError(
             f"{folder.path} has no eval rows to measure on; make rows with `eval_fraction` above 0."
         )
 
 
-def _for_rows(task, folder):
+def _for_records(task, folder):
     """The task, or a `FillMask` of it where the rows have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
@@ -140,7 +144,7 @@ def _for_rows(task, folder):
 def _counted(dataset, task):
     """-> for each output of tokens, how many predictions count and their characters."""
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
-    characters = np.array([len(vocabulary.piece_text(id)) for id in range(len(vocabulary))])
+    characters = np.array([len(vocabulary.token_text(id)) for id in range(len(vocabulary))])
     for token in template.special_tokens:  # which stand for none
         characters[vocabulary.id(token)] = 0
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
@@ -151,10 +155,10 @@ def _counted(dataset, task):
     return {name: tuple(count.tolist()) for name, count in counts.items()}
 
 
-def _with_perplexity(figures, counts):
+def _with_perplexity(metrics, counts):
     """The figures, with perplexity and bits a character beside each loss of tokens."""
     result = {}
-    for name, value in sorted(figures.items()):
+    for name, value in sorted(metrics.items()):
         result[name] = value
         output = name.removesuffix("_loss")
         predictions, characters = counts.get(output, (0, 0))
@@ -169,7 +173,7 @@ def _with_perplexity(figures, counts):
 def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Returns the official figures of the task as a dictionary (see its `official_metrics`).
 
-    With `show_errors`, `mistakes` is among them: descriptions of so many wrong answers, the
+    With `show_errors`, `errors` is among them: descriptions of so many wrong answers, the
     worst first.
     With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
 
@@ -182,16 +186,16 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
     of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate.evaluate_rows`.
+    and figures are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
-        return evaluate_rows(report=report, **settings)
+        return evaluate_records(report=report, **settings)
     task, settings = opened(EvaluateSettings, evaluate_settings, settings)
     columns = settings.part(reading(task.SETTINGS))
-    source = task.read(settings.data, made_with=task.made_with, **columns)
+    source = task.read(settings.data, inferred_arguments=task.inferred_arguments, **columns)
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
@@ -207,8 +211,8 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
             report(f"Note: {note}")
     measures = task.official_metrics(answers, examples)
     if getattr(settings, "glue", None) is not None:
-        measures = {"glue": glue_figures(settings.glue, measures), **measures}
+        measures = {"glue": glue_metrics(settings.glue, measures), **measures}
     if settings.show_errors:
-        worst = sorted(task.mistakes(answers, examples), key=lambda found: -found[0])
-        measures["mistakes"] = [text for _, text in worst[: settings.show_errors]]
+        worst = sorted(task.errors(answers, examples), key=lambda found: -found[0])
+        measures["errors"] = [text for _, text in worst[: settings.show_errors]]
     return measures

@@ -19,9 +19,9 @@ from keras_bert.text.vocabulary import MASK
 
 
 class Candidate(NamedTuple):
-    """A piece that may stand at a [MASK] (its `Vocabulary.piece_name`), and its probability."""
+    """A piece that may stand at a [MASK] (its `Vocabulary.token_name`), and its probability."""
 
-    piece: str
+    token: str
     probability: float
 
 
@@ -73,7 +73,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     logits = task.lm_head(hidden, positions.astype(np.int32), training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_numbers({"masked_lm": logits})
-    return [likeliest(row, vocabulary, top_k) for row in logits]
+    return [most_probable(row, vocabulary, top_k) for row in logits]
 
 
 def load_masked_lm(model):
@@ -105,13 +105,13 @@ def _ids(text, tokenizer):
     """The ids of a text in which a literal [MASK] is the special piece, int32 (T,)."""
     parts = [row.numpy() for row in tokenizer.tokenize(text.split(MASK))]
     mask = np.array([tokenizer.vocabulary.mask_id], np.int32)
-    between = [piece for part in parts[1:] for piece in (mask, part)]
+    between = [token for part in parts[1:] for token in (mask, part)]
     return np.concatenate([parts[0], *between])
 
 
-def likeliest(logits, vocabulary, top_k):
+def most_probable(logits, vocabulary, top_k):
     """Logits (V,) of a place -> its `top_k` candidates, the likeliest first."""
     probabilities = softmax(logits)
     # An embedding may have more rows than the vocabulary has pieces.
     order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top_k]
-    return [Candidate(vocabulary.piece_name(int(id)), float(probabilities[id])) for id in order]
+    return [Candidate(vocabulary.token_name(int(id)), float(probabilities[id])) for id in order]

@@ -50,7 +50,7 @@ class EvaluateSettings(AnswerSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluateRowsSettings(Settings):
+class EvaluateRecordsSettings(Settings):
     """Settings of `keras_bert.evaluate` for a pre-trained model and a data folder."""
 
     model: object = setting(

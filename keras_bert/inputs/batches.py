@@ -8,7 +8,7 @@ PARALLEL_CALLS = 2
 PREFETCHED = 4
 
 
-def settled(dataset):
+def resolved(dataset):
     """The dataset in a fixed order and with the parallelism that it was made with.
 
     The autotuner is off: destroying an iterator waits for its thread, which wakes at doubling
@@ -27,7 +27,7 @@ def planned_batches(plan, batch):
     batches = tf.RaggedTensor.from_row_lengths(rows, [len(numbers) for numbers in plan])
     dataset = tf.data.Dataset.from_tensor_slices(batches)
     dataset = dataset.map(batch, num_parallel_calls=PARALLEL_CALLS, deterministic=True)
-    return settled(dataset.prefetch(PREFETCHED))
+    return resolved(dataset.prefetch(PREFETCHED))
 
 
 # So many batches are drawn at random before their rows are sorted by length: enough for batches of
@@ -113,7 +113,7 @@ def tokens_a_batch(histogram, *, tokens):
     return float((counts * lengths).sum() / (counts / (tokens // of_length)).sum())
 
 
-class RowBatches:
+class SequenceBatches:
     """Rows that batches are made of by their numbers; a subclass says how, in `batch`.
 
     Which rows make which batch is settled before training starts, so that a run can begin at any
@@ -176,7 +176,7 @@ def parts(dataset, numbers, *, of):
             together = together.concatenate(tf.data.Dataset.from_tensors(part))
         return together
 
-    return settled(dataset.flat_map(split)).prefetch(PREFETCHED)
+    return resolved(dataset.flat_map(split)).prefetch(PREFETCHED)
 
 
 def _part(batch, number, of):

@@ -7,7 +7,7 @@ model carries it. Core TensorFlow operations only, so that any server can run it
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.records.padding import frame_rows, pad_rows, with_special_tokens
+from keras_bert.records.padding import frame_sequences, pad_sequences, with_special_tokens
 
 
 def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
@@ -29,12 +29,12 @@ def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
             f"Received: {count} segments, max_length={max_length}"
         )
     tokens = tf.concat([segment.values for segment in segments], axis=0)
-    rows, lengths = frame_rows(
+    rows, lengths = frame_sequences(
         with_special_tokens(tokens, tokenizer.vocabulary, template),
         _trimmed(segments, template.room(max_length, texts=count)),
         template,
     )
-    batch = pad_rows(
+    batch = pad_sequences(
         rows,
         lengths,
         template=template,

@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.batches import RowBatches
+from keras_bert.inputs.batches import SequenceBatches
 from keras_bert.inputs.framing import frame
-from keras_bert.records.padding import padded_width
+from keras_bert.records.padding import padded_length
 
 # Texts that are tokenized at once: the graph's cost a call is spread over them.
 _TOKENIZED_TOGETHER = 1000
@@ -16,7 +16,7 @@ _TOKENIZED_TOGETHER = 1000
 PAD_TO = 8
 
 
-class TokenizedExamples(RowBatches):
+class TokenizedExamples(SequenceBatches):
     """Rows of one or two tokenized segments (4 bytes a token), one or several an example.
 
     Texts are tokenized once, not once an epoch, and a batch is then a gather by row numbers.
@@ -31,16 +31,16 @@ class TokenizedExamples(RowBatches):
             labels; an output without weights counts 1 everywhere.
         columns: what the head reads beside the encoder's inputs (`Task.head_inputs`), by name:
             (N, …), or ragged (N, None), a value a token of the row.
-        example_of_row: int (N,), the place in `examples` of each row's; None where a row is an
+        example_of_sequence: int (N,), the place in `examples` of each row's; None where a row is an
             example.
         tokenizer: the `Tokenizer` of the ids.
         input_names: the inputs that the encoder takes (see `Encoder.input_names`).
         max_length: tokens that a row is cut to, special tokens counted in.
 
     What is ragged is padded with 0 to the width of a batch. Attributes: `examples`, `segments`,
-    `labels`, `weights`, `columns`, `example_of_row`, and `lengths`, int (N,), each row's tokens
-    with its special ones. `unfit` is how many examples do not fit into a row, and why: they weigh 0
-    in training, and their answers are wrong.
+    `labels`, `weights`, `columns`, `example_of_sequence`, and `lengths`, int (N,), each sequence's
+    tokens with its special ones. `unfit` is how many examples do not fit into a row, and why: they
+    weigh 0 in training, and their answers are wrong.
     """
 
     unfit = 0, ""
@@ -56,7 +56,7 @@ class TokenizedExamples(RowBatches):
         max_length,
         weights=None,
         columns=None,
-        example_of_row=None,
+        example_of_sequence=None,
     ):
         self.examples = examples
         self.segments = segments
@@ -73,8 +73,10 @@ class TokenizedExamples(RowBatches):
                 f"`max_length` is {max_length}, which leaves no room for {len(segments)} texts "
                 f"between the special tokens; give {least} or more."
             )
-        super().__init__(np.minimum(self.row_tokens() + special, max_length))
-        self.example_of_row = np.arange(len(self)) if example_of_row is None else example_of_row
+        super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
+        self.example_of_sequence = (
+            np.arange(len(self)) if example_of_sequence is None else example_of_sequence
+        )
 
     @classmethod
     def of_texts(cls, examples, texts, *, labels, tokenizer, max_length, **options):
@@ -88,7 +90,7 @@ class TokenizedExamples(RowBatches):
             **options,
         )
 
-    def row_tokens(self):
+    def sequence_tokens(self):
         """int (N,): the tokens of each row, without special ones, before it is cut."""
         return sum(segment.row_lengths().numpy() for segment in self.segments)
 
@@ -105,7 +107,7 @@ class TokenizedExamples(RowBatches):
         return digest.hexdigest()
 
     @property
-    def encoder_rows(self):
+    def encoder_sequences(self):
         """int (N,): how many rows of the encoder each row takes (a choice each, say)."""
         return np.ones(len(self), np.int64)
 
@@ -148,7 +150,7 @@ class TokenizedExamples(RowBatches):
     def targets(self, rows):
         """What the outputs of some rows are compared with: (labels,) or (labels, weights)."""
         lengths = tf.gather(tf.constant(self.lengths, tf.int32), rows)
-        width = padded_width(lengths, self._max_length, PAD_TO)
+        width = padded_length(lengths, self._max_length, PAD_TO)
         targets = [
             {name: _padded(tf.gather(values, rows), width) for name, values in some.items()}
             for some in (self.labels, self.weights)

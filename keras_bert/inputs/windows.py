@@ -38,8 +38,8 @@ class Windows(NamedTuple):
         Args:
             offset: the column of a window's first position.
         """
-        place = tf.cast(tf.range(width), self.starts.dtype) - offset + self.starts[:, None]
-        return (place >= self.core_starts[:, None]) & (place < self.core_ends[:, None])
+        position = tf.cast(tf.range(width), self.starts.dtype) - offset + self.starts[:, None]
+        return (position >= self.core_starts[:, None]) & (position < self.core_ends[:, None])
 
 
 def windows(lengths, room, *, stride, last="full", cores="middle"):

@@ -29,7 +29,7 @@ class TokenizedWords(NamedTuple):
     firsts: tf.RaggedTensor
 
 
-class WordRows(NamedTuple):
+class WordSequences(NamedTuple):
     """Rows of whole words, of which a long text has several that overlap.
 
     Every word is owned by one row: the one where it has much context on both sides. A row holds all
@@ -59,15 +59,15 @@ def words_given(texts, tokenizer):
         tokenizer.tokenize(list(unique[start : start + _TOKENIZED_TOGETHER]))
         for start in range(0, len(unique), _TOKENIZED_TOGETHER)
     ] or [tokenizer.tokenize([])]
-    pieces = tf.concat(parts, axis=0)  # ragged (unique words, None)
-    unknown = tf.fill([pieces.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
-    none = pieces.row_lengths() == 0
-    pieces = tf.concat([pieces, tf.ragged.boolean_mask(unknown, none[:, None])], axis=1)
-    pieces = tf.gather(pieces, tf.constant(which, tf.int32))  # ragged (words, None)
+    tokens = tf.concat(parts, axis=0)  # ragged (unique words, None)
+    unknown = tf.fill([tokens.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
+    none = tokens.row_lengths() == 0
+    tokens = tf.concat([tokens, tf.ragged.boolean_mask(unknown, none[:, None])], axis=1)
+    tokens = tf.gather(tokens, tf.constant(which, tf.int32))  # ragged (words, None)
     counts = tf.constant([len(words) for words in texts], tf.int64)
-    words = tf.RaggedTensor.from_row_lengths(pieces, counts)  # ragged (E, W, None)
+    words = tf.RaggedTensor.from_row_lengths(tokens, counts)  # ragged (E, W, None)
     ids = words.merge_dims(1, 2)
-    first_of_all = tf.RaggedTensor.from_row_lengths(pieces.row_starts(), counts)
+    first_of_all = tf.RaggedTensor.from_row_lengths(tokens.row_starts(), counts)
     firsts = tf.cast(first_of_all - ids.row_starts()[:, None], tf.int32)
     return TokenizedWords(ids, firsts)
 
@@ -106,12 +106,12 @@ def cut(texts, starts, ends):
     # All characters once: `tf.strings.substr` would copy a text for each of its words.
     points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
     base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
-    places = tf.ragged.range(base + starts.values, base + ends.values)
-    words = tf.strings.unicode_encode(tf.gather(points.values, places), "UTF-8")
+    positions = tf.ragged.range(base + starts.values, base + ends.values)
+    words = tf.strings.unicode_encode(tf.gather(points.values, positions), "UTF-8")
     return starts.with_values(words)
 
 
-def word_rows(tokenized, *, template, max_length):
+def word_sequences(tokenized, *, template, max_length):
     """Rows of up to `max_length` tokens, special tokens counted in, of whole words.
 
     A text that is longer has several rows, in which half of the tokens are also in the row before:
@@ -124,7 +124,7 @@ def word_rows(tokenized, *, template, max_length):
         max_length: at least one token more than special ones.
 
     Returns:
-        `WordRows`, text by text and from front to back; a text without words has one row.
+        `WordSequences`, text by text and from front to back; a text without words has one row.
     """
     room = template.room(max_length)
     overlap = room // 2
@@ -140,7 +140,7 @@ def word_rows(tokenized, *, template, max_length):
     )
 
 
-def rows_around(tokenized, low, high, *, template, max_length):
+def sequences_around(tokenized, low, high, *, template, max_length):
     """One row a text, of whole words, with those from `low` to before `high` in its middle.
 
     A row is as full as the text allows. Of a word of more tokens than an eighth of a row, only the
@@ -154,8 +154,8 @@ def rows_around(tokenized, low, high, *, template, max_length):
         max_length: tokens in a row, special tokens counted in; at least one more than these.
 
     Returns:
-        `WordRows`, which own all of their words, and how many tokens too many there are from `low`
-        to `high` for a row, int32 (E,): 0 where the row holds them all.
+        `WordSequences`, which own all of their words, and how many tokens too many there are from
+        `low` to `high` for a sequence, int32 (E,): 0 where it holds them all.
     """
     room = template.room(max_length)
     tokenized = _with_short_words(tokenized, most=max(1, room // 8))
@@ -206,7 +206,7 @@ class _Edges:
         return tf.clip_by_value(found - 1, self.low, self.high)
 
     def rows(self, first, end, *, owned, owned_end):
-        """The `WordRows` of words by their numbers among those of all texts."""
+        """The `WordSequences` of words by their numbers among those of all texts."""
         is_empty = first == end
         token, after = (
             tf.where(is_empty, self._text_start, tf.gather(self._edges, word))
@@ -214,7 +214,7 @@ class _Edges:
         )
         words = tf.ragged.range(first, end)
         shift = of_values(self._before - token, words)
-        return WordRows(
+        return WordSequences(
             self._text,
             *(word - self.low for word in (first, end, owned, owned_end)),
             tf.gather(self._ids, tf.ragged.range(token, after)),
@@ -229,10 +229,10 @@ def _with_short_words(tokenized, *, most):
     splits = tf.cast(tokenized.ids.row_splits, tf.int32)
     starts = tokenized.firsts.flat_values + tf.gather(splits, rows)
     lengths = tf.concat([starts[1:], splits[-1:]], axis=0) - starts  # (words,)
-    place = tf.ragged.range(lengths).flat_values  # (tokens,), of each in its word
+    position = tf.ragged.range(lengths).flat_values  # (tokens,), of each in its word
     kept = tf.minimum(lengths, most)
     words = tokenized.firsts.with_values(kept)
-    ids = tf.boolean_mask(tokenized.ids.flat_values, place < most)
+    ids = tf.boolean_mask(tokenized.ids.flat_values, position < most)
     firsts = tf.cumsum(kept, exclusive=True)
     counts = tf.reduce_sum(words, axis=1)  # (E,)
     before = tf.cumsum(counts, exclusive=True)

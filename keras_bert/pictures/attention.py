@@ -44,7 +44,7 @@ def draw_attention(
     if (layer is None) != (head is None):
         raise InputError("One head is drawn by its layer and its number; give both, or neither.")
     encoder, tokenizer = open_model(model)
-    pieces, probabilities = attention_of(encoder, tokenizer, text)
+    tokens, probabilities = attention_of(encoder, tokenizer, text)
     layers, heads = probabilities.shape[:2]
     for name, number, count in (("layer", layer, layers), ("head", head, heads)):
         if number is not None and not 1 <= number <= count:
@@ -52,11 +52,11 @@ def draw_attention(
     if layer is None:
         size = (0.9 * heads, 0.9 * layers)
         return save_picture(lambda figure: _grid(figure, probabilities), output, size=size)
-    edge = 1 + 0.32 * len(pieces)
+    edge = 1 + 0.32 * len(tokens)
     one = probabilities[layer - 1, head - 1]
     title = f"Layer {layer}, head {head}"
     return save_picture(
-        lambda figure: _one_head(figure, one, pieces, title), output, size=(edge, edge)
+        lambda figure: _one_head(figure, one, tokens, title), output, size=(edge, edge)
     )
 
 
@@ -92,7 +92,7 @@ def attention_reader(encoder, tokenizer):
         found = encoder(inputs, outputs=("attention_probabilities",), training=False)
         found = found["attention_probabilities"]
         probabilities = np.stack([np.asarray(x, np.float32)[0] for x in found])
-        return [vocabulary.piece_name(int(id)) for id in inputs["input_ids"][0]], probabilities
+        return [vocabulary.token_name(int(id)) for id in inputs["input_ids"][0]], probabilities
 
     return read
 
@@ -119,12 +119,12 @@ def _grid(figure, probabilities):
     )
 
 
-def _one_head(figure, probabilities, pieces, title):
+def _one_head(figure, probabilities, tokens, title):
     axis = figure.subplots()
     image = _square(axis, probabilities)
-    places = range(len(pieces))
-    axis.set_xticks(places, pieces, rotation=90)
-    axis.set_yticks(places, pieces)
+    places = range(len(tokens))
+    axis.set_xticks(places, tokens, rotation=90)
+    axis.set_yticks(places, tokens)
     axis.xaxis.tick_top()
     axis.xaxis.set_label_position("top")
     axis.set_xlabel("looks at")

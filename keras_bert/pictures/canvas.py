@@ -70,6 +70,6 @@ def save_picture(draw, path, *, size):
         figure = matplotlib.figure.Figure(figsize=size, dpi=_PIXELS_PER_INCH)
         matplotlib.backends.backend_agg.FigureCanvasAgg(figure)  # so that texts have a size
         draw(figure)
-        with files.new_file(path) as aside:
-            figure.savefig(aside, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+        with files.new_file(path) as temporary:
+            figure.savefig(temporary, facecolor="white", bbox_inches="tight", pad_inches=0.15)
     return path

@@ -80,12 +80,12 @@ def draw_tables(counts, names, path):
 
 def _table(axis, counts, *, size):
     """Counts coloured by their share of the row; without numbers where the text has no size."""
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    axis.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     for side in axis.spines.values():
         side.set_visible(False)
     for (row, column), count in np.ndenumerate(counts) if size else ():
-        colour = "white" if shares[row, column] > 0.6 else INK if count else "#c4c8cf"
+        colour = "white" if fractions[row, column] > 0.6 else INK if count else "#c4c8cf"
         shown = {"ha": "center", "va": "center", "fontsize": size}
         axis.text(column, row, f"{count:,}", color=colour, **shown)
 
@@ -114,7 +114,7 @@ _NAMES = {
 }
 _FORMATS = {
     "tokens_per_second": "{x:,.0f}",
-    "input_wait": lambda share, _: percent(share),
+    "input_wait": lambda fraction, _: percent(fraction),
 }
 _LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.training.monitoring.health`)
 _OF_TOKENS = ("masked_lm", "causal_lm", "span_boundary")  # whose loss the unigram entropy bounds
@@ -125,7 +125,7 @@ def draw_curves(metrics, path):
 
     The losses are those of tokens, beside the unigram entropy as a level line.
     """
-    curve = metrics["history"]
+    history = metrics["history"]
     outputs = [name for name in _NAMES if f"{name}_loss" in metrics["train"]]
 
     def draw(canvas):
@@ -135,15 +135,15 @@ def draw_curves(metrics, path):
             axis.set_xlabel("steps")
             axis.locator_params("x", integer=True)
         _draw_losses(losses, metrics, [name for name in outputs if name in _OF_TOKENS])
-        _draw_outputs(accuracies, curve, outputs, "accuracy")
+        _draw_outputs(accuracies, history, outputs, "accuracy")
         accuracies.set_ylim(0, 1)
         accuracies.legend(frameon=False, fontsize=8)
-        _draw_pair(regime, curve, "learning_rate", "gradient_norm")
-        _draw_pair(speed, curve, "tokens_per_second", "input_wait")
-        shares = [e["mfu"] for e in curve if "mfu" in e]
-        if shares:
-            share = percent(statistics.median(shares), decimals=0)
-            speed.set_xlabel(f"steps; {share} of the matrix rate")
+        _draw_pair(regime, history, "learning_rate", "gradient_norm")
+        _draw_pair(speed, history, "tokens_per_second", "input_wait")
+        fractions = [e["mfu"] for e in history if "mfu" in e]
+        if fractions:
+            fraction = percent(statistics.median(fractions), decimals=0)
+            speed.set_xlabel(f"steps; {fraction} of the matrix rate")
         canvas.tight_layout(w_pad=3, h_pad=2)
 
     return save_picture(draw, path, size=(10, 7))
@@ -160,7 +160,7 @@ def _draw_losses(axis, metrics, outputs):
     axis.legend(frameon=False, fontsize=8)
 
 
-def _draw_outputs(axis, curve, outputs, figure):
+def _draw_outputs(axis, history, outputs, figure):
     """Of each output a figure in training and on held-out rows."""
     for style, output in zip(_STYLES, outputs, strict=False):
         for part, said, colour, mark in (
@@ -168,7 +168,7 @@ def _draw_outputs(axis, curve, outputs, figure):
             ("eval", "held out", _HELD_OUT, "o"),
         ):
             points = _points(
-                [e.get(part, {}) | {"step": e["step"]} for e in curve], f"{output}_{figure}"
+                [e.get(part, {}) | {"step": e["step"]} for e in history], f"{output}_{figure}"
             )
             label = f"{_NAMES[output]}, {said}"
             axis.plot(
@@ -177,7 +177,7 @@ def _draw_outputs(axis, curve, outputs, figure):
     axis.set_title(f"{figure}{' (nats)' if figure == 'loss' else ''}", loc="left", fontsize=11)
 
 
-def _draw_pair(axis, curve, first, second):
+def _draw_pair(axis, history, first, second):
     """One figure by the left axis and one by the right, each in the colour of its name."""
     right = axis.twinx()
     right.spines[["top", "left"]].set_visible(False)
@@ -185,7 +185,7 @@ def _draw_pair(axis, curve, first, second):
         (axis, "left", first, _PRETRAINED),
         (right, "right", second, _HELD_OUT),
     ):
-        steps, values = _points(curve, name)
+        steps, values = _points(history, name)
         side.set_visible(bool(steps))
         side.plot(steps, values, color=colour, linewidth=1.4)
         side.set_title(name.replace("_", " "), loc=place, fontsize=11, color=colour)
@@ -248,10 +248,10 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
 
 
 def _learning_curve(metrics, path):
-    curve, kept, figure = metrics["history"], metrics["kept"]["step"], metrics["best_metric"]
+    history, kept, figure = metrics["history"], metrics["kept"]["step"], metrics["best_metric"]
 
     def points(part, name):
-        entries = [entry for entry in curve if name in entry.get(part, {})]
+        entries = [entry for entry in history if name in entry.get(part, {})]
         return [entry["step"] for entry in entries], [entry[part][name] for entry in entries]
 
     def draw(canvas):

@@ -91,7 +91,7 @@ def draw_contexts(
             f"{len(texts)} texts and {len(groups)} groups of {len(names)} names cannot be."
         )
     found = words_in_context(model, [(text, word) for text in texts], layers=layers)
-    points, shares = project(np.stack([one.vector for one in found]))
+    points, fractions = project(np.stack([one.vector for one in found]))
     colours = [COLOURS[names.index(group)] for group in groups]
 
     def draw(figure):
@@ -99,8 +99,8 @@ def draw_contexts(
         figure.subplots_adjust(left=0.05, right=0.97, bottom=0.07, top=0.88)
         axis.scatter(*points.T, c=colours, s=34, zorder=3)
         axis.margins(0.16, 0.07)
-        for name, share, place in zip(("x", "y"), shares, ("across", "up"), strict=True):
-            label = f"{percent(share, decimals=0)} of the differences lie {place}"
+        for name, fraction, place in zip(("x", "y"), fractions, ("across", "up"), strict=True):
+            label = f"{percent(fraction, decimals=0)} of the differences lie {place}"
             getattr(axis, f"set_{name}label")(label, fontsize=8)
         axis.set_xticks([])
         axis.set_yticks([])

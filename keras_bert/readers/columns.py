@@ -232,9 +232,9 @@ def _label_column(table, body, lower, wanted, *, taken):
 
 def _column_of_known_labels(free, body, labels):
     """The column most of whose values are labels that the model knows, or None."""
-    shares = {column: fmean(row[column].strip() in labels for row in body) for column in free}
-    best = max(shares, key=shares.get, default=None)
-    return best if best is not None and shares[best] > 0.5 else None
+    fractions = {column: fmean(row[column].strip() in labels for row in body) for column in free}
+    best = max(fractions, key=fractions.get, default=None)
+    return best if best is not None and fractions[best] > 0.5 else None
 
 
 def _column_of_few_values(free, body):

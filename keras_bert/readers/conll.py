@@ -32,9 +32,9 @@ class ConllColumns:
 
     def describe(self):
         """A part of a line for the user."""
-        parted = "tabs" if self.tabs else "spaces"
+        split = "tabs" if self.tabs else "spaces"
         tag = "no tags" if self.tag is None else f"tag in column {self.tag + 1}"
-        return f"CoNLL with {parted}, word in column {self.word + 1}, {tag}"
+        return f"CoNLL with {split}, word in column {self.word + 1}, {tag}"
 
 
 def looks_like_conll(sample, *, labels):
@@ -97,11 +97,11 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
         )
     if word == tag:
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
-    _refuse_texts(found, source, word=word, width=width)
+    _reject_texts(found, source, word=word, width=width)
     return ConllColumns(word=word, tag=tag, width=width, tabs=tabs)
 
 
-def _refuse_texts(found, source, *, word, width):
+def _reject_texts(found, source, *, word, width):
     """Raises `InputError` where most words have spaces: a file of labelled texts looks like CoNLL.
 
     A few words of some treebanks have them.
@@ -148,11 +148,11 @@ def conll_sentences(lines, source, columns):
         if not words and _is_comment(cells) and len(cells) != columns.width:
             continue
         if len(cells) != columns.width:
-            parted = "single tabs" if columns.tabs else "spaces"
+            split = "single tabs" if columns.tabs else "spaces"
             raise source.error(
                 number,
                 f"{counted(len(cells), 'column')}, but the first word's line has {columns.width}; "
-                f"every line needs the same number of columns, parted by {parted}.",
+                f"every line needs the same number of columns, parted by {split}.",
             )
         for what, column in (("word", columns.word), ("tag", columns.tag)):
             if column is not None and not cells[column]:

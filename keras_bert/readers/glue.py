@@ -18,7 +18,7 @@ _ZERO_OR_ONE = ("0", "1")
 _SENTENCES = ("sentence1", "sentence2")
 _HEADER = "index\tprediction"
 # What `official_metrics` calls a figure -> what GLUE does.
-_FIGURES = {
+_METRICS = {
     "accuracy": "Accuracy",
     "f1": "F1",
     "matthews": "Matthew's Corr",
@@ -37,8 +37,8 @@ class GlueTask:
         texts: the columns of the one or two texts.
         label: the column of the label.
         labels: their names, in the files and in what is handed in; () where it is a score.
-        figures: the official figures, by their names in what `official_metrics` gives.
-        figure: what a run keeps the best epoch by: the figure, or the mean of the two.
+        metrics: the official figures, by their names in what `official_metrics` gives.
+        metric: what a run keeps the best epoch by: the figure, or the mean of the two.
         folders: where the files lie under GLUE's folder, the usual place first.
         train, dev, test: the files; None where there is none.
         without_header: of a file that has none, the columns of the text and the label, from 0.
@@ -50,8 +50,8 @@ class GlueTask:
     texts: tuple[str, ...] = _SENTENCES
     label: str = "label"
     labels: tuple[str, ...] = _ZERO_OR_ONE
-    figures: tuple[str, ...] = ("accuracy",)
-    figure: str = "accuracy"
+    metrics: tuple[str, ...] = ("accuracy",)
+    metric: str = "accuracy"
     folders: tuple[str, ...]
     train: str | None = "train.tsv"
     dev: str | None = "dev.tsv"
@@ -100,8 +100,8 @@ _TASKS = (
         name="CoLA",
         kind="classifier",
         texts=("sentence",),
-        figures=("matthews",),
-        figure="matthews",
+        metrics=("matthews",),
+        metric="matthews",
         folders=("CoLA",),
         without_header=(3, 1),
         hands_in="CoLA.tsv",
@@ -117,8 +117,8 @@ _TASKS = (
         name="MRPC",
         texts=("#1 String", "#2 String"),
         label="Quality",
-        figures=("f1", "accuracy"),
-        figure="accuracy_and_f1",
+        metrics=("f1", "accuracy"),
+        metric="accuracy_and_f1",
         folders=("MRPC",),
         hands_in="MRPC.tsv",
     ),
@@ -127,8 +127,8 @@ _TASKS = (
         kind="regression",
         label="score",
         labels=(),
-        figures=("pearson", "spearman"),
-        figure="pearson_and_spearman",
+        metrics=("pearson", "spearman"),
+        metric="pearson_and_spearman",
         folders=("STS-B",),
         hands_in="STS-B.tsv",
     ),
@@ -136,8 +136,8 @@ _TASKS = (
         name="QQP",
         texts=("question1", "question2"),
         label="is_duplicate",
-        figures=("f1", "accuracy"),
-        figure="accuracy_and_f1",
+        metrics=("f1", "accuracy"),
+        metric="accuracy_and_f1",
         folders=("QQP",),
         hands_in="QQP.tsv",
     ),
@@ -155,8 +155,8 @@ _TASKS = (
     GlueTask(
         name="AX",
         labels=_THREE_WAY,
-        figures=("matthews",),
-        figure="matthews",
+        metrics=("matthews",),
+        metric="matthews",
         folders=("diagnostic", "AX", "MNLI"),
         train=None,
         dev=None,
@@ -197,7 +197,7 @@ def glue_settings(name, folder):
     return {
         "task": task.kind,
         "glue": task.name,
-        "figure": task.figure,
+        "metric": task.metric,
         "train": task.path(folder, "train"),
         "dev": task.path(folder, "dev"),
     }
@@ -228,7 +228,7 @@ def glue_columns(table, task, *, labelled):
     return Columns(texts=tuple(map(names.index, task.texts)), label=label, names=names)
 
 
-def glue_figures(name, measures):
+def glue_metrics(name, measures):
     """GLUE's own figures of a task by the names that GLUE has for them.
 
     Args:
@@ -242,14 +242,14 @@ def glue_figures(name, measures):
         InputError: a figure is not among them, since the model is for another task.
     """
     task = glue_task(name)
-    missing = [figure for figure in task.figures if figure not in measures]
+    missing = [metric for metric in task.metrics if metric not in measures]
     if missing:
         raise InputError(
-            f"GLUE's {task.name} is measured by {listed(task.figures)}; this model has no "
+            f"GLUE's {task.name} is measured by {listed(task.metrics)}; this model has no "
             f"{listed(missing)}. Train it on the files of GLUE."
         )
-    figures = {_FIGURES[figure]: measures[figure] for figure in task.figures}
-    return {"task": task.name, **figures, "score": fmean(figures.values())}
+    metrics = {_METRICS[metric]: measures[metric] for metric in task.metrics}
+    return {"task": task.name, **metrics, "score": fmean(metrics.values())}
 
 
 def glue_submission(name, answers):
@@ -306,11 +306,11 @@ def _handed_in(task, answer):
     return label
 
 
-def glue_average(figures, *, with_wnli):
+def glue_average(metrics, *, with_wnli):
     """GLUE's score: the mean over the tasks of the mean of each task's figures.
 
     Args:
-        figures: {task: its official figure, or a list of them}; those of MNLI are both accuracies,
+        metrics: {task: its official figure, or a list of them}; those of MNLI are both accuracies,
             matched and mismatched, of which the other may also stand under MNLI-mm. AX is no part
             of the score.
         with_wnli: False leaves WNLI out, as the BERT paper does.
@@ -323,7 +323,7 @@ def glue_average(figures, *, with_wnli):
         counted.remove("WNLI")
     each = {
         glue_task(name).name: [value] if isinstance(value, int | float) else list(value)
-        for name, value in figures.items()
+        for name, value in metrics.items()
     }
     missing = [name for name in counted if name not in each]
     if missing:

@@ -76,7 +76,7 @@ def parsed_number(text):
 _QUOTES = "\"'"
 
 
-def oddities(examples):
+def warnings(examples):
     """Lines for the user on `LabelledText`s: how many are odd, and where the first one stands."""
     empty = [example for example in examples if not all(text.strip() for text in example.texts)]
     in_quotes = [example for example in examples if _is_quoted(example.label)]

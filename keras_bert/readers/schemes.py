@@ -201,11 +201,11 @@ class BrokenTags:
     """What the tags of a source come to that its scheme does not have where they stand.
 
     Args:
-        refuse: whether the first one is an error.
+        reject: whether the first one is an error.
     """
 
-    def __init__(self, *, refuse):
-        self._refuse = refuse
+    def __init__(self, *, reject):
+        self._reject = reject
         self._count, self._first, self._scheme = 0, None, None
 
     def look_at(self, sentence, scheme):
@@ -214,7 +214,7 @@ class BrokenTags:
         Raises InputError, with the place, where they are refused.
         """
         places = broken_places(sentence.tags or (), scheme)
-        if places and self._refuse:
+        if places and self._reject:
             word = places[0]
             raise sentence.error(
                 f'the tag {sentence.tags[word]} of "{sentence.words[word]}" cannot stand there in '

@@ -14,7 +14,7 @@ def parse_fields(text, *, known):
     """
     fields = {}
     for part in text.split(",") if text is not None else ():
-        name, equals, column = (piece.strip() for piece in part.partition("="))
+        name, equals, column = (token.strip() for token in part.partition("="))
         if not (name and equals and column):
             raise InputError(
                 f'`fields` has the part "{part}"; it should be NAME=COLUMN, as in '

@@ -288,7 +288,7 @@ class SpanFile(TaggedFile):
         like=None,
         invalid_tags=REPAIR,
     ):
-        self._broken = BrokenTags(refuse=invalid_tags == ERROR)
+        self._broken = BrokenTags(reject=invalid_tags == ERROR)
         self._looks = need_spans or invalid_tags == ERROR
         self._has_tags = True
         super().__init__(
@@ -312,7 +312,7 @@ class SpanFile(TaggedFile):
         self.labelled = "spans" in row
         if not self.labelled and (tag or TAG_KEYS[0]) in row:
             return super()._json_lines(first, word=word, tag=tag)
-        _refuse_columns(word, tag)
+        _reject_columns(word, tag)
         self._has_tags = False
         words = "words" if "words" in row else "text, split by the tokenizer"
         spans = "spans" if self.labelled else "no spans"
@@ -334,7 +334,7 @@ class SpanTfds(TaggedTfds):
     """
 
     def __init__(self, name, *, need_spans=True, invalid_tags=REPAIR, **columns):
-        self._broken = BrokenTags(refuse=invalid_tags == ERROR)
+        self._broken = BrokenTags(reject=invalid_tags == ERROR)
         self._looks = need_spans or invalid_tags == ERROR
         self._has_tags = True
         super().__init__(name, need_tags=need_spans, **columns)
@@ -349,7 +349,7 @@ class SpanTfds(TaggedTfds):
     def _open(self, rows, *, word, tag, need_tags, **options):
         if not {"spans/start", "spans/end"} <= self.sample[0][1].keys():
             return super()._open(rows, word=word, tag=tag, need_tags=need_tags, **options)
-        _refuse_columns(word, tag)
+        _reject_columns(word, tag)
         self._has_tags = False
         return _SpanRows(rows, self)
 
@@ -415,7 +415,7 @@ class GivenSpans:
         return InputError(f"Text {line} of those given: {message}")
 
 
-def _refuse_columns(word, tag):
+def _reject_columns(word, tag):
     for name, column in (("word_column", word), ("tag_column", tag)):
         if column is not None:
             raise InputError(

@@ -179,7 +179,7 @@ def _rows_of_columns(columns):
     return [{"text": t, "answer_start": s} for t, s in zip(texts, starts, strict=True)]
 
 
-def question_oddities(examples):
+def question_warnings(examples):
     """Lines for the user on `Question`s: what is odd, how often, and where the first one stands."""
     empty = [e for e in examples if not e.question.strip() or not e.context.strip()]
     lines = []

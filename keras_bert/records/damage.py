@@ -18,11 +18,11 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_folder, read_small, write_json
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.folder import DataFolder
-from keras_bert.records.rows import read_records, read_rows, rows_of
+from keras_bert.records.rows import examples_of, read_examples, read_records
 
 # What training raises over a bad record: in reading it, in parsing it (TensorFlow's error has its
 # bytes, which may not be text), and in numpy.
-_OF_ROWS = (
+_OF_EXAMPLES = (
     tf.errors.DataLossError,
     tf.errors.InvalidArgumentError,
     UnicodeDecodeError,
@@ -30,7 +30,7 @@ _OF_ROWS = (
 )
 
 
-def refuse_lost_rows(folder):
+def reject_lost_records(folder):
     """Raises `InputError` where the shards of a `DataFolder` are not as large as its card says.
 
     They are read only then, to name the file. TensorFlow takes a file that was cut between two
@@ -49,7 +49,7 @@ def damage_is_named(folder):
     """Raises the error of `find_damage` where TensorFlow fails in the body over damaged rows."""
     try:
         yield
-    except _OF_ROWS as failed:
+    except _OF_EXAMPLES as failed:
         found = (find_damage(folder, split) for split in SPLITS)
         error = next((error for error in found if error is not None), failed)
         raise error from None
@@ -78,7 +78,7 @@ def damage_of(folder, shard, *, rows=None):
     """
     number = 0
     try:
-        for part in read_rows(folder, shard):
+        for part in read_examples(folder, shard):
             number += len(part.lengths)
     except InputError as error:
         return error
@@ -94,48 +94,49 @@ _LEFT_OUT = "left_out.json"
 _AT_ONCE = 1024
 
 
-class ReadableRows(DataFolder):
+class ReadableExamples(DataFolder):
     """The rows of a `DataFolder` that can be read.
 
     `left_out` maps the name of each damaged shard to how many records of it are left out; its
     `card` counts what is left (of tokens about as many as that makes).
     """
 
-    def __init__(self, folder, place, said):
+    def __init__(self, folder, salvage_folder, said):
         self.left_out = {name: shard["left_out"] for name, shard in said.items()}
-        self._place = place
+        self._salvage_folder = salvage_folder
         splits = {split: _counted(folder, split, said) for split in SPLITS}
         super().__init__(path=folder.path, card=dataclasses.replace(folder.card, splits=splits))
 
     def shards(self, split):
         return [
-            str(self._place / name) if (name := _name(shard)) in self.left_out else shard
+            str(self._salvage_folder / name) if (name := _name(shard)) in self.left_out else shard
             for shard in super().shards(split)
         ]
 
 
-def readable_rows(folder, place):
-    """Returns the `ReadableRows` of a `DataFolder`.
+def readable_examples(folder, salvage_folder):
+    """Returns the `ReadableExamples` of a `DataFolder`.
 
-    What is whole of damaged shards is written into `place` (a path, which is not there yet), once:
-    where it is there, the rows are those that it was written for.
+    The intact records of damaged shards are written into the folder `salvage_folder`, once.
 
     Raises `InputError` where a shard is missing, where a split that had rows has none left, and for
     damage in a folder whose card does not count the rows of each shard.
     """
-    place = Path(place)
-    if not (place / _LEFT_OUT).exists():
-        place.parent.mkdir(exist_ok=True)
-        with new_folder(place) as aside:
-            write_json(aside / _LEFT_OUT, dict(_salvaged(folder, aside)))
-    rows = ReadableRows(folder, place, json.loads(read_small(place / _LEFT_OUT)))
+    salvage_folder = Path(salvage_folder)
+    if not (salvage_folder / _LEFT_OUT).exists():
+        salvage_folder.parent.mkdir(exist_ok=True)
+        with new_folder(salvage_folder) as temporary:
+            write_json(temporary / _LEFT_OUT, dict(_salvaged(folder, temporary)))
+    rows = ReadableExamples(
+        folder, salvage_folder, json.loads(read_small(salvage_folder / _LEFT_OUT))
+    )
     for split in SPLITS:
         if folder.card.splits[split].instances and not rows.card.splits[split].instances:
             raise InputError(f"No record of the {split} split of {folder.path} can be read.")
     return rows
 
 
-def _salvaged(folder, place):
+def _salvaged(folder, salvage_folder):
     """Writes the good records of damaged shards; yields (name, what is to be known of it)."""
     for split in SPLITS:
         shards = folder.shards(split)
@@ -153,7 +154,9 @@ def _salvaged(folder, place):
                 for begin in range(0, len(whole), _AT_ONCE)
                 for record in _rows_among(whole[begin : begin + _AT_ONCE], folder)
             ]
-            with tf.io.TFRecordWriter(str(place / _name(shard)), folder.compression) as writer:
+            with tf.io.TFRecordWriter(
+                str(salvage_folder / _name(shard)), folder.compression
+            ) as writer:
                 for record in good:
                     writer.write(record)
             yield _name(shard), {"rows": len(good), "left_out": count - len(good)}
@@ -164,7 +167,7 @@ def _rows_among(records, folder):
     if not records:
         return []
     try:
-        rows_of(folder, records, shard="", first=0)
+        examples_of(folder, records, shard="", first=0)
     except InputError:
         if len(records) == 1:
             return []

@@ -93,11 +93,11 @@ class DataFolder:
 
     def check_vocabulary(self, vocabulary):
         """Raises `InputError` unless these rows were made with this vocabulary."""
-        made_with = self.card.vocabulary
-        if made_with.sha256 != vocabulary.sha256:
+        expected = self.card.vocabulary
+        if expected.sha256 != vocabulary.sha256:
             raise InputError(
-                f"the rows of {self.path} were made with another vocabulary ({made_with.size} "
-                f"pieces, sha256 {made_with.sha256[:12]}…) than the one given "
+                f"the rows of {self.path} were made with another vocabulary ({expected.size} "
+                f"pieces, sha256 {expected.sha256[:12]}…) than the one given "
                 f"({len(vocabulary)} pieces, sha256 {vocabulary.sha256[:12]}…): give the "
                 "vocabulary that made the rows, or make them again with this one"
             )

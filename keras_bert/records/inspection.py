@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.folder import DataFolder
-from keras_bert.records.rows import read_rows
+from keras_bert.records.rows import read_examples
 
 
 class Piece(NamedTuple):
@@ -39,7 +39,7 @@ class Instance(NamedTuple):
 
     number: int
     shard: str
-    pieces: tuple[Piece, ...]
+    tokens: tuple[Piece, ...]
     is_next: bool | None
 
 
@@ -50,7 +50,7 @@ def read_instances(folder, shards, *, count):
     special = {vocabulary.id(token) for token in folder.card.template.special_tokens}
     number = 0
     for shard in shards:
-        for rows in read_rows(folder, shard):
+        for rows in read_examples(folder, shard):
             for row in range(len(rows.lengths)):
                 if number == count:
                     return
@@ -73,15 +73,15 @@ def _instance(rows, row, number, vocabulary, special):
     boundaries |= set(predictions.get("span_right", []))
     first = int(rows.segment_lengths[row, 0])
     word_starts = vocabulary.word_starts([originals.get(at, token) for at, token in enumerate(ids)])
-    pieces = []
+    tokens = []
     for position, token in enumerate(ids):
         original = originals.get(position)
-        text = vocabulary.piece_text(token)
+        text = vocabulary.token_text(token)
         if original is not None:
             # What stands for the end of a word alone has to be seen here.
-            text = text or vocabulary.piece_name(token)
-            original = vocabulary.piece_text(original) or vocabulary.piece_name(original)
-        pieces.append(
+            text = text or vocabulary.token_name(token)
+            original = vocabulary.token_text(original) or vocabulary.token_name(original)
+        tokens.append(
             Piece(
                 text=text,
                 original=original,
@@ -92,7 +92,7 @@ def _instance(rows, row, number, vocabulary, special):
             )
         )
     label = None if rows.next_sentence_labels is None else rows.next_sentence_labels[row] == 0
-    return Instance(number, rows.shard, tuple(pieces), None if label is None else bool(label))
+    return Instance(number, rows.shard, tuple(tokens), None if label is None else bool(label))
 
 
 # What a word for the second segment is, by objective: where it follows, and where it does not.
@@ -103,7 +103,7 @@ _BOUNDARY = "border-bottom:2px solid #0072b2"
 _SPAN = "outline:1px solid #b98900;border-radius:3px"
 
 
-class ShownRows(list):
+class ShownExamples(list):
     """A list of `Instance`s, which a notebook shows as text.
 
     What was chosen for prediction stands on a ground of its own: what the model sees, and behind it
@@ -115,7 +115,7 @@ class ShownRows(list):
         self._labels = labels
 
     def __repr__(self):
-        texts = [" ".join(_plain(piece) for piece in one.pieces) for one in self]
+        texts = [" ".join(_plain(token) for token in one.tokens) for one in self]
         return "\n".join([f"ShownRows({counted(len(self), 'row')})", *texts])
 
     def _repr_html_(self):
@@ -145,11 +145,11 @@ def inspect(path: str | PathLike[str], *, split: str = "train", count: int = 5) 
     folder = DataFolder.open(path.parent if path.is_file() else path)
     shards = [str(path)] if path.is_file() else folder.shards(split)
     instances = read_instances(folder, shards, count=count)
-    return ShownRows(instances, labels=SEGMENT_LABELS.get(folder.card.objective))
+    return ShownExamples(instances, labels=SEGMENT_LABELS.get(folder.card.objective))
 
 
-def _plain(piece):
-    return piece.text if piece.original is None else f"{piece.text}{{{piece.original}}}"
+def _plain(token):
+    return token.text if token.original is None else f"{token.text}{{{token.original}}}"
 
 
 def _paragraph(instance, labels):
@@ -157,20 +157,20 @@ def _paragraph(instance, labels):
     if instance.is_next is not None:
         said = f" <i>{labels[0] if instance.is_next else labels[1]}</i>"
     parts, span = [], 0
-    for piece in instance.pieces:
-        if span and piece.span != span:
+    for token in instance.tokens:
+        if span and token.span != span:
             parts.append("</span>")
-        parts.append(" " if piece.word_start or piece.segment is None else "")
-        if piece.span and piece.span != span:
+        parts.append(" " if token.word_start or token.segment is None else "")
+        if token.span and token.span != span:
             parts.append(f'<span style="{_SPAN}">')
-        span = piece.span
-        parts.append(_shown(piece))
+        span = token.span
+        parts.append(_shown(token))
     return f"<p><b>{instance.number}</b>{said} {''.join(parts)}</p>"
 
 
-def _shown(piece):
-    text = html.escape(piece.text)
-    if piece.original is not None:
-        return f'<span style="{_HIDDEN}">{text}<sub> {html.escape(piece.original)}</sub></span>'
-    style = _BOUNDARY if piece.boundary else "opacity:0.55" if piece.segment is None else ""
+def _shown(token):
+    text = html.escape(token.text)
+    if token.original is not None:
+        return f'<span style="{_HIDDEN}">{text}<sub> {html.escape(token.original)}</sub></span>'
+    style = _BOUNDARY if token.boundary else "opacity:0.55" if token.segment is None else ""
     return f'<span style="{style}">{text}</span>' if style else text

@@ -2,8 +2,8 @@
 
 The jobs mask rows once, as they write them (static); training masks whole batches afresh in each
 epoch (dynamic), through `tf.numpy_function`. Both call `Masker.mask`. All random numbers are a
-function of a row's key, which `row_keys` makes from the row itself, the seed and the epoch: a row
-gets the same masks in whatever batch it comes and whichever process masks it.
+function of an example's key, which `example_keys` makes from the example itself, the seed and the
+epoch: an example gets the same masks in every batch and in every process.
 
 Legend of shapes: R rows, S length of a row, W words of a row, N predictions of all rows together.
 Numpy alone.
@@ -23,14 +23,14 @@ _MASKED, _KEPT = 0.8, 0.9
 # SpanBERT (Joshi et al. 2019, 3.1): span lengths are geometric with p = 0.2, at most 10 words. Cut
 # off at 10 and scaled up to 1 again, their mean is the 3.8 words of the paper.
 SPAN_P, SPAN_WORDS = 0.2, 10
-_SPAN_SHARES = SPAN_P * (1 - SPAN_P) ** np.arange(SPAN_WORDS)
-_SPAN_LIMITS = np.cumsum(_SPAN_SHARES / _SPAN_SHARES.sum())[:-1]
+_SPAN_FRACTIONS = SPAN_P * (1 - SPAN_P) ** np.arange(SPAN_WORDS)
+_SPAN_LIMITS = np.cumsum(_SPAN_FRACTIONS / _SPAN_FRACTIONS.sum())[:-1]
 
 # What a random number is for: draws for different purposes are independent.
-_CHOICE, _LENGTH, _FATE, _REPLACEMENT = range(4)
+_CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT = range(4)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_PLACE_BITS = np.uint64(20)  # rows are shorter than 2**20 tokens
+_POSITION_BITS = np.uint64(20)  # rows are shorter than 2**20 tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,17 +90,17 @@ class Masker:
             raise ValueError("The vocabulary must hold a piece that is not special.")
         self._limits = None
         if unigram_counts is not None:
-            shares = np.asarray(unigram_counts, np.float64)[self._ordinary]
-            if not shares.sum() > 0:
+            fractions = np.asarray(unigram_counts, np.float64)[self._ordinary]
+            if not fractions.sum() > 0:
                 raise ValueError("`unigram_counts` must count an ordinary piece.")
-            self._limits = np.cumsum(shares / shares.sum())[:-1]
+            self._limits = np.cumsum(fractions / fractions.sum())[:-1]
 
     def mask(self, input_ids, lengths, keys):
         """Masks a batch.
 
         Shapes: int `input_ids` (R, S), of which the first `lengths` (R,) tokens of each row are
-        text and special tokens and the rest padding; uint64 `keys` (R,) from `row_keys`. Returns
-        `Masked`; the input is left as it is.
+        text and special tokens and the rest padding; uint64 `keys` (R,) from `example_keys`.
+        Returns `Masked`; the input is left as it is.
         """
         inside = np.arange(input_ids.shape[1]) < np.asarray(lengths)[:, None]
         candidates = inside & ~self._special[input_ids]  # (R, S)
@@ -139,14 +139,14 @@ class Masker:
 
     def _hide(self, ids, keys, positions, decisive):
         """What the model sees in place of `ids` (N,)."""
-        fate = _uniform(_bits(keys, _FATE, decisive))
+        outcome = _uniform(_bits(keys, _OUTCOME, decisive))
         draw = _uniform(_bits(keys, _REPLACEMENT, positions))
         if self._limits is None:
             drawn = (draw * len(self._ordinary)).astype(np.int64)
         else:
             drawn = np.searchsorted(self._limits, draw, side="right")
         return np.where(
-            fate < _MASKED, self._mask_id, np.where(fate < _KEPT, ids, self._ordinary[drawn])
+            outcome < _MASKED, self._mask_id, np.where(outcome < _KEPT, ids, self._ordinary[drawn])
         )
 
 
@@ -158,7 +158,7 @@ def most_predictions(lengths, *, rate, max_predictions):
     return np.rint(np.asarray(lengths) * rate).astype(np.int64).clip(1, max_predictions)
 
 
-def row_keys(input_ids, lengths, *, seed, epoch):
+def example_keys(input_ids, lengths, *, seed, epoch):
     """Keys of rows, uint64 (R,): a hash of each row's tokens, the seed and the epoch.
 
     `input_ids` (R, S) as `Masker.mask` takes them, before masking; padding does not count. `epoch`
@@ -166,8 +166,8 @@ def row_keys(input_ids, lengths, *, seed, epoch):
     for all rows, or (R,).
     """
     inside = np.arange(input_ids.shape[1]) < np.asarray(lengths)[:, None]
-    place = np.arange(input_ids.shape[1], dtype=np.uint64) << np.uint64(32)
-    content = np.where(inside, _mix(input_ids.astype(np.uint64) + place), np.uint64(0))
+    position = np.arange(input_ids.shape[1], dtype=np.uint64) << np.uint64(32)
+    content = np.where(inside, _mix(input_ids.astype(np.uint64) + position), np.uint64(0))
     with np.errstate(over="ignore"):
         moment = _mix(
             np.asarray(epoch).astype(np.uint64) + _mix(np.array([seed]).astype(np.uint64))
@@ -279,11 +279,11 @@ def _choose_spans(words, budgets, keys):
     for attempt in range(4 * int(budgets.max(initial=0)) + 8):
         if not len(active):
             break
-        place = np.full(len(active), attempt)
-        draw = _uniform(_bits(keys[active], _CHOICE, place))
+        position = np.full(len(active), attempt)
+        draw = _uniform(_bits(keys[active], _CHOICE, position))
         first = (draw * words.counts[active]).astype(np.int64)
         length = 1 + np.searchsorted(
-            _SPAN_LIMITS, _uniform(_bits(keys[active], _LENGTH, place)), side="right"
+            _SPAN_LIMITS, _uniform(_bits(keys[active], _LENGTH, position)), side="right"
         )
         at = active[:, None], first[:, None] + steps  # (A, 10)
         begin = words.starts[active, first]
@@ -310,16 +310,16 @@ def _choose_spans(words, budgets, keys):
 
 def _noise(keys, allowed):
     """Different random numbers (R, n) where `allowed` (R, n), and the highest where not."""
-    places = np.arange(allowed.shape[1], dtype=np.uint64)
-    noise = _bits(keys[:, None], _CHOICE, places)
-    noise = (noise >> _PLACE_BITS << _PLACE_BITS) | places  # no two alike in a row
+    positions = np.arange(allowed.shape[1], dtype=np.uint64)
+    noise = _bits(keys[:, None], _CHOICE, positions)
+    noise = (noise >> _POSITION_BITS << _POSITION_BITS) | positions  # no two alike in a row
     return np.where(allowed, noise, np.uint64(2**64 - 1))
 
 
-def _bits(keys, purpose, places):
+def _bits(keys, purpose, positions):
     """64 random bits for each key and place."""
     with np.errstate(over="ignore"):
-        counter = (np.asarray(places).astype(np.uint64) << np.uint64(8)) + np.uint64(purpose + 1)
+        counter = (np.asarray(positions).astype(np.uint64) << np.uint64(8)) + np.uint64(purpose + 1)
         return _mix(keys + counter * _GOLDEN)
 
 

@@ -15,12 +15,12 @@ from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
 
 
 def with_special_tokens(tokens, vocabulary, template):
-    """Tokens (T,) behind those of a `Template`, as `frame_rows` takes them: int32 (K + T,)."""
+    """Tokens (T,) behind those of a `Template`, as `frame_sequences` takes them: int32 (K + T,)."""
     special = [vocabulary.id(token) for token in template.special_tokens]
     return tf.concat([tf.constant(special, tf.int32), tf.cast(tokens, tf.int32)], axis=0)
 
 
-def frame_rows(tokens, segments, template):
+def frame_sequences(tokens, segments, template):
     """Makes rows of one or two segments each. Works eagerly and in a graph.
 
     Shapes: `tokens` from `with_special_tokens`; each of `segments` says where its tokens start
@@ -31,14 +31,14 @@ def frame_rows(tokens, segments, template):
     zero, one = tf.zeros_like(segments[0][0]), tf.ones_like(segments[0][0])
     special = template.special_tokens
     # A row is a few ranges of one vector: in BERT's template three or five.
-    starts, sizes, places = [], [], []
+    starts, sizes, positions = [], [], []
     for what, _ in template.parts(len(segments)):
         is_special = isinstance(what, str)
         start, size = (zero, one) if is_special else segments[what]
         starts.append(start)
         sizes.append(size)
-        places.append(special.index(what) if is_special else len(special))
-    starts = tf.reshape(tf.stack(starts, axis=1) + places, [-1])
+        positions.append(special.index(what) if is_special else len(special))
+    starts = tf.reshape(tf.stack(starts, axis=1) + positions, [-1])
     sizes = tf.stack(sizes, axis=1)  # (B, 3 or 5)
     chosen = tf.ragged.range(starts, starts + tf.reshape(sizes, [-1])).values
     rows = tf.RaggedTensor.from_row_lengths(
@@ -48,14 +48,14 @@ def frame_rows(tokens, segments, template):
     return rows, lengths + template.belonging(len(segments))
 
 
-def pad_rows(rows, lengths_of_segments, *, template, max_length, multiple_of=None, pad_id=0):
+def pad_sequences(rows, lengths_of_segments, *, template, max_length, multiple_of=None, pad_id=0):
     """Pads rows of tokens, special ones among them.
 
     Works eagerly and in a graph. A row longer than `max_length` is an error: what is to be cut has
     to be cut where it is known what it is.
 
-    Shapes: ragged int32 `rows` (B, None); `lengths_of_segments` (B, 1 or 2), both as `frame_rows`
-    gives them -> `input_ids`, `input_mask`, `segment_ids`, each int32 (B, S).
+    Shapes: ragged int32 `rows` (B, None); `lengths_of_segments` (B, 1 or 2), both from
+    `frame_sequences` -> `input_ids`, `input_mask`, `segment_ids`, each int32 (B, S).
 
     Args:
         template: the `Template` of the rows, which has their segment ids.
@@ -74,7 +74,7 @@ def pad_rows(rows, lengths_of_segments, *, template, max_length, multiple_of=Non
             width = max_length
             input_ids = rows.to_tensor(pad_id, shape=(None, width))  # (B, S)
         else:
-            width = padded_width(lengths, max_length, multiple_of)
+            width = padded_length(lengths, max_length, multiple_of)
             shape = tf.stack([rows.nrows(out_type=tf.int32), width])
             input_ids = tf.ensure_shape(rows.to_tensor(pad_id, shape=shape), [None, None])
     input_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
@@ -86,8 +86,8 @@ def pad_rows(rows, lengths_of_segments, *, template, max_length, multiple_of=Non
     return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
 
 
-def padded_width(lengths, max_length, multiple_of):
-    """The width S of a batch of rows of so many tokens, int32 (B,); see `pad_rows`."""
+def padded_length(lengths, max_length, multiple_of):
+    """The width S of a batch of rows of so many tokens, int32 (B,); see `pad_sequences`."""
     longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))  # a batch of no rows has a width too
     return tf.minimum(-(-longest // multiple_of) * multiple_of, max_length)
 
@@ -95,14 +95,14 @@ def padded_width(lengths, max_length, multiple_of):
 def pad(batch, max_length, max_predictions, *, template):
     """Pads a parsed batch of compact rows of a data folder, made by a `Template`.
 
-    Gives what `pad_rows` gives for S = `max_length`; where the masks are static also int32
+    Gives what `pad_sequences` gives for S = `max_length`; where the masks are static also int32
     `masked_lm_positions`, `masked_lm_ids` and float32 `masked_lm_weights` (B, P), and for spans
     `span_left`, `span_right`, `span_offset` (B, P). `next_sentence_labels` is (B, 1), and 0 where
     the rows have none. Padding is 0. A row with more predictions than `max_predictions` is an
     error, as one that is too long: cutting it here would lose what was masked.
     """
     segments = batch["segment_lengths"]  # (B, 1 or 2)
-    result = pad_rows(batch["input_ids"], segments, template=template, max_length=max_length)
+    result = pad_sequences(batch["input_ids"], segments, template=template, max_length=max_length)
     result["next_sentence_labels"] = batch.get(
         "next_sentence_labels", tf.zeros_like(segments[:, :1])
     )

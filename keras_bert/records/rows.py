@@ -27,7 +27,7 @@ _HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")  # length and its c
 _MOST_COMPRESSED = 1032  # times that deflate makes something smaller
 
 
-class ShardRows(NamedTuple):
+class ShardExamples(NamedTuple):
     """Consecutive rows of a shard, R of them, whatever spec they are stored by.
 
     `first` is the number of the first row in its shard, from 0. `input_ids` int32 (R, S), padded
@@ -131,8 +131,8 @@ def _masked_crc(data):
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def read_rows(folder, shard):
-    """Yields the `ShardRows` of a shard of a `DataFolder`, some at a time.
+def read_examples(folder, shard):
+    """Yields the `ShardExamples` of a shard of a `DataFolder`, some at a time.
 
     Raises `InputError` with the number of the record where the file is damaged, or a record is not
     of the folder's spec, or holds ids, lengths or positions that the model has no place for.
@@ -142,14 +142,14 @@ def read_rows(folder, shard):
         damaged = next((n for n, record in enumerate(batch) if record.damage is not None), None)
         whole = [record.content for record in batch[:damaged]]
         if whole:
-            yield rows_of(folder, whole, shard=shard, first=read)
+            yield examples_of(folder, whole, shard=shard, first=read)
         if damaged is not None:
             raise _unreadable(shard, read + damaged, batch[damaged].damage)
         read += len(batch)
 
 
-def rows_of(folder, records, *, shard, first):
-    """The `ShardRows` of some records, strings of bytes; raises as `read_rows`."""
+def examples_of(folder, records, *, shard, first):
+    """The `ShardExamples` of some records, strings of bytes; raises as `read_examples`."""
     unpack = _of_padded if folder.spec.kind == "padded" else _of_compact
     try:
         parsed = folder.spec.parse(tf.constant(records))
@@ -211,10 +211,10 @@ def _check_ranges(rows, card):
             (held & outside, "a span ends outside it"),
         ]
     for bad, what in offences:
-        refuse_rows(rows, bad, what)
+        reject_examples(rows, bad, what)
 
 
-def refuse_rows(rows, bad, what):
+def reject_examples(rows, bad, what):
     """Raises `InputError` for the first of some rows where `bad` (R,) or (R, n) is true."""
     bad = bad.reshape(len(bad), -1).any(axis=1)
     if bad.any():
@@ -232,7 +232,7 @@ def _of_compact(shard, first, batch, folder):
             raise InputError(
                 f"{shard}, record {first + row}: {name} and {names[0]} have not as many values"
             )
-    return ShardRows(
+    return ShardExamples(
         shard=shard,
         first=first,
         input_ids=batch["input_ids"].to_tensor().numpy(),
@@ -250,12 +250,12 @@ def _of_padded(shard, first, batch, folder):
     lengths = batch["input_mask"].sum(axis=1)
     second = batch["segment_ids"].sum(axis=1)
     counts = (batch["masked_lm_weights"] > 0).sum(axis=1)
-    place = np.arange(batch["input_mask"].shape[1])
-    inside = place < lengths[:, None]
+    position = np.arange(batch["input_mask"].shape[1])
+    inside = position < lengths[:, None]
     slot = np.arange(batch["masked_lm_weights"].shape[1])
     for name, expected in (
         ("input_mask", inside),
-        ("segment_ids", inside & (place >= (lengths - second)[:, None])),
+        ("segment_ids", inside & (position >= (lengths - second)[:, None])),
         ("masked_lm_weights", slot < counts[:, None]),
     ):
         bad = (batch[name] != expected).any(axis=1)
@@ -266,7 +266,7 @@ def _of_padded(shard, first, batch, folder):
             )
     names = [name for name in batch if name.startswith(("masked_lm_", "span_"))]
     names.remove("masked_lm_weights")
-    return ShardRows(
+    return ShardExamples(
         shard=shard,
         first=first,
         input_ids=batch["input_ids"],

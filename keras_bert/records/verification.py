@@ -9,7 +9,7 @@ from keras_bert.base.formatting import percent
 from keras_bert.records.damage import find_damage
 from keras_bert.records.dataset_card import SPLITS
 from keras_bert.records.masking import SPAN_WORDS
-from keras_bert.records.rows import read_rows, refuse_rows
+from keras_bert.records.rows import read_examples, reject_examples
 
 # How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
 _DEVIATIONS = 4.5
@@ -32,14 +32,14 @@ def _verify_split(folder, split, vocabulary):
     counts, lengths = Counter(), np.zeros(folder.card.max_length + 1, np.int64)
     paired = "swapped" if folder.card.objective == "mlm-sop" else "random"
     for shard in folder.shards(split):
-        for rows in read_rows(folder, shard):
+        for rows in read_examples(folder, shard):
             _Checked(rows, folder.card, vocabulary).all()
             counts["rows"] += len(rows.lengths)
             counts["tokens"] += int(rows.lengths.sum())
             lengths += np.bincount(rows.lengths, minlength=len(lengths))
             if rows.next_sentence_labels is not None:
                 counts[paired] += int(rows.next_sentence_labels.sum())
-            _count_fates(counts, rows, vocabulary)
+            _count_outcomes(counts, rows, vocabulary)
     said = folder.card.splits[split]
     if counts["rows"] != said.instances:
         error = find_damage(folder, split)  # which of all the shards it is
@@ -58,7 +58,7 @@ def _verify_split(folder, split, vocabulary):
             )
     if split == "train" and tuple(lengths.tolist()) != folder.card.length_histogram:
         raise InputError(f"the row lengths of {folder.path} are not those that its card counts")
-    _check_shares(counts, folder, split, vocabulary)
+    _check_fractions(counts, folder, split, vocabulary)
     return counts
 
 
@@ -81,22 +81,22 @@ class _Checked:
             self._spans()
 
     def _offend(self, bad, what):
-        refuse_rows(self._rows, bad, what)
+        reject_examples(self._rows, bad, what)
 
     def _frame(self):
         rows, vocabulary = self._rows, self._vocabulary
         ids, segments = rows.input_ids, rows.segment_lengths
         template, texts = self._card.template, segments.shape[1]
         sizes = segments - template.belonging(texts)  # of the texts alone
-        text, row, place = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
+        text, row, position = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
         for number, (what, _) in enumerate(template.parts(texts)):
             if isinstance(what, str):
                 where = "a segment does not end in" if number else "it does not begin with"
-                self._offend(ids[row, place] != vocabulary.id(what), f"{where} {what}")
-                text[row, place] = False
-                place += 1
+                self._offend(ids[row, position] != vocabulary.id(what), f"{where} {what}")
+                text[row, position] = False
+                position += 1
             else:
-                place += sizes[:, what]
+                position += sizes[:, what]
         framing = [vocabulary.id(token) for token in template.special_tokens]
         framing.append(vocabulary.pad_id)
         self._offend(text & np.isin(ids, framing), "a special token stands inside its text")
@@ -163,7 +163,7 @@ class _Checked:
         self._offend(held & mixed, "a part of a span is [MASK], and a part is not")
 
 
-def _count_fates(counts, rows, vocabulary):
+def _count_outcomes(counts, rows, vocabulary):
     """Counts what became of the tokens to be predicted."""
     if "masked_lm_ids" not in rows.predictions:
         return
@@ -184,7 +184,7 @@ def _count_fates(counts, rows, vocabulary):
     counts["draws"] += len(row) if offsets is None else int((offsets[row, column] == 1).sum())
 
 
-def _check_shares(counts, folder, split, vocabulary):
+def _check_fractions(counts, folder, split, vocabulary):
     if not counts["predictions"]:
         return
     # Words and spans hold several tokens of one fate: fewer draws, wider bounds.
@@ -198,10 +198,10 @@ def _check_shares(counts, folder, split, vocabulary):
         ("kept", 0.1, 0.1 + again),
         ("replaced", 0.1 - again, 0.1),
     ):
-        share = counts[name] / counts["predictions"]
+        fraction = counts[name] / counts["predictions"]
         bound = _DEVIATIONS * np.sqrt(high * (1 - high) / draws) + 1 / counts["predictions"]
-        if not low - bound <= share <= high + bound:
+        if not low - bound <= fraction <= high + bound:
             raise InputError(
                 f"of the predicted tokens of the {split} split of {folder.path}, "
-                f"{percent(share, decimals=2)} are {name}: {percent(low, decimals=0)} are due"
+                f"{percent(fraction, decimals=2)} are {name}: {percent(low, decimals=0)} are due"
             )

@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert.serving.request_error import RequestError
 
 # One long request must not keep all others waiting.
-_LANES = 2
+_SLOTS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class Batcher:
         self._max_rows = max_rows
         self._waiting = collections.deque()
         self._there = asyncio.Semaphore(0)
-        self._threads = ThreadPoolExecutor(_LANES, thread_name_prefix="batcher")
-        self._lanes = [asyncio.create_task(self._work()) for _ in range(_LANES)]
+        self._threads = ThreadPoolExecutor(_SLOTS, thread_name_prefix="batcher")
+        self._slots = [asyncio.create_task(self._work()) for _ in range(_SLOTS)]
 
     async def compute(self, version, signature, inputs):
         """The outputs of a `ModelVersion`, whose inputs have been checked, rows first.
@@ -63,9 +63,9 @@ class Batcher:
 
     async def close(self):
         """Ends the lanes. A computation that has begun runs to its end in its thread."""
-        for lane in self._lanes:
-            lane.cancel()
-        await asyncio.gather(*self._lanes, return_exceptions=True)
+        for slot in self._slots:
+            slot.cancel()
+        await asyncio.gather(*self._slots, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self):

@@ -118,28 +118,28 @@ class Bounds:
             async with self._places.arriving():
                 body = await self._body(receive)
         except RequestError as request_error:
-            await _refuse(
+            await _reject(
                 send, 408 if request_error.code == "DEADLINE_EXCEEDED" else 503, str(request_error)
             )
             return
         except _TooLarge:
-            await _refuse(send, 413, f"A request has at most {self._max_body:,} bytes.")
+            await _reject(send, 413, f"A request has at most {self._max_body:,} bytes.")
             return
         if body is None:  # the client has left
             return
-        refused = self._refused(scope)  # not before: who is still sending would not read why
-        if refused is not None:
-            await _refuse(send, *refused)
+        rejected = self._rejected(scope)  # not before: who is still sending would not read why
+        if rejected is not None:
+            await _reject(send, *rejected)
             return
         with contextlib.ExitStack() as place:
             try:
                 place.enter_context(self._places.answering())
             except RequestError as request_error:
-                await _refuse(send, 503, str(request_error))
+                await _reject(send, 503, str(request_error))
                 return
             await self._answer(scope, body, receive, send, place)
 
-    def _refused(self, scope):
+    def _rejected(self, scope):
         """(status, sentence) for a request whose headers are wrong, else None."""
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
@@ -281,7 +281,7 @@ class _TooLarge(Exception):
     pass
 
 
-async def _refuse(send, status, message):
+async def _reject(send, status, message):
     body = json.dumps({"error": message}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     headers.append((b"content-length", str(len(body)).encode()))

@@ -81,10 +81,10 @@ async def _attention(server, read, request):
     rest_json.utf8_of("text", text)
     try:
         async with server.time_limit(f"There was no answer within {server.timeout:g} s."):
-            pieces, shares = await asyncio.to_thread(read, text)
+            tokens, fractions = await asyncio.to_thread(read, text)
     except InputError as error:
         raise RequestError("INVALID_ARGUMENT", str(error)) from None
-    return JSONResponse({"pieces": pieces, "attention": _rounded(shares, 4)})
+    return JSONResponse({"pieces": tokens, "attention": _rounded(fractions, 4)})
 
 
 def _rounded(array, decimals):

@@ -45,7 +45,12 @@ def rest_application(server, more_routes=()):
             Route(METRICS_PATH, functools.partial(_metrics, server), methods=["GET"]),
             *more_routes,
         ],
-        exception_handlers={RequestError: _refused, 404: _malformed, 405: _malformed, 500: _broken},
+        exception_handlers={
+            RequestError: _rejected,
+            404: _malformed,
+            405: _malformed,
+            500: _broken,
+        },
     )
 
 
@@ -87,7 +92,7 @@ async def _metrics(server, request):
     return PlainTextResponse(server.metrics.text())
 
 
-async def _refused(request, request_error):
+async def _rejected(request, request_error):
     return JSONResponse({"error": request_error.message}, HTTP_STATUS[request_error.code])
 
 

@@ -64,7 +64,7 @@ def input_specs(encoder, *, axes=2):
     return [tf.TensorSpec([None] * axes, tf.int32, name=name) for name in encoder.input_names]
 
 
-def of_rows(function, *, encoder, axes=2):
+def of_sequences(function, *, encoder, axes=2):
     """A function of an encoder's inputs, by name, traced once.
 
     All signatures share it, so that an export holds the model's graph once.
@@ -123,12 +123,12 @@ def outputs_in_turn(task, inputs):
     return in_turn(
         lambda some: task(some, training=False),
         inputs,
-        together=rows_together(inputs["input_ids"]),
+        together=sequences_together(inputs["input_ids"]),
         specs=specs,
     )
 
 
-def rows_together(ids):
+def sequences_together(ids):
     """How many rows of `ids`, int32 (R, …, S), are worked on at once: int32 ()."""
     return tf.maximum(1, _TOGETHER // tf.maximum(1, tf.reduce_prod(tf.shape(ids)[1:])))
 

@@ -22,7 +22,7 @@ from keras_bert.heads.layer_mix import ScalarMix
 from keras_bert.tasks.global_mean import global_means, means_over
 
 
-def refuse_examples(method, x, instead):
+def reject_examples(method, x, instead):
     """Raises `InputError` where `x` is a path, a list of examples, or a pair of one and its labels.
 
     Keras would print all of them. `method` and `instead` say what was called, and what to call.
@@ -141,7 +141,7 @@ class Task(keras.Model):
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
-        rows = {name: self.to_rows(x) for name, x in features.items()}
+        rows = {name: self.to_sequences(x) for name, x in features.items()}
         encoded = encoder(rows, outputs=self.encoder_outputs)
         super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
@@ -180,7 +180,7 @@ class Task(keras.Model):
         return {}
 
     @staticmethod
-    def to_rows(x):
+    def to_sequences(x):
         """A feature of the task's -> the encoder's (R, S); another where an example has rows."""
         return x
 
@@ -221,7 +221,7 @@ class Task(keras.Model):
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         if self.bilstm_layer is not None:
             hidden = encoded["sequence_output"]
-            hidden = self.bilstm_layer(hidden, self.to_rows(mask))  # (B, S, 2 U)
+            hidden = self.bilstm_layer(hidden, self.to_sequences(mask))  # (B, S, 2 U)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         return encoded
 
@@ -264,7 +264,7 @@ class Task(keras.Model):
         """Stored settings that the keys of `transformers` in a `config.json` tell, by name."""
         return {}
 
-    def config_entries(self):
+    def config_keys(self):
         """What `config.json` says of the head by keys of `transformers`, beside the labels."""
         return {}
 
@@ -412,7 +412,7 @@ class Task(keras.Model):
 
     def _check_given(self, method, x, instead):
         """Looks at what a method of Keras's is given, as far as that can be seen before it runs."""
-        refuse_examples(method, x, instead)
+        reject_examples(method, x, instead)
         inputs = x[0] if isinstance(x, tuple) and x else x
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)
@@ -420,12 +420,12 @@ class Task(keras.Model):
     # Labelled files: examples in, batches, answers and figures out.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
         """The examples of a file (or of a sequence), in order and streaming.
 
         Args:
             data: a path, `-` for standard input, or a sequence in place of a file.
-            made_with: what the task is made with (see `made_from`), which helps to tell columns;
+            inferred_arguments: what `infer_arguments` gave, which helps to detect the columns;
                 None where it is not known yet.
             like: another file read before; where this one has the same form, so are its columns.
             labelled: whether a file without labels is an error.
@@ -443,7 +443,7 @@ class Task(keras.Model):
         )
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         """What the training examples settle of the task: a dictionary of its arguments.
 
         Raises InputError where the examples are not enough to train on.
@@ -451,7 +451,7 @@ class Task(keras.Model):
         return {}
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         """A line for the user on the training and dev examples."""
         return f"{len(train):,} training examples and {len(dev):,} dev examples."
 
@@ -461,13 +461,13 @@ class Task(keras.Model):
         return []
 
     @classmethod
-    def labels_with(cls, made_with, **settings):
+    def labels_with(cls, inferred_arguments, **settings):
         """The labels of a task that is made with these arguments; none where it has none."""
-        return tuple(made_with.get("labels", ()))
+        return tuple(inferred_arguments.get("labels", ()))
 
     @property
-    def made_with(self):
-        """What `made_from` settled for this task."""
+    def inferred_arguments(self):
+        """What `infer_arguments` settled for this task."""
         return {"labels": list(self.labels)} if self.LEAST_LABELS else {}
 
     def features(self, examples, *, max_length=None, labelled=False):
@@ -515,7 +515,7 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def mistakes(self, answers: Sequence[Any], examples: Sequence[Any]) -> list[tuple[float, str]]:
+    def errors(self, answers: Sequence[Any], examples: Sequence[Any]) -> list[tuple[float, str]]:
         """The wrong ones among the answers: a list of (how bad it is, text for a person)."""
         return []
 
@@ -557,7 +557,7 @@ class Task(keras.Model):
             )
         if max_length is not None:
             check_max_length(max_length, self.config, self.tokenizer)
-        examples = list(self.read(data, made_with=self.made_with, **columns))
+        examples = list(self.read(data, inferred_arguments=self.inferred_arguments, **columns))
         rows = self.features(examples, max_length=max_length, labelled=True)
         batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         batches.keras_bert_made_of = MadeOf(rows, steps_an_epoch=len(batches) / epochs)
@@ -607,7 +607,7 @@ class Task(keras.Model):
             "encoder": encoder,
             "name": self.name,
             **shared,
-            **self.made_with,
+            **self.inferred_arguments,
             **stored,
         }
 

@@ -27,9 +27,9 @@ class BytePairEncoding(tf.Module):
         self._end_id = vocabulary.id(END_OF_WORD)
         self._size = len(vocabulary)
         words = sorted(
-            piece.removesuffix(END_OF_WORD)
-            for piece in vocabulary.pieces
-            if piece.endswith(END_OF_WORD) and piece != END_OF_WORD
+            token.removesuffix(END_OF_WORD)
+            for token in vocabulary.tokens
+            if token.endswith(END_OF_WORD) and token != END_OF_WORD
         )
         # The builder refuses to build without a piece; U+0001 is in no normalized text.
         words.append("\x01")
@@ -44,16 +44,18 @@ class BytePairEncoding(tf.Module):
         merges.append((self._size**2, len(merges), 0))
         keys, ranks, made = np.array(merges, dtype=np.int64).T
         characters = sorted(
-            (ord(piece), id(piece))
-            for piece in vocabulary.pieces
-            if len(piece) == 1 and piece != END_OF_WORD
+            (ord(token), id(token))
+            for token in vocabulary.tokens
+            if len(token) == 1 and token != END_OF_WORD
         )
         characters.append((0x110000, self._unk_id))
         points, character_ids = np.array(characters, dtype=np.int32).T
         with tf.init_scope():
-            self._word_rows = tf.ragged.constant(rows, dtype=tf.int32, row_splits_dtype=tf.int64)
+            self._word_sequences = tf.ragged.constant(
+                rows, dtype=tf.int32, row_splits_dtype=tf.int64
+            )
             self._widths = tf.constant(
-                [len(p.removesuffix(END_OF_WORD).encode("utf-8")) for p in vocabulary.pieces],
+                [len(p.removesuffix(END_OF_WORD).encode("utf-8")) for p in vocabulary.tokens],
                 dtype=tf.int64,
             )
             self._merge_keys = tf.constant(keys)
@@ -80,16 +82,16 @@ class BytePairEncoding(tf.Module):
         which = tf.cast(words.values, tf.int64) - 1  # (W,) -1: not among the whole words
         missing = tf.where(which < 0)[:, 0]  # (M,)
         found = characters(texts)
-        base = tf.gather(found.text_places, tf.gather(words.value_rowids(), missing))
+        base = tf.gather(found.text_positions, tf.gather(words.value_rowids(), missing))
         first, last = (
-            tf.searchsorted(found.places, base + tf.gather(edges.values, missing))
+            tf.searchsorted(found.positions, base + tf.gather(edges.values, missing))
             for edges in (starts, ends)
         )
         points = tf.ragged.range(first, last, row_splits_dtype=tf.int64)
         points = points.with_values(tf.gather(found.points, points.values))
         unique, back = tf.unique(tf.strings.unicode_encode(points, "UTF-8"), out_idx=tf.int64)
         ids, widths = self._encode(unique)  # ragged (U, None)
-        known = self._word_rows
+        known = self._word_sequences
         which = tf.tensor_scatter_nd_update(which, missing[:, None], known.nrows() + back)
         ids = tf.gather(tf.concat([known, ids], axis=0), which)  # ragged (W, None)
         known_widths = known.with_values(tf.gather(self._widths, known.values))
@@ -127,9 +129,9 @@ class BytePairEncoding(tf.Module):
         widths = tf.where(
             short, tf.ragged.boolean_mask(bytes_of, keep).values, tf.gather(total, rows)
         )
-        place = tf.searchsorted(self._points, points.values)
-        is_piece = short & (tf.gather(self._points, place) == points.values)
-        ids = tf.where(is_piece, tf.gather(self._character_ids, place), self._unk_id)
+        position = tf.searchsorted(self._points, points.values)
+        is_token = short & (tf.gather(self._points, position) == points.values)
+        ids = tf.where(is_token, tf.gather(self._character_ids, position), self._unk_id)
         state = tuple(
             tf.concat([points.with_values(values), tf.fill([count, 1], last)], axis=1)
             for values, last in ((ids, self._end_id), (widths, tf.constant(0, tf.int64)))
@@ -163,17 +165,17 @@ class BytePairEncoding(tf.Module):
         ids, widths, rows = state  # (T,) each, the symbols of a word side by side
         size = tf.size(ids, out_type=tf.int64)
         keys = tf.cast(ids[:-1], tf.int64) * self._size + tf.cast(ids[1:], tf.int64)
-        place = tf.searchsorted(self._merge_keys, keys)
-        possible = (tf.gather(self._merge_keys, place) == keys) & (rows[:-1] == rows[1:])
+        position = tf.searchsorted(self._merge_keys, keys)
+        possible = (tf.gather(self._merge_keys, position) == keys) & (rows[:-1] == rows[1:])
         at = tf.where(possible)[:, 0]  # (P,) the left symbols of the pairs that can be merged
-        places = tf.gather(place, at)
+        positions = tf.gather(position, at)
         # The lowest rank of each word and, of several, the leftmost place, as one number.
-        score = tf.gather(self._merge_ranks, places) * size + at
+        score = tf.gather(self._merge_ranks, positions) * size + at
         words, word = tf.unique(tf.gather(rows, at), out_idx=tf.int64)  # words (D,), word (P,)
         best = tf.math.segment_min(score, word)
         chosen = tf.equal(score, tf.gather(best, word))
         left = tf.boolean_mask(at, chosen)  # (D,)
-        made = tf.gather(self._merge_makes, tf.boolean_mask(places, chosen))
+        made = tf.gather(self._merge_makes, tf.boolean_mask(positions, chosen))
         widths = tf.tensor_scatter_nd_add(widths, left[:, None], tf.gather(widths, left + 1))
         ids = tf.tensor_scatter_nd_update(ids, left[:, None], made)
         gone = tf.scatter_nd(left[:, None] + 1, tf.ones_like(left, tf.bool), [size])

@@ -13,7 +13,7 @@ from keras_bert.text.vocabulary import (
     MAX_WORD_LENGTH,
     UNK,
     Vocabulary,
-    index_pieces,
+    index_tokens,
     write_into,
 )
 
@@ -29,7 +29,7 @@ class BpeVocabulary(Vocabulary):
     """A vocabulary of byte-pair encoding (Sennrich et al. 2016): pieces and merges.
 
     Args:
-        pieces: strings in the order of their ids, the special ones among them, each once: single
+        tokens: strings in the order of their ids, the special ones among them, each once: single
             characters, END_OF_WORD, and what the merges make.
         merges: pairs of pieces, the one learned first first. Their concatenation is a piece.
         counts, special_tokens: as for `Vocabulary`.
@@ -38,8 +38,8 @@ class BpeVocabulary(Vocabulary):
     algorithm = "bpe"
     FILES = (VOCAB_FILE, MERGES_FILE)
 
-    def __init__(self, pieces, merges, counts=None, special_tokens=BERT_TOKENS):
-        super().__init__(pieces, counts=counts, special_tokens=special_tokens)
+    def __init__(self, tokens, merges, counts=None, special_tokens=BERT_TOKENS):
+        super().__init__(tokens, counts=counts, special_tokens=special_tokens)
         self.merges = tuple((left, right) for left, right in merges)
         _check(self.merges, self._ids, special_tokens)
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
@@ -51,12 +51,12 @@ class BpeVocabulary(Vocabulary):
         `sources` are what errors call the two.
         """
         vocab_source, merges_source = sources
-        _refuse_other_kinds(vocab, vocab_source)
-        pieces = _parse_pieces(vocab, vocab_source)
-        index_pieces(pieces, name=vocab_source, unit="id", special_tokens=special_tokens)
+        _reject_other_kinds(vocab, vocab_source)
+        tokens = _parse_tokens(vocab, vocab_source)
+        index_tokens(tokens, name=vocab_source, unit="id", special_tokens=special_tokens)
         pairs = _parse_merges(merges, merges_source)
         try:
-            return cls(pieces, pairs, special_tokens=special_tokens)
+            return cls(tokens, pairs, special_tokens=special_tokens)
         except InputError as error:
             raise InputError(f"{merges_source} does not fit {VOCAB_FILE}: {error}") from None
 
@@ -69,18 +69,18 @@ class BpeVocabulary(Vocabulary):
         write_into(Path(path), self.files(), last=MERGES_FILE)
 
     def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.pieces, self.merges, self.counts, self.special_tokens)
+        return type(self), (self.tokens, self.merges, self.counts, self.special_tokens)
 
-    def piece_text(self, id):
-        return self.piece(id).removesuffix(END_OF_WORD)
+    def token_text(self, id):
+        return self.token(id).removesuffix(END_OF_WORD)
 
-    def piece_name(self, id):
+    def token_name(self, id):
         """As subword-nmt writes pieces: "low" ends a word, and after "low@@" it goes on."""
-        piece = self.piece(id)
-        if piece == END_OF_WORD:
+        token = self.token(id)
+        if token == END_OF_WORD:
             return "(end of word)"
-        ends = piece.endswith(END_OF_WORD) or id in self.special_ids
-        return piece.removesuffix(END_OF_WORD) if ends else f"{piece}@@"
+        ends = token.endswith(END_OF_WORD) or id in self.special_ids
+        return token.removesuffix(END_OF_WORD) if ends else f"{token}@@"
 
     @property
     def starts_word(self):
@@ -89,23 +89,23 @@ class BpeVocabulary(Vocabulary):
     @cached_property
     def ends_word(self):
         """(V,) bool: True where a word ends with the piece; special pieces but [UNK] are words."""
-        marked = np.array([piece.endswith(END_OF_WORD) for piece in self.pieces], dtype=np.bool_)
+        marked = np.array([token.endswith(END_OF_WORD) for token in self.tokens], dtype=np.bool_)
         return marked | self.stands_alone
 
     def join(self, ids):
         parts = []
         for id in ids:
-            piece = self.pieces[id]
-            if piece.endswith(END_OF_WORD):
-                parts.append(piece.removesuffix(END_OF_WORD) + " ")
+            token = self.tokens[id]
+            if token.endswith(END_OF_WORD):
+                parts.append(token.removesuffix(END_OF_WORD) + " ")
             elif self.ends_word[id]:  # a special piece is a word, and so ends one cut off before it
-                parts.append(("" if not parts or parts[-1].endswith(" ") else " ") + piece + " ")
+                parts.append(("" if not parts or parts[-1].endswith(" ") else " ") + token + " ")
             else:
-                parts.append(piece)
+                parts.append(token)
         return "".join(parts).removesuffix(" ")
 
     def _identity(self):
-        return [*self.pieces, *map(" ".join, self.merges)]
+        return [*self.tokens, *map(" ".join, self.merges)]
 
     def encode_word(self, word):
         """The pieces of a word: the definition of encoding by merges.
@@ -144,10 +144,10 @@ def _check(merges, ids, special_tokens):
         )
     seen = set()
     for number, (left, right) in enumerate(merges, 1):
-        for piece in (left, right, left + right):
-            if piece not in ids or piece in special_tokens.tokens:
+        for token in (left, right, left + right):
+            if token not in ids or token in special_tokens.tokens:
                 raise InputError(
-                    f"merge {number}, {left!r} and {right!r}, needs the piece {piece!r}, which the "
+                    f"merge {number}, {left!r} and {right!r}, needs the piece {token!r}, which the "
                     "vocabulary does not have."
                 )
         if (left, right) in seen:
@@ -160,7 +160,7 @@ def is_own_kind(vocab):
     return END_OF_WORD in vocab or json.dumps(END_OF_WORD)[1:-1] in vocab
 
 
-def _refuse_other_kinds(text, source):
+def _reject_other_kinds(text, source):
     """`InputError` where a `vocab.json` is of byte-pair encoding of another kind."""
     if is_own_kind(text):  # whatever else is in it: Maltese has the letter that is asked for below
         return
@@ -175,7 +175,7 @@ def _refuse_other_kinds(text, source):
     )
 
 
-def _parse_pieces(text, path):
+def _parse_tokens(text, path):
     try:
         ids = parse_json(text)
     except NotJson as error:

@@ -14,7 +14,7 @@ from keras_bert.text.vocabulary import (
     MAX_WORD_LENGTH,
     UNK,
     SpecialTokens,
-    index_pieces,
+    index_tokens,
 )
 from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
@@ -121,14 +121,14 @@ def wordpiece_of(tokenizer, *, special_tokens, source):
         )
     ids = _ids(tokenizer, source=source)
     numbered = all(type(id) is int for id in ids.values())
-    pieces = sorted(ids, key=ids.get) if numbered else []
-    if [ids[piece] for piece in pieces] != list(range(len(ids))):
+    tokens = sorted(ids, key=ids.get) if numbered else []
+    if [ids[subword] for subword in tokens] != list(range(len(ids))):
         raise InputError(f"{source} must give every piece an id, from 0 on and none twice.")
-    index_pieces(pieces, name=source, unit="id", special_tokens=special_tokens)
-    return WordPieceVocabulary(pieces, special_tokens=special_tokens)
+    index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens)
+    return WordPieceVocabulary(tokens, special_tokens=special_tokens)
 
 
-def check_pieces(vocabulary, tokenizer, *, source):
+def check_tokens(vocabulary, tokenizer, *, source):
     """Refuses a `tokenizer.json` that gives the pieces of the vocabulary's own files other ids.
 
     `transformers` reads the one, and this library the others.
@@ -137,12 +137,12 @@ def check_pieces(vocabulary, tokenizer, *, source):
     if not isinstance(_held(tokenizer, "model", dict, source=file).get("vocab"), dict):
         return  # there is no such file, or it is of another algorithm
     theirs = _ids(tokenizer, source=file)
-    ours = {piece: id for id, piece in enumerate(vocabulary.pieces)}
-    for piece in [*ours, *theirs]:
-        if ours.get(piece) != theirs.get(piece):
-            ids = [f"the id {ids[piece]}" if piece in ids else "none" for ids in (ours, theirs)]
+    ours = {subword: id for id, subword in enumerate(vocabulary.tokens)}
+    for subword in [*ours, *theirs]:
+        if ours.get(subword) != theirs.get(subword):
+            ids = [f"the id {ids[subword]}" if subword in ids else "none" for ids in (ours, theirs)]
             raise InputError(
-                f"{source}: {piece!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
+                f"{source}: {subword!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
                 "tokenizer.json; delete the file that is not this model's."
             )
 
@@ -251,15 +251,15 @@ def tokenizer(vocabulary, *, lowercase, template):
     """
     special = [
         {
-            "id": vocabulary.id(piece),
-            "content": piece,
+            "id": vocabulary.id(subword),
+            "content": subword,
             "single_word": False,
             "lstrip": False,
             "rstrip": False,
             "normalized": False,
             "special": True,
         }
-        for piece in vocabulary.special_tokens.tokens
+        for subword in vocabulary.special_tokens.tokens
     ]
     used = {
         token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
@@ -294,7 +294,7 @@ def _wordpiece_parts(vocabulary, *, lowercase):
             "unk_token": UNK,
             "continuing_subword_prefix": CONTINUATION_PREFIX,
             "max_input_chars_per_word": MAX_WORD_LENGTH,
-            "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
+            "vocab": {subword: id for id, subword in enumerate(vocabulary.tokens)},
         },
     }
 
@@ -323,7 +323,7 @@ def _bpe_parts(vocabulary, *, lowercase):
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {piece: id for id, piece in enumerate(vocabulary.pieces)},
+            "vocab": {subword: id for id, subword in enumerate(vocabulary.tokens)},
             "merges": [list(pair) for pair in vocabulary.merges],
         },
     }

@@ -16,7 +16,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import MAX_PIECE_BYTES, MAX_WORD_LENGTH, SPECIAL_PIECES, UNK
+from keras_bert.text.vocabulary import MAX_TOKEN_BYTES, MAX_WORD_LENGTH, SPECIAL_TOKENS, UNK
 from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
 
@@ -113,7 +113,7 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
     width = [1] * len(symbols)  # places that a symbol takes up
     keys = [tie_key(symbol) for symbol in symbols]
     at, first, weight = _lay_out(words, counts)
-    pair_counts, places = _index_pairs(at, weight)
+    pair_counts, positions = _index_pairs(at, weight)
     # A pair is one integer: left << 32 | right.
     heap = [
         (-count, keys[pair & 0xFFFFFFFF], keys[pair >> 32], pair)
@@ -135,7 +135,7 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
 
         left, right = pair >> 32, pair & 0xFFFFFFFF
         joined = join(symbols[left], symbols[right])
-        if len(joined.encode("utf-8")) > MAX_PIECE_BYTES:
+        if len(joined.encode("utf-8")) > MAX_TOKEN_BYTES:
             continue  # no tokenizer could look for it
         merges.append((left, right))
         made = index.setdefault(joined, len(symbols))
@@ -143,11 +143,13 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
             symbols.append(joined)
             width.append(width[left] + width[right])
             keys.append(tie_key(joined))
-        where = places.pop(pair)
+        where = positions.pop(pair)
         if left == right:
             where = sorted(where)  # in "aaa" the first two are merged
         del pair_counts[pair]
-        grown = _merge_at(where, left, right, made, at, first, weight, width, pair_counts, places)
+        grown = _merge_at(
+            where, left, right, made, at, first, weight, width, pair_counts, positions
+        )
         for other in grown:
             heappush(
                 heap, (-pair_counts[other], keys[other & 0xFFFFFFFF], keys[other >> 32], other)
@@ -155,39 +157,39 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
     return Merges(tuple(symbols), tuple(merges), _count_symbols(at, weight, len(symbols)))
 
 
-def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, places):
+def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, positions):
     """Merges one pair at its places; returns the pairs that have become more frequent."""
     left_width = width[left]
     made_width = left_width + width[right]
     # neighbour -> where the pair that it makes with the new symbol begins
     befores, afters = defaultdict(list), defaultdict(list)
-    for place in where:
-        right_place = place + left_width
-        if at[place] != left or at[right_place] != right:
+    for position in where:
+        right_position = position + left_width
+        if at[position] != left or at[right_position] != right:
             continue  # merged into something else meanwhile
-        at[right_place] = _INSIDE
-        at[place] = made
-        after = place + made_width
-        first[after - 1] = place
-        before = first[place - 1]
+        at[right_position] = _INSIDE
+        at[position] = made
+        after = position + made_width
+        first[after - 1] = position
+        before = first[position - 1]
         neighbour = at[before]
         if neighbour >= 0:
             befores[neighbour].append(before)
         neighbour = at[after]
         if neighbour >= 0:
-            afters[neighbour].append(place)
+            afters[neighbour].append(position)
     # What a pair with the new symbol gains is what the pair with the old one loses. All gains come
     # first: where the pair stood twice in a row, "abab", one of the new pairs is lost again.
     grown, losses = [], []
     for neighbour, found in befores.items():
         grown.append(neighbour << 32 | made)
         losses.append(
-            (neighbour << 32 | left, _gain(grown[-1], found, weight, pair_counts, places))
+            (neighbour << 32 | left, _gain(grown[-1], found, weight, pair_counts, positions))
         )
     for neighbour, found in afters.items():
         grown.append(made << 32 | neighbour)
         losses.append(
-            (right << 32 | neighbour, _gain(grown[-1], found, weight, pair_counts, places))
+            (right << 32 | neighbour, _gain(grown[-1], found, weight, pair_counts, positions))
         )
     for pair, count in losses:
         if pair in pair_counts:  # not where it is the pair that is merged
@@ -195,15 +197,15 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
     return grown
 
 
-def _gain(pair, found, weight, pair_counts, places):
+def _gain(pair, found, weight, pair_counts, positions):
     """Gives a pair further places; returns how often they stand in the text."""
     count = sum(map(weight.__getitem__, found))
     if pair in pair_counts:
         pair_counts[pair] += count
-        places[pair].extend(found)
+        positions[pair].extend(found)
     else:
         pair_counts[pair] = count
-        places[pair] = array("q", found)
+        positions[pair] = array("q", found)
     return count
 
 
@@ -229,12 +231,12 @@ def _lay_out(words, counts):
 def _index_pairs(at, weight):
     """pair -> count, and pair -> its places in rising order."""
     at, weight = (np.frombuffer(column, dtype=np.int64) for column in (at, weight))
-    places = np.flatnonzero((at[:-1] >= 0) & (at[1:] >= 0))
-    pairs = at[places] << 32 | at[places + 1]
+    positions = np.flatnonzero((at[:-1] >= 0) & (at[1:] >= 0))
+    pairs = at[positions] << 32 | at[positions + 1]
     order = np.argsort(pairs, kind="stable")
     unique, starts = np.unique(pairs[order], return_index=True)
-    totals = np.add.reduceat(weight[places[order]], starts) if len(unique) else unique
-    groups = np.split(places[order], starts[1:])
+    totals = np.add.reduceat(weight[positions[order]], starts) if len(unique) else unique
+    groups = np.split(positions[order], starts[1:])
     return (
         dict(zip(unique.tolist(), totals.tolist(), strict=True)),
         {p: array("q", g.tobytes()) for p, g in zip(unique.tolist(), groups, strict=False)},
@@ -279,7 +281,7 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     alphabet, counts, lost = limit_alphabet(counts, alphabet_limit)
     inner = sorted({character for word, _ in counts if len(word) > 1 for character in word})
     symbols = [*alphabet, *(CONTINUATION_PREFIX + character for character in inner)]
-    room = size - len(SPECIAL_PIECES) - unused - len(symbols)
+    room = size - len(SPECIAL_TOKENS) - unused - len(symbols)
     if room < 0:
         raise too_small(size, alphabet=len(alphabet), needed=size - room)
     start = {character: i for i, character in enumerate(alphabet)}
@@ -296,46 +298,46 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     made = learned.symbols[len(symbols) :]
     if len(made) > room:
         use = _count_use(counts, learned.symbols)
-        made = sorted(made, key=lambda piece: (-use[piece], piece))[:room]
-    pieces = [*symbols, *made]
-    use = _count_use(counts, pieces)
-    pieces.sort(key=lambda piece: (-use[piece], piece))
+        made = sorted(made, key=lambda token: (-use[token], token))[:room]
+    tokens = [*symbols, *made]
+    use = _count_use(counts, tokens)
+    tokens.sort(key=lambda token: (-use[token], token))
     use[UNK] = lost
     slots = [f"[unused{i}]" for i in range(unused)]
-    pieces = [*SPECIAL_PIECES, *pieces, *slots]
-    found = np.array([use[piece] for piece in pieces], dtype=np.int64)
-    return WordPieceVocabulary(pieces, counts=found)
+    tokens = [*SPECIAL_TOKENS, *tokens, *slots]
+    found = np.array([use[token] for token in tokens], dtype=np.int64)
+    return WordPieceVocabulary(tokens, counts=found)
 
 
-def _count_use(counts, pieces):
+def _count_use(counts, tokens):
     """How often each piece stands in the text when its words are taken apart."""
-    use = Counter(dict.fromkeys(pieces, 0))
-    pieces = frozenset(pieces)
+    use = Counter(dict.fromkeys(tokens, 0))
+    tokens = frozenset(tokens)
     for word, count in counts:
-        for piece in longest_pieces(word, pieces):
-            use[piece] += count
+        for token in longest_tokens(word, tokens):
+            use[token] += count
     return use
 
 
-def longest_pieces(word, pieces):
+def longest_tokens(word, tokens):
     """The pieces of a word, or [UNK]: greedy longest match first (the graph's own, in Python).
 
     Args:
         word: a str of at least one character.
-        pieces: a set of pieces.
+        tokens: a set of pieces.
 
     Returns a list of str.
     """
-    if word in pieces:
+    if word in tokens:
         return [word]
     found = []
     start, length = 0, len(word)
     while start < length:
         prefix = CONTINUATION_PREFIX if start else ""
         for end in range(length, start, -1):
-            piece = prefix + word[start:end]
-            if piece in pieces:
-                found.append(piece)
+            token = prefix + word[start:end]
+            if token in tokens:
+                found.append(token)
                 start = end
                 break
         else:
@@ -367,7 +369,7 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     alphabet = [character for character in alphabet if character != END_OF_WORD]
     known = [(word, count) for word, count in known if END_OF_WORD not in word]
     symbols = [*alphabet, END_OF_WORD]
-    room = size - len(SPECIAL_PIECES) - unused - len(symbols)
+    room = size - len(SPECIAL_TOKENS) - unused - len(symbols)
     if room < 0:
         raise too_small(size, alphabet=len(alphabet), needed=size - room)
     index = {character: i for i, character in enumerate(alphabet)}
@@ -385,16 +387,16 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     names = learned.symbols
     merges = [(names[left], names[right]) for left, right in learned.merges]
     slots = [f"[unused{i}]" for i in range(unused)]
-    vocabulary = BpeVocabulary([*SPECIAL_PIECES, *names, *slots], merges)
+    vocabulary = BpeVocabulary([*SPECIAL_TOKENS, *names, *slots], merges)
     # Merging in the order of learning is how words are encoded, so the learner's own counts are
     # those of the words that it learned from; what is left are those with an unknown character.
     use = Counter(dict(zip(names, learned.counts.tolist(), strict=True)))
     learned_from = frozenset(word for word, _ in known)
     for word, count in counts:
         if word not in learned_from:
-            for piece in vocabulary.encode_word(word):
-                use[piece] += count
-    ordered = sorted(names, key=lambda piece: (-use[piece], piece))
-    pieces = [*SPECIAL_PIECES, *ordered, *slots]
-    found = np.array([use[piece] for piece in pieces], dtype=np.int64)
-    return BpeVocabulary(pieces, merges, counts=found)
+            for token in vocabulary.encode_word(word):
+                use[token] += count
+    ordered = sorted(names, key=lambda token: (-use[token], token))
+    tokens = [*SPECIAL_TOKENS, *ordered, *slots]
+    found = np.array([use[token] for token in tokens], dtype=np.int64)
+    return BpeVocabulary(tokens, merges, counts=found)

@@ -15,7 +15,7 @@ from tensorflow_text.core.pybinds import (
 )
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.vocabulary import MAX_PIECE_BYTES
+from keras_bert.text.vocabulary import MAX_TOKEN_BYTES
 
 # Every code point but the surrogates: what RE2 compiles this to is valid UTF-8 and nothing else.
 _VALID = r"[\x00-\x{d7ff}\x{e000}-\x{10ffff}]*"
@@ -87,43 +87,45 @@ class Characters(NamedTuple):
     """The characters of texts, and where each begins, counted from the first byte of all."""
 
     points: tf.Tensor  # int32 (C,) code points
-    places: tf.Tensor  # int64 (C,) rising
-    text_places: tf.Tensor  # int64 (B,) where each text begins
+    positions: tf.Tensor  # int64 (C,) rising
+    text_positions: tf.Tensor  # int64 (B,) where each text begins
 
 
 def characters(texts):
     """string (B,) of valid UTF-8 -> `Characters`."""
     # As one string, so that the places come counted from its start.
-    points, places = tf.strings.unicode_decode_with_offsets(tf.strings.reduce_join(texts), "UTF-8")
-    text_places = tf.cumsum(tf.strings.length(texts), exclusive=True)
-    return Characters(points, places, tf.cast(text_places, tf.int64))
+    points, positions = tf.strings.unicode_decode_with_offsets(
+        tf.strings.reduce_join(texts), "UTF-8"
+    )
+    text_positions = tf.cumsum(tf.strings.length(texts), exclusive=True)
+    return Characters(points, positions, tf.cast(text_positions, tf.int64))
 
 
-def fast_wordpiece(pieces, *, max_bytes):
+def fast_wordpiece(tokens, *, max_bytes):
     """TensorFlow Text's linear-time WordPiece (Song et al. 2021), its own splitting included."""
     # As a tensor made from an array: its constructor would go over millions of Python integers.
     with tf.init_scope():
-        buffer = tf.constant(np.frombuffer(_compiled(tuple(pieces), max_bytes), dtype=np.uint8))
+        buffer = tf.constant(np.frombuffer(_compiled(tuple(tokens), max_bytes), dtype=np.uint8))
     return tf_text.FastWordpieceTokenizer(token_out_type=tf.int32, model_buffer=buffer)
 
 
 @functools.lru_cache(maxsize=4)  # 0.1 to 0.2 s each, and many models have the same vocabulary
-def _compiled(pieces, max_bytes):
+def _compiled(tokens, max_bytes):
     """The bytes that TensorFlow Text's operation reads, 0.4 MB and more."""
     try:
         return wordpiece_model_builder.build_fast_wordpiece_model(
-            list(pieces), max_bytes, "##", "[UNK]", False, False
+            list(tokens), max_bytes, "##", "[UNK]", False, False
         )
     except RuntimeError as error:
-        raise InputError(f"The vocabulary ({len(pieces)} pieces) {_fault(pieces)}.") from error
+        raise InputError(f"The vocabulary ({len(tokens)} pieces) {_fault(tokens)}.") from error
 
 
-def _fault(pieces):
+def _fault(tokens):
     """Why TensorFlow Text refuses pieces that are a vocabulary otherwise."""
-    for id, piece in enumerate(pieces):
-        if "\x00" in piece:
+    for id, token in enumerate(tokens):
+        if "\x00" in token:
             return f"has a NUL in the piece with the id {id}, which stands in no text"
-        size = len(piece.removeprefix("##").encode("utf-8"))
-        if size > MAX_PIECE_BYTES:
-            return f"has a piece of {size} bytes, with the id {id}; {MAX_PIECE_BYTES} are possible"
+        size = len(token.removeprefix("##").encode("utf-8"))
+        if size > MAX_TOKEN_BYTES:
+            return f"has a piece of {size} bytes, with the id {id}; {MAX_TOKEN_BYTES} are possible"
     return "has no piece that stands for text; give one that was learned from text"

@@ -107,13 +107,13 @@ class WordPiece(tf.Module):
     def __init__(self, vocabulary):
         super().__init__()
         self._unk_id = vocabulary.unk_id
-        self._pieces = fast_wordpiece(vocabulary.pieces, max_bytes=_MAX_BYTES)
+        self._tokens = fast_wordpiece(vocabulary.tokens, max_bytes=_MAX_BYTES)
         with tf.init_scope():
             self._continuations = tf.constant(vocabulary.continuations)
 
     def __call__(self, texts):
         """string (B,) -> ids (int32), starts, ends (int64, bytes of `texts`): ragged (B, None)."""
-        ids, starts, ends = self._pieces.tokenize_with_offsets(texts)
+        ids, starts, ends = self._tokens.tokenize_with_offsets(texts)
         # Looking for so long a run without white space takes a tenth of the time that looking at
         # the words takes, and nearly every batch is done with it.
         suspicious = tf.reduce_any(tf.strings.regex_full_match(texts, _LONG_RUN))
@@ -138,9 +138,9 @@ class WordPiece(tf.Module):
         # the text for each of them.
         found = characters(texts)
         rows = tf.boolean_mask(ids.value_rowids(), ~continues)
-        base = tf.gather(found.text_places, rows)
-        last = tf.searchsorted(found.places, base + word_ends)
-        bad_word = last - tf.searchsorted(found.places, base + word_starts) > MAX_WORD_LENGTH
+        base = tf.gather(found.text_positions, rows)
+        last = tf.searchsorted(found.positions, base + word_ends)
+        bad_word = last - tf.searchsorted(found.positions, base + word_starts) > MAX_WORD_LENGTH
         bad = tf.gather(bad_word, word_of)  # (T,)
         new_ids = tf.where(bad, self._unk_id, ids.values)
         new_ends = tf.where(bad, tf.gather(word_ends, word_of), ends.values)
@@ -187,35 +187,35 @@ class TokenizedTexts(Tokens):
 
     def __repr__(self):
         count = counted(int(self.ids.nrows()), "text")
-        shown = " | ".join(" ".join(pieces) for pieces in self._pieces())
+        shown = " | ".join(" ".join(tokens) for tokens in self._tokens())
         shown += " …" if self._left() else ""
         return f"Tokens({count}, {counted(len(self.ids.flat_values), 'token')}: {shown})"
 
     def _repr_html_(self):
         shown = []
-        for number, pieces in enumerate(self._pieces()):
+        for number, tokens in enumerate(self._tokens()):
             text = self._texts[number].numpy().decode("utf-8", errors="ignore")
             columns = (self.ids, self.starts, self.ends)
             ids, starts, ends = (column[number].numpy().tolist() for column in columns)
             rows = [
-                (piece, id, text[start:end], f"{start} to {end}")
+                (token, id, text[start:end], f"{start} to {end}")
                 # As far as pieces are shown.
-                for piece, id, start, end in zip(pieces, ids, starts, ends, strict=False)
+                for token, id, start, end in zip(tokens, ids, starts, ends, strict=False)
             ]
             shown.append(
-                html_table(rows, header=("piece", "id", "in the text", "at"), caption=text)
+                html_table(rows, header=("token", "id", "in the text", "at"), caption=text)
             )
         left = [f"<p>… and {counted(self._left(), 'token')} more</p>"] if self._left() else []
         return "\n".join(shown + left)
 
     def _left(self):
         """How many tokens are not shown."""
-        return len(self.ids.flat_values) - sum(map(len, self._pieces()))
+        return len(self.ids.flat_values) - sum(map(len, self._tokens()))
 
-    def _pieces(self):
+    def _tokens(self):
         """The first pieces of the first texts, lists of str."""
         shown = (row.numpy()[:_TOKENS].tolist() for row in self.ids[:_TEXTS])
-        return [[self._vocabulary.piece_name(id) for id in ids] for ids in shown]
+        return [[self._vocabulary.token_name(id) for id in ids] for ids in shown]
 
 
 _ALGORITHMS = {"wordpiece": WordPiece, "bpe": BytePairEncoding}
@@ -243,7 +243,7 @@ class Tokenizer(tf.Module):
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.template = template
-        self._pieces = _ALGORITHMS[vocabulary.algorithm](vocabulary)
+        self._tokens = _ALGORITHMS[vocabulary.algorithm](vocabulary)
 
     @classmethod
     def from_vocab(
@@ -285,7 +285,7 @@ class Tokenizer(tf.Module):
 
         No special tokens are added. An empty text gives an empty row.
         """
-        ids, _, _ = self._pieces(normalize(_as_tensor(texts), lowercase=self.lowercase))
+        ids, _, _ = self._tokens(normalize(_as_tensor(texts), lowercase=self.lowercase))
         return ids
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
@@ -294,7 +294,7 @@ class Tokenizer(tf.Module):
         Outside of graphs they are a `TokenizedTexts`, which a notebook shows as a table.
         """
         texts = _as_tensor(texts)
-        ids, starts, ends = self._pieces(normalize(texts, lowercase=self.lowercase))
+        ids, starts, ends = self._tokens(normalize(texts, lowercase=self.lowercase))
         starts, ends, byte_starts, byte_ends = to_source(
             texts, starts, ends, lowercase=self.lowercase
         )
@@ -306,7 +306,7 @@ class Tokenizer(tf.Module):
             ends=ends,
             byte_starts=byte_starts,
             byte_ends=byte_ends,
-            word_starts=self._pieces.word_starts(ids),
+            word_starts=self._tokens.word_starts(ids),
         )
 
     def detokenize(self, ids: Iterable[int]) -> str:

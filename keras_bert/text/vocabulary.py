@@ -13,10 +13,10 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, new_file
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
 MAX_WORD_LENGTH = 200
-MAX_PIECE_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
+MAX_TOKEN_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
 # All files that a vocabulary of either kind may have in a folder.
 NAMES = frozenset(
     {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
@@ -76,7 +76,7 @@ class Vocabulary(abc.ABC):
     reads either.
 
     Args:
-        pieces: strings, the special ones among them, each once.
+        tokens: strings, the special ones among them, each once.
         counts: None, or int64 (V,), how often each piece stands in the text that the vocabulary
             was learned from. No part of the vocabulary's identity.
         special_tokens: `SpecialTokens`; BERT's by default ([PAD], [UNK], [CLS], [SEP], [MASK]).
@@ -87,11 +87,11 @@ class Vocabulary(abc.ABC):
     algorithm: str  # "wordpiece" or "bpe"
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
 
-    def __init__(self, pieces, counts=None, special_tokens=BERT_TOKENS):
-        self.pieces = tuple(pieces)
+    def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
+        self.tokens = tuple(tokens)
         self.special_tokens = special_tokens
-        self._ids = index_pieces(
-            self.pieces, name="the vocabulary", unit="place", special_tokens=special_tokens
+        self._ids = index_tokens(
+            self.tokens, name="the vocabulary", unit="place", special_tokens=special_tokens
         )
         if special_tokens.unk != UNK:
             raise InputError(
@@ -100,10 +100,10 @@ class Vocabulary(abc.ABC):
             )
         if counts is not None:
             counts = np.asarray(counts, dtype=np.int64)
-            if counts.shape != (len(self.pieces),):
+            if counts.shape != (len(self.tokens),):
                 raise ValueError(
                     "`counts` must hold one number a piece. "
-                    f"Received: {counts.shape} for {len(self.pieces)} pieces"
+                    f"Received: {counts.shape} for {len(self.tokens)} pieces"
                 )
         self.counts = counts
 
@@ -119,7 +119,7 @@ class Vocabulary(abc.ABC):
         """The files that the vocabulary is written as: name -> text."""
 
     @abc.abstractmethod
-    def piece_text(self, id):
+    def token_text(self, id):
         """What the piece with this id stands for, without the mark of where in a word it is."""
 
     @property
@@ -141,10 +141,10 @@ class Vocabulary(abc.ABC):
         """The strings that make the vocabulary what it is, in their order."""
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self.tokens)
 
-    def __contains__(self, piece: str) -> bool:
-        return piece in self._ids
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
 
     def __eq__(self, other):
         return isinstance(other, Vocabulary) and self.sha256 == other.sha256
@@ -155,21 +155,21 @@ class Vocabulary(abc.ABC):
     def __repr__(self):
         return f"{type(self).__name__}({len(self)} pieces, sha256 {self.sha256[:12]}…)"
 
-    def id(self, piece: str) -> int:
+    def id(self, token: str) -> int:
         """The id of a piece; ValueError when there is none."""
-        if piece not in self._ids:
-            raise ValueError(f"The vocabulary has no such piece. Received: {piece!r}")
-        return self._ids[piece]
+        if token not in self._ids:
+            raise ValueError(f"The vocabulary has no such piece. Received: {token!r}")
+        return self._ids[token]
 
-    def piece(self, id: int) -> str:
+    def token(self, id: int) -> str:
         """The piece with this id; ValueError when there is none."""
-        if not 0 <= id < len(self.pieces):
-            raise ValueError(f"Ids go from 0 to {len(self.pieces) - 1}. Received: {id}")
-        return self.pieces[id]
+        if not 0 <= id < len(self.tokens):
+            raise ValueError(f"Ids go from 0 to {len(self.tokens) - 1}. Received: {id}")
+        return self.tokens[id]
 
-    def piece_name(self, id: int) -> str:
+    def token_name(self, id: int) -> str:
         """What a person reads where the piece with this id stands for itself, as in a list."""
-        return self.piece(id)
+        return self.token(id)
 
     @property
     def pad_id(self) -> int:
@@ -197,7 +197,7 @@ class Vocabulary(abc.ABC):
         """Ids that stand for no text, int32, rising: the special tokens and [unusedN]."""
         special = frozenset(self.special_tokens.tokens)
         return np.array(
-            [i for i, p in enumerate(self.pieces) if p in special or _UNUSED.fullmatch(p)],
+            [i for i, p in enumerate(self.tokens) if p in special or _UNUSED.fullmatch(p)],
             dtype=np.int32,
         )
 
@@ -246,38 +246,38 @@ def write_into(folder, texts, *, last):
         texts: name -> text.
         last: the name without which there is no vocabulary in the folder.
     """
-    with new_file(folder / last) as aside:
+    with new_file(folder / last) as temporary:
         for name, text in texts.items():
-            aside.with_name(name).write_text(text, encoding="utf-8", newline="")
+            temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
         for name in NAMES - texts.keys():  # of a vocabulary of the other kind
             delete(folder / name)
 
 
-def index_pieces(pieces, *, name, unit, special_tokens=BERT_TOKENS):
+def index_tokens(tokens, *, name, unit, special_tokens=BERT_TOKENS):
     """Piece -> id; `InputError` for what cannot be a vocabulary, saying where.
 
     Args:
-        pieces: a sequence of str.
+        tokens: a sequence of str.
         name: what the sentence calls the vocabulary.
         unit: "line" or "place", which count from 1, or "id", which counts from 0.
         special_tokens: `SpecialTokens`, which must be among the pieces.
     """
     first = 0 if unit == "id" else 1
     ids = {}
-    for id, piece in enumerate(pieces):
-        if piece in ids:
+    for id, token in enumerate(tokens):
+        if token in ids:
             raise InputError(
-                f"{name}, {unit} {id + first}: the piece {piece!r} stands already at {unit} "
-                f"{ids[piece] + first}; every piece may be there only once."
+                f"{name}, {unit} {id + first}: the piece {token!r} stands already at {unit} "
+                f"{ids[token] + first}; every piece may be there only once."
             )
-        if not piece or "\n" in piece or "\r" in piece:
+        if not token or "\n" in token or "\r" in token:
             raise InputError(
-                f"{name}, {unit} {id + first}: {piece!r} is no piece; "
+                f"{name}, {unit} {id + first}: {token!r} is no piece; "
                 "a piece has at least one character and no line end."
             )
-        ids[piece] = id
+        ids[token] = id
     needed = special_tokens.tokens
-    missing = [piece for piece in needed if piece not in ids]
+    missing = [token for token in needed if token not in ids]
     if missing:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; a vocabulary needs all of "

@@ -36,8 +36,8 @@ def counts_path(path, *, is_folder):
 
 def counts_text(vocabulary):
     """The content of the file, for a vocabulary that knows its counts."""
-    lines = zip(vocabulary.pieces, vocabulary.counts.tolist(), strict=True)
-    return "".join(f"{piece}\t{count}\n" for piece, count in lines)
+    lines = zip(vocabulary.tokens, vocabulary.counts.tolist(), strict=True)
+    return "".join(f"{token}\t{count}\n" for token, count in lines)
 
 
 def parse_counts(text, vocabulary, *, source):
@@ -47,14 +47,14 @@ def parse_counts(text, vocabulary, *, source):
     """
     counts = []
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
-        piece, _, count = line.rpartition("\t")
-        wanted = vocabulary.pieces[number] if number < len(vocabulary) else "no more pieces"
-        if piece != wanted or not count.isascii() or not count.isdecimal():
+        token, _, count = line.rpartition("\t")
+        wanted = vocabulary.tokens[number] if number < len(vocabulary) else "no more pieces"
+        if token != wanted or not count.isascii() or not count.isdecimal():
             raise _refusal(source, number + 1, f"is {line!r} where its vocabulary has {wanted!r}")
         counts.append(int(count))
     if len(counts) != len(vocabulary):
-        pieces = f"its vocabulary has {len(vocabulary)} pieces"
-        raise _refusal(source, len(counts), f"is the last, and {pieces}")
+        tokens = f"its vocabulary has {len(vocabulary)} pieces"
+        raise _refusal(source, len(counts), f"is the last, and {tokens}")
     counts = np.array(counts, np.int64)
     ordinary = np.delete(counts, vocabulary.special_ids)
     if not ordinary.any():
@@ -263,7 +263,7 @@ def _read_folder(folder):
     case = hugging_face.case_of(
         config, tokenizer, added, special_tokens=special, source=str(folder)
     )
-    hugging_face.check_pieces(vocabulary, tokenizer, source=str(folder))
+    hugging_face.check_tokens(vocabulary, tokenizer, source=str(folder))
     template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
     return vocabulary, case, template
 

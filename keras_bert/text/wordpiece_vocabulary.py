@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import write_text
-from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, index_pieces
+from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, index_tokens
 
 CONTINUATION_PREFIX = "##"
 FILE = "vocab.txt"
@@ -16,7 +16,7 @@ class WordPieceVocabulary(Vocabulary):
     """A vocabulary of WordPiece, as BERT's: a piece that begins with "##" continues a word.
 
     Args:
-        pieces, counts, special_tokens: as for `Vocabulary`.
+        tokens, counts, special_tokens: as for `Vocabulary`.
     """
 
     algorithm = "wordpiece"
@@ -34,23 +34,23 @@ class WordPieceVocabulary(Vocabulary):
                 f"{source}, line {lines.index('') + 1} is empty; every line is one piece."
             )
         # So that errors name source and line.
-        index_pieces(lines, name=source, unit="line", special_tokens=special_tokens)
+        index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
         return cls(lines, special_tokens=special_tokens)
 
     def files(self):
-        return {FILE: "".join(f"{piece}\n" for piece in self.pieces)}
+        return {FILE: "".join(f"{token}\n" for token in self.tokens)}
 
     def save(self, path):
         write_text(path, self.files()[FILE])
 
     def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.pieces, self.counts, self.special_tokens)
+        return type(self), (self.tokens, self.counts, self.special_tokens)
 
     @cached_property
     def continuations(self):
         """(V,) bool: True where the piece continues a word ("##ing")."""
         prefix = CONTINUATION_PREFIX
-        return np.array([p.startswith(prefix) and p != prefix for p in self.pieces], dtype=np.bool_)
+        return np.array([p.startswith(prefix) and p != prefix for p in self.tokens], dtype=np.bool_)
 
     @property
     def starts_word(self):
@@ -60,18 +60,18 @@ class WordPieceVocabulary(Vocabulary):
     def ends_word(self):
         return self.stands_alone
 
-    def piece_text(self, id):
-        piece = self.piece(id)
-        return piece.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else piece
+    def token_text(self, id):
+        token = self.token(id)
+        return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
 
     def join(self, ids):
         words = []
         for id in ids:
             if self.continuations[id] and words:
-                words[-1] += self.piece_text(id)
+                words[-1] += self.token_text(id)
             else:
-                words.append(self.pieces[id])
+                words.append(self.tokens[id])
         return " ".join(words)
 
     def _identity(self):
-        return self.pieces
+        return self.tokens

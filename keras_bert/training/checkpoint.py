@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import clear_leftovers_in, delete, new_file
-from keras_bert.training.monitoring.curve import NotFinite
+from keras_bert.training.monitoring.history import NotFinite
 
 _CHECKSUM = "crc32"
 _STATE = "state"
@@ -111,8 +111,8 @@ def _in_memory(variables):
 
 
 def _write(path, tensors, metadata):
-    with new_file(path) as aside:
-        save_file(tensors, aside, metadata={**metadata, _CHECKSUM: str(_checksum(tensors))})
+    with new_file(path) as temporary:
+        save_file(tensors, temporary, metadata={**metadata, _CHECKSUM: str(_checksum(tensors))})
 
 
 def read_variables(path, variables):
@@ -226,17 +226,17 @@ class BestModel(keras.callbacks.Callback):
     Args:
         task: the task that is trained, or whose head is.
         path: the file of the best weights so far (see `keras_bert.training.checkpoint`).
-        curve: the `Curve` of the run; it stands before this callback in `fit`'s list.
+        history: the `Curve` of the run; it stands before this callback in `fit`'s list.
     """
 
-    def __init__(self, task, path, curve):
+    def __init__(self, task, path, history):
         super().__init__()
         self.task = task
         self.path = path
-        self.curve = curve
+        self.history = history
 
     def on_epoch_end(self, epoch, logs=None):
-        if best_entry(self.curve.entries, self.task.METRIC) is self.curve.entries[-1]:
+        if best_record(self.history.records, self.task.METRIC) is self.history.records[-1]:
             write_variables(self.path, _named(self.task))
 
 
@@ -249,17 +249,17 @@ def _named(task):
     return {weight.path: weight for weight in task.weights}
 
 
-def best_entry(entries, figure):
-    """The first of the entries of a `Curve` with the highest `figure` on held-out data, or None.
+def best_record(records, metric):
+    """The first of the entries of a `Curve` with the highest `metric` on held-out data, or None.
 
     One without a number for it is best only where none has one.
     """
-    return max(_evaluated(entries), key=lambda entry: rank(value_of(entry, figure)), default=None)
+    return max(_evaluated(records), key=lambda record: rank(value_of(record, metric)), default=None)
 
 
-def value_of(entry, figure):
-    """The `figure` on held-out data that an entry has; None where it was NaN."""
-    value = entry["eval"].get(figure)  # metrics.json has None
+def value_of(record, metric):
+    """The `metric` on held-out data that an entry has; None where it was NaN."""
+    value = record["eval"].get(metric)  # metrics.json has None
     return None if value is None or math.isnan(value) else value
 
 
@@ -268,11 +268,11 @@ def rank(value):
     return -math.inf if value is None else value
 
 
-def evaluations_since_best(entries, figure):
-    """How many evaluations there were after that of `best_entry`; 0 before the first one."""
-    evaluated = _evaluated(entries)
-    return len(evaluated) - 1 - evaluated.index(best_entry(entries, figure)) if evaluated else 0
+def evaluations_since_best(records, metric):
+    """How many evaluations there were after that of `best_record`; 0 before the first one."""
+    evaluated = _evaluated(records)
+    return len(evaluated) - 1 - evaluated.index(best_record(records, metric)) if evaluated else 0
 
 
-def _evaluated(entries):
-    return [entry for entry in entries if "eval" in entry]
+def _evaluated(records):
+    return [record for record in records if "eval" in record]

@@ -36,11 +36,10 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
         (the name of the figure that makes one better), `dev` (its official figures), what the task
         is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
-        and `history` (see `keras_bert.training.monitoring.curve.Curve`); and where there is a mix,
-        `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
+        and `history` (see `keras_bert.training.monitoring.history.History`); and where there is a
+        mix, `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
         several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `std` of its official figures, and `runs` (see
-        `keras_bert.training.series.run_series`).
+        `std` of its official figures, and `runs` (see `keras_bert.training.series.run_series`).
 
     Raises:
         InputError: an argument or a file is wrong, the dev examples do not go with the training

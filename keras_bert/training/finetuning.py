@@ -15,10 +15,10 @@ from keras_bert.inputs.framing import check_max_length
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
-from keras_bert.training.checkpoint import best_entry, restore_best
+from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.followed_run import run_of
 from keras_bert.training.frozen import computed_once, freeze
-from keras_bert.training.labelled_rows import LabelledRows
+from keras_bert.training.labelled_examples import LabelledExamples
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
 from keras_bert.training.optimizers.optimizer import (
@@ -43,8 +43,9 @@ class Finetuning:
         given: the arguments that the caller gave, by name. A model of the same kind and labels
             continues with its own options where none are given.
 
-    Attributes: `kind` (the class of the task), `train_rows`, `dev_rows` (`TokenizedExamples`),
-    `inputs` (fingerprints of all that the result depends on beside the settings).
+    Attributes: `kind` (the class of the task), `train_examples` and `dev_examples`
+    (`TokenizedExamples`), `inputs` (fingerprints of all that the result depends on beside the
+    settings).
 
     Raises:
         InputError: a file or the starting point is wrong, or the dev examples do not go with the
@@ -53,7 +54,7 @@ class Finetuning:
 
     def __init__(self, settings, report, *, given):
         self.kind = task_class(settings.task)
-        self._frozen_rows = {}
+        self._frozen_examples = {}
         self._earlier = None
         names = ("model", "architecture", "vocab", "cased")
         self._start = StartingPoint(
@@ -68,7 +69,7 @@ class Finetuning:
         longest = settings.max_length or encoder.default_max_length(usual)
         check_max_length(longest, encoder.config, tokenizer)
         layers_to_train(encoder, last=settings.train_layers)  # refuses more than there are
-        *splits, self._made_with = _read(self.kind, self.resolved(settings), report)
+        *splits, self._inferred_arguments = _read(self.kind, self.resolved(settings), report)
         report(self._start.description)
         if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
@@ -80,29 +81,31 @@ class Finetuning:
         self._max_length = settings.max_length or encoder.default_max_length(usual)
         task = self._task(encoder, tokenizer, settings, report)
         self._first = settings.seed, task
-        self.train_rows, self.dev_rows = (task.features(split, labelled=True) for split in splits)
-        for rows, which in ((self.train_rows, "training"), (self.dev_rows, "dev")):
+        self.train_examples, self.dev_examples = (
+            task.features(split, labelled=True) for split in splits
+        )
+        for rows, which in ((self.train_examples, "training"), (self.dev_examples, "dev")):
             if note := note_on_unknown(*rows.unknown, which=which):
                 report(note)
             _report_unfit(rows, which, report)
-        if self.train_rows.fingerprint == self.dev_rows.fingerprint:
+        if self.train_examples.fingerprint == self.dev_examples.fingerprint:
             report(
                 "Note: the dev examples are the training examples; metrics on them do not show how "
                 "the model does on new text."
             )
         self.inputs = {
             "model": self._start.fingerprint,
-            "train": self.train_rows.fingerprint,
-            "dev": self.dev_rows.fingerprint,
-            "made_with": self._made_with,
+            "train": self.train_examples.fingerprint,
+            "dev": self.dev_examples.fingerprint,
+            "inferred_arguments": self._inferred_arguments,
         }
 
     def _continues(self, earlier, arguments):
         """Whether a task of the examples' labels has those of an earlier one, in its order then."""
-        labels = self._made_with.get("labels", ())
+        labels = self._inferred_arguments.get("labels", ())
         if earlier.labels and earlier.has_labels(labels):
-            self._made_with = {**self._made_with, "labels": list(earlier.labels)}
-        return earlier.has_labels(self.kind.labels_with(self._made_with, **arguments))
+            self._inferred_arguments = {**self._inferred_arguments, "labels": list(earlier.labels)}
+        return earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments))
 
     def resolved(self, settings):
         """The settings, with the options that the model continues with where none are given."""
@@ -125,14 +128,14 @@ class Finetuning:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
                 computed = partial(self._computed, features, model, settings, folder)
-            rows_of_a_batch = len(self.train_rows) // plan.evaluate_every
-            Devices().check_rows(min(rows_of_a_batch, len(self.dev_rows)))
+            examples_of_a_batch = len(self.train_examples) // plan.evaluate_every
+            Devices().check_sequences(min(examples_of_a_batch, len(self.dev_examples)))
             _compile(model, task, settings, plan)
-            feed = LabelledRows(
+            feed = LabelledExamples(
                 model,
                 task,
-                self.train_rows,
-                self.dev_rows,
+                self.train_examples,
+                self.dev_examples,
                 plan=plan,
                 settings=settings,
                 computed=computed,
@@ -142,16 +145,16 @@ class Finetuning:
     def _plan(self, settings):
         plan = plan_epochs(
             settings.epochs,
-            examples=len(self.train_rows),
+            examples=len(self.train_examples),
             batch_size=settings.batch_size,
             checkpoint_every=settings.checkpoint_every,
             steps_per_execution=settings.steps_per_execution,
         )
-        if plan.evaluate_every > len(self.train_rows):
+        if plan.evaluate_every > len(self.train_examples):
             raise InputError(
                 f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
-                f"`steps_per_execution`, and {counted(len(self.train_rows), 'row')} for them; give "
-                "a smaller `steps_per_execution`."
+                f"`steps_per_execution`, and {counted(len(self.train_examples), 'row')} for them; "
+                "give a smaller `steps_per_execution`."
             )
         return plan
 
@@ -168,15 +171,15 @@ class Finetuning:
         In batches of another size the same sums come out a little differently.
         """
         drawn = settings.seed if settings.model is None else None
-        if (drawn, settings.batch_size) not in self._frozen_rows:
-            self._frozen_rows[drawn, settings.batch_size] = computed_once(
-                (self.train_rows, self.dev_rows),
+        if (drawn, settings.batch_size) not in self._frozen_examples:
+            self._frozen_examples[drawn, settings.batch_size] = computed_once(
+                (self.train_examples, self.dev_examples),
                 features,
                 head,
                 batch_size=settings.batch_size,
                 folder=folder,
             )
-        return self._frozen_rows[drawn, settings.batch_size]
+        return self._frozen_examples[drawn, settings.batch_size]
 
     def _draw(self, settings):
         """-> (the encoder, its tokenizer); what is new in them is drawn with the seed."""
@@ -186,7 +189,11 @@ class Finetuning:
         return self._start.build()
 
     def _task(self, encoder, tokenizer, settings, report):
-        arguments = {**self._made_with, **settings.arguments, "max_length": self._max_length}
+        arguments = {
+            **self._inferred_arguments,
+            **settings.arguments,
+            "max_length": self._max_length,
+        }
         if settings.scalar_mix:
             epsilon = encoder.config.head_layer_norm_eps
             if self._earlier is not None:
@@ -257,12 +264,14 @@ def _read(kind, settings, report):
     train_file = kind.read(settings.train, **settings.columns)
     report(train_file.description)
     train_examples = _all(kind, train_file, report)
-    made_with = kind.made_from(train_examples)
-    dev_file = kind.read(settings.dev, made_with=made_with, like=train_file, **settings.columns)
+    inferred_arguments = kind.infer_arguments(train_examples)
+    dev_file = kind.read(
+        settings.dev, inferred_arguments=inferred_arguments, like=train_file, **settings.columns
+    )
     report(dev_file.description)
     dev_examples = _all(kind, dev_file, report)
-    report(kind.summary(train_examples, dev_examples, made_with))
-    return train_examples, dev_examples, made_with
+    report(kind.summary(train_examples, dev_examples, inferred_arguments))
+    return train_examples, dev_examples, inferred_arguments
 
 
 def _all(kind, file, report):
@@ -306,7 +315,7 @@ def _compile(model, task, settings, plan):
         weight_decay=settings.weight_decay,
         steps=plan.steps,
         schedule=settings.schedule,
-        shares=[settings.layer_decay**below for below in depth],
+        fractions=[settings.layer_decay**below for below in depth],
         first_steps=[thaw_every * below for below in depth],
         measures_gradients=model is task,
     )
@@ -327,9 +336,9 @@ def _trained(run, feed, report):
     best = run.best if is_chief and feed.settings.keep == "best" else None
     watched = is_chief and feed.settings.histograms
     watchers = [WeightHistograms(run.logs, feed.plan)] if watched else []
-    totals = feed.train_rows.weight_totals
+    totals = feed.train_examples.weight_totals
     with means_over(feed.model, totals, steps=feed.plan.evaluate_every):
-        entries = train(
+        records = train(
             feed.model,
             run,
             feed,
@@ -341,53 +350,53 @@ def _trained(run, feed, report):
             watchers=watchers,
             report=report,
         )
-    if entries[-1]["step"] < feed.plan.steps:
+    if records[-1]["step"] < feed.plan.steps:
         epochs = counted(patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
-    kept = _kept(feed, entries, best, report)
+    kept = _kept(feed, records, best, report)
     outputs = feed.outputs_at(kept["step"])
     if not is_chief:
         return run.finish()
     if feed.settings.dtype != "float32":
         task, outputs = out_of_scope(_in_float32, run, feed)
-    task.tune_threshold(outputs, feed.dev_rows)
+    task.tune_threshold(outputs, feed.dev_examples)
     save_folder(task, task.tokenizer, run.model, overwrite=True)
-    answers = task.decode(outputs, feed.dev_rows)
+    answers = task.decode(outputs, feed.dev_examples)
     metrics = {
         "kept": kept,
         "best_metric": task.METRIC,
-        "dev": task.official_metrics(answers, feed.dev_rows.examples),
-        **task.made_with,
-        "steps": entries[-1]["step"],
+        "dev": task.official_metrics(answers, feed.dev_examples.examples),
+        **task.inferred_arguments,
+        "steps": records[-1]["step"],
         "parameters": task.count_params(),
         "trainable_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
-        "seconds": entries[-1]["seconds"],
-        "history": entries,
+        "seconds": records[-1]["seconds"],
+        "history": records,
         **_learned_mix(task),
     }
     return run.finish(metrics)
 
 
-def _kept(feed, entries, best, report):
+def _kept(feed, records, best, report):
     """Puts the weights that are kept into the task; returns which they are."""
-    which, entry = feed.settings.keep, entries[-1]
+    which, record = feed.settings.keep, records[-1]
     if which == "best":
-        entry = best_entry(entries, feed.task.METRIC)
+        record = best_record(records, feed.task.METRIC)
     if best is not None:
         restore_best(feed.task, best)
-    epoch = entry["step"] // feed.plan.evaluate_every
+    epoch = record["step"] // feed.plan.evaluate_every
     report(
         f"Kept the model of epoch {epoch} of {feed.settings.epochs}, the {which} one"
         f"{' on the dev data' if which == 'best' else ''}."
     )
-    return {"which": which, "epoch": epoch, "step": entry["step"]}
+    return {"which": which, "epoch": epoch, "step": record["step"]}
 
 
 def _in_float32(run, feed):
     """-> (the task as it loads from its folder, its outputs on dev): what `evaluate` will say."""
     save_folder(feed.task, feed.task.tokenizer, run.model, overwrite=True)
     task = load_task(run.model)
-    return task, Inference(task, batch_size=feed.settings.batch_size).outputs(feed.dev_rows)
+    return task, Inference(task, batch_size=feed.settings.batch_size).outputs(feed.dev_examples)
 
 
 def _learned_mix(task):
@@ -395,5 +404,5 @@ def _learned_mix(task):
     if task.scalar_mix is None:
         return {}
     mix = task.scalar_mix
-    shares = [round(float(share), 6) for share in mix.layer_weights]
-    return {"scalar_mix": {"layer_weights": shares, "gamma": round(float(mix.gamma), 6)}}
+    fractions = [round(float(fraction), 6) for fraction in mix.layer_weights]
+    return {"scalar_mix": {"layer_weights": fractions, "gamma": round(float(mix.gamma), 6)}}

@@ -81,7 +81,7 @@ def _led(workers, settings, command, inputs, rewrites_model):
                 )
             )
         except InputError as error:
-            workers.broadcast({"refused": str(error)})
+            workers.broadcast({"rejected": str(error)})
             workers.barrier()
             raise
         before = run.read_metrics() if run.finished else None
@@ -99,10 +99,10 @@ def _led(workers, settings, command, inputs, rewrites_model):
 @contextlib.contextmanager
 def _followed(workers, settings, inputs):
     said = workers.broadcast()
-    if "refused" in said or said["metrics"] is not None:
+    if "rejected" in said or said["metrics"] is not None:
         workers.barrier()
-    if "refused" in said:
-        raise InputError(said["refused"])
+    if "rejected" in said:
+        raise InputError(said["rejected"])
     mine = _given(settings, inputs)
     for name, value in said["given"].items():
         if mine.get(name) != value:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.terminal import drawn_on, shows_bars
-from keras_bert.inputs.batches import RowBatches, sorted_batches
+from keras_bert.inputs.batches import SequenceBatches, sorted_batches
 
 _SECONDS_BETWEEN_LINES = 10
 
@@ -37,7 +37,7 @@ def freeze(task):
         for layer in group:
             layer.trainable = False
     inputs = task.feature_inputs()
-    rows = {name: task.to_rows(x) for name, x in inputs.items()}
+    rows = {name: task.to_sequences(x) for name, x in inputs.items()}
     outputs = task.encoder_outputs
     if "sequence_output" in outputs:  # which holds the first token, too
         outputs = ("sequence_output",)
@@ -66,7 +66,7 @@ def freeze(task):
         for name, given in task.input.items()
         if name in task.inputs_of_head
     }
-    hidden = [task.to_rows(state) for state in read.values()]  # (R, S, D) each
+    hidden = [task.to_sequences(state) for state in read.values()]  # (R, S, D) each
     encoded = {"hidden_states": hidden}
     if outputs != ("hidden_states",):
         encoded = {"sequence_output": hidden[0], "first_output": hidden[0][:, 0]}
@@ -74,7 +74,7 @@ def freeze(task):
     return features, keras.Model({**read, **others}, outputs, name="head")
 
 
-class FrozenRows(RowBatches):
+class FrozenExamples(SequenceBatches):
     """Rows whose batches hold what a frozen encoder makes of them.
 
     Batches are of the same rows as those of the rows that are given. The features take 4 bytes a
@@ -100,7 +100,10 @@ class FrozenRows(RowBatches):
         # encoder's rows, of which an example of several rows has an axis.
         shape = next(iter(features.output.values())).shape  # (B, S, D) or (B, n, S, D)
         self._of_tokens = shape[-2] is None
-        axes = [rows.encoder_rows, rows.lengths if self._of_tokens else np.ones_like(rows.lengths)]
+        axes = [
+            rows.encoder_sequences,
+            rows.lengths if self._of_tokens else np.ones_like(rows.lengths),
+        ]
         self._blocks = np.stack(axes[4 - len(shape) :], axis=1)  # (N, 1 or 2)
         self._sizes = self._blocks.prod(axis=1)
         self._starts = np.cumsum(self._sizes) - self._sizes
@@ -163,7 +166,7 @@ class FrozenRows(RowBatches):
 
 
 def computed_once(splits, features, head, *, batch_size, folder):
-    """The `FrozenRows` of several `TokenizedExamples`, with a bar on standard error."""
+    """The `FrozenExamples` of several `TokenizedExamples`, with a bar on standard error."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     with tqdm(
@@ -175,7 +178,7 @@ def computed_once(splits, features, head, *, batch_size, folder):
         file=drawn_on(sys.stderr),
     ) as bar:
         return [
-            FrozenRows(
+            FrozenExamples(
                 rows, features, head, batch_size=batch_size, folder=folder, on_batch=bar.update
             )
             for rows in splits

@@ -7,9 +7,9 @@ import keras
 
 from keras_bert.base.signals import stop_later
 from keras_bert.training.checkpoint import BestModel, Checkpoint, evaluations_since_best
-from keras_bert.training.monitoring.curve import Curve, NotFinite, save_batch
+from keras_bert.training.monitoring.history import History, NotFinite, save_batch
 from keras_bert.training.monitoring.progress import Progress
-from keras_bert.training.monitoring.tensorboard import TensorBoardCurve
+from keras_bert.training.monitoring.tensorboard import TensorBoardHistory
 from keras_bert.training.settings import KEEP_CHECKPOINTS
 from keras_bert.training.strategies.devices import Devices
 
@@ -82,13 +82,13 @@ def train(
         patience: end after so many evaluations in a row without a better `task.METRIC`; None is
             never. The plan has a checkpoint after each evaluation then.
         evaluate_first: evaluate before the first step, too.
-        constants: level lines in TensorBoard (see `TensorBoardCurve`).
+        constants: level lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints stay, the newest ones.
         watchers: further callbacks, of the chief alone, which write into the run's logs.
         report: a function that is told in a line where a checkpoint is broken.
 
     Returns:
-        The entries of the whole run's curve (see `Curve`).
+        The entries of the whole run's curve (see `History`).
 
     Raises `NotFinite` where the loss or the weights are not numbers any more; the batch is written
     into the run's folder, where the step is known.
@@ -97,52 +97,52 @@ def train(
     checkpoint = None
     if devices.is_chief:
         checkpoint = Checkpoint(run.checkpoints, model, keep=keep_checkpoints)
-    first_step, entries = devices.restored(checkpoint, model, report) or (0, [])
-    if first_step == plan.steps or _is_out_of_patience(entries, task, patience):
-        return entries  # killed after the last checkpoint
+    first_step, records = devices.restored(checkpoint, model, report) or (0, [])
+    if first_step == plan.steps or _is_out_of_patience(records, task, patience):
+        return records  # killed after the last checkpoint
     matrix_rate = None
     if feed.at(first_step).flops_a_token is not None:
         matrix_rate = devices.matrix_rate(task.encoder.compute_dtype)
-    curve = Curve(
+    history = History(
         plan,
-        entries=entries,
+        records=records,
         loss_weights=task.default_loss_weights(),
         matrix_rate=matrix_rate,
     )
-    progress = Progress(curve, first_step=first_step, names=task.SHOWN)
-    callbacks = [_Measures(feed, plan), curve, progress]
+    progress = Progress(history, first_step=first_step, names=task.SHOWN)
+    callbacks = [_Measures(feed, plan), history, progress]
     if devices.is_chief:
         outputs = list(task.output)
-        callbacks.append(TensorBoardCurve(run.logs, curve, constants or {}, outputs=outputs))
+        callbacks.append(TensorBoardHistory(run.logs, history, constants or {}, outputs=outputs))
         callbacks += watchers
         if best is not None:
-            callbacks.append(BestModel(task, best, curve))
+            callbacks.append(BestModel(task, best, history))
     if patience is not None:
-        callbacks.append(_Patience(task, curve, patience))
+        callbacks.append(_Patience(task, history, patience))
     training = feed.at(first_step).training(first_step)
     devices.prepare(model, training)
     devices.separate_seeds(model)
     devices.renew_steps(model)
-    if evaluate_first and not entries:
-        _evaluate_first(model, feed, curve, devices)
-    evaluated = [n + 1 for n in range(plan.entries) if plan.evaluates(plan.step_of(n))]
+    if evaluate_first and not records:
+        _evaluate_first(model, feed, history, devices)
+    evaluated = [n + 1 for n in range(plan.records) if plan.evaluates(plan.step_of(n))]
     saved = _batch_is_saved(run, feed) if devices.is_chief else contextlib.nullcontext()
     with contextlib.closing(progress), stop_later() as stop_request, saved:
-        checkpoints = _Checkpoints(checkpoint, curve, plan, stop_request, devices)
+        checkpoints = _Checkpoints(checkpoint, history, plan, stop_request, devices)
         # The end first: whoever stops the run at the end of an entry comes after it.
-        callbacks = [_End(plan, curve, progress, stop_request), *callbacks, checkpoints]
+        callbacks = [_End(plan, history, progress, stop_request), *callbacks, checkpoints]
         told = StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
         for begin, end in plan.phases_from(first_step):
-            curve.feed = feed.at(begin)
+            history.feed = feed.at(begin)
             if begin > first_step:
-                training = curve.feed.training(begin)
+                training = history.feed.training(begin)
                 devices.renew_steps(model)  # shapes are those of the phase
-            evaluation = curve.feed.evaluation()
+            evaluation = history.feed.evaluation()
             model.fit(
                 devices.distributed(training),
-                steps_per_epoch=plan.entry * feed.batches_a_step,
-                initial_epoch=plan.entry_at(begin),
-                epochs=plan.entry_at(end),
+                steps_per_epoch=plan.record * feed.batches_a_step,
+                initial_epoch=plan.record_at(begin),
+                epochs=plan.record_at(end),
                 validation_data=devices.distributed(evaluation),
                 validation_steps=devices.batches_in(evaluation),
                 validation_freq=evaluated,
@@ -150,21 +150,21 @@ def train(
                 shuffle=False,
                 verbose=0,
             )
-            if checkpoints.are_over or _is_out_of_patience(entries, task, patience):
+            if checkpoints.are_over or _is_out_of_patience(records, task, patience):
                 break
         told.end()
     stop_request.raise_if_requested()
-    return entries
+    return records
 
 
-def _evaluate_first(model, feed, curve, devices):
+def _evaluate_first(model, feed, history, devices):
     """Adds what an evaluation gives before the first step to the curve."""
     evaluation = feed.at(0).evaluation()
     if evaluation is not None:
-        curve.set_model(model)
-        curve.feed = feed.at(0)
+        history.set_model(model)
+        history.feed = feed.at(0)
         rows, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
-        curve.start(model.evaluate(rows, steps=batches, return_dict=True, verbose=0))
+        history.start(model.evaluate(rows, steps=batches, return_dict=True, verbose=0))
 
 
 @contextlib.contextmanager
@@ -239,19 +239,19 @@ class _Patience(keras.callbacks.Callback):
     It keeps no count of its own: the curve's entries, which a checkpoint holds, are all it needs.
     """
 
-    def __init__(self, task, curve, patience):
+    def __init__(self, task, history, patience):
         super().__init__()
         self.task = task
-        self.curve = curve
+        self.history = history
         self.patience = patience
 
     def on_epoch_end(self, epoch, logs=None):
-        if _is_out_of_patience(self.curve.entries, self.task, self.patience):
+        if _is_out_of_patience(self.history.records, self.task, self.patience):
             self.model.stop_training = True
 
 
-def _is_out_of_patience(entries, task, patience):
-    return patience is not None and evaluations_since_best(entries, task.METRIC) >= patience
+def _is_out_of_patience(records, task, patience):
+    return patience is not None and evaluations_since_best(records, task.METRIC) >= patience
 
 
 class _Checkpoints(keras.callbacks.Callback):
@@ -264,11 +264,11 @@ class _Checkpoints(keras.callbacks.Callback):
     request that one of them gets after that waits for the next entry, or all would wait for it.
     """
 
-    def __init__(self, checkpoint, curve, plan, stop_request, devices):
+    def __init__(self, checkpoint, history, plan, stop_request, devices):
         super().__init__()
         self.are_over = False
         self.checkpoint = checkpoint
-        self.curve = curve
+        self.history = history
         self.plan = plan
         self.stop_request = stop_request
         self.devices = devices
@@ -277,9 +277,9 @@ class _Checkpoints(keras.callbacks.Callback):
         step = self.plan.step_of(epoch)
         self.are_over = self.devices.any(bool(self.stop_request))
         if self.devices.is_chief and (self.plan.checkpoints(step) or self.are_over):
-            self.checkpoint.save(step, self.curve.entries)
+            self.checkpoint.save(step, self.history.records)
         if self.are_over:
-            self.stop_request.share()
+            self.stop_request.fraction()
             self.model.stop_training = True
 
 
@@ -289,21 +289,21 @@ class _End(keras.callbacks.Callback):
     Where somebody wishes the run to stop, it says when that will be.
     """
 
-    def __init__(self, plan, curve, progress, stop_request):
+    def __init__(self, plan, history, progress, stop_request):
         super().__init__()
         self.plan = plan
-        self.curve = curve
+        self.history = history
         self.progress = progress
         self.stop_request = stop_request
         self._has_said = False
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.first_step = self.curve.step
+        self.first_step = self.history.step
         self.last_step = self.plan.step_of(epoch)
 
     def on_train_batch_end(self, batch, logs=None):
         step = self.first_step + batch + 1
-        if step == self.last_step and step - self.first_step < self.plan.entry:
+        if step == self.last_step and step - self.first_step < self.plan.record:
             self.model.stop_training = True  # Keras has no other way to end an epoch
         if self.stop_request and not self._has_said and step < self.last_step:
             self._has_said = True

@@ -10,7 +10,7 @@ from functools import cached_property
 import keras
 
 # An entry of the curve stands for at most this many steps.
-_LONGEST_ENTRY = 50
+_LONGEST_RECORD = 50
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Plan:
 
     Attributes:
         steps: of the whole run.
-        entry: most steps of an entry of the curve, which is what Keras calls an epoch; one that
+        record: most steps of an entry of the curve, which is what Keras calls an epoch; one that
             ends with an evaluation, a checkpoint or a phase may be shorter.
         evaluate_every: steps, from the beginning of a phase. There is an evaluation after the last
             step of a phase, too.
@@ -29,7 +29,7 @@ class Plan:
     """
 
     steps: int
-    entry: int
+    record: int
     evaluate_every: int
     checkpoint_every: int
     checkpoint_evaluations: bool = False
@@ -46,23 +46,23 @@ class Plan:
             begin = end
         ends = []
         for begin, end in itertools.pairwise(sorted(fixed)):
-            ends += [*range(begin + self.entry, end, self.entry), end]
+            ends += [*range(begin + self.record, end, self.record), end]
         return ends
 
     @property
-    def entries(self):
+    def records(self):
         """How many entries there will be."""
         return len(self._ends)
 
-    def step_of(self, entry):
+    def step_of(self, record):
         """The step at the end of an entry, counted from 0."""
-        return self._ends[entry]
+        return self._ends[record]
 
-    def first_step_of(self, entry):
+    def first_step_of(self, record):
         """The step at the beginning of an entry."""
-        return self._ends[entry - 1] if entry else 0
+        return self._ends[record - 1] if record else 0
 
-    def entry_at(self, step):
+    def record_at(self, step):
         """The entry that begins with a step; so many are over before it."""
         return bisect.bisect_right(self._ends, step)
 
@@ -93,14 +93,14 @@ class Plan:
 def plan_steps(steps, *, evaluate_every, checkpoint_every, steps_per_execution=1):
     """The `Plan` of a run of so many steps, or of a list of phases, of at least twenty entries."""
     phases = steps if isinstance(steps, list) else [steps]
-    entry = _entry(
+    record = _record(
         math.gcd(evaluate_every, checkpoint_every),
         wanted=sum(phases) // 20,
         multiple_of=steps_per_execution,
     )
     return Plan(
         steps=sum(phases),
-        entry=entry,
+        record=record,
         evaluate_every=evaluate_every,
         checkpoint_every=checkpoint_every,
         phase_ends=tuple(itertools.accumulate(phases)),
@@ -118,14 +118,14 @@ def plan_epochs(epochs, *, examples, batch_size, checkpoint_every, steps_per_exe
     an_epoch = math.ceil(needed / whole) * whole
     return Plan(
         steps=epochs * an_epoch,
-        entry=_entry(checkpoint_every, **wanted),
+        record=_record(checkpoint_every, **wanted),
         evaluate_every=an_epoch,
         checkpoint_every=checkpoint_every,
         checkpoint_evaluations=True,
     )
 
 
-def _entry(common, *, wanted, multiple_of):
+def _record(common, *, wanted, multiple_of):
     """The most steps of an entry: a divisor of `common`, unless those are all far too short.
 
     Of 1000 and 997 steps the greatest common divisor is 1: each step would be an epoch of Keras's,
@@ -143,12 +143,12 @@ def _divisor(common, wanted, multiple_of):
 
 
 def _longest(wanted, multiple_of):
-    return max(1, min(_LONGEST_ENTRY, wanted) // multiple_of) * multiple_of
+    return max(1, min(_LONGEST_RECORD, wanted) // multiple_of) * multiple_of
 
 
 # Of the time there is, what measuring may take, in seconds and as a share.
 _MEASURED = (2.0, 20.0)
-_SHARE_MEASURED = 0.02
+_FRACTION_MEASURED = 0.02
 # Checkpoints, and what is not even on a quiet machine.
 _KEPT_BACK = 0.03
 
@@ -173,7 +173,7 @@ def steps_in(minutes, model, feeds, *, spent, compile_model, evaluate_every, mul
     before = [keras.ops.convert_to_numpy(variable) for variable in model.variables]
     compile_model()
     costs = [
-        _Costs.of(model, feed, seconds=_clipped(_SHARE_MEASURED * 60 * given))
+        _Costs.of(model, feed, seconds=_clipped(_FRACTION_MEASURED * 60 * given))
         for given, feed in zip(minutes, feeds, strict=True)
     ]
     for variable, value in zip(model.variables, before, strict=True):

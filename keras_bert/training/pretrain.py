@@ -13,7 +13,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, readable_rows, refuse_lost_rows
+from keras_bert.records.damage import damage_is_named, readable_examples, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.followed_run import run_of
@@ -23,9 +23,9 @@ from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, Weigh
 from keras_bert.training.optimizers.optimizer import depths, make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretrain_settings import PretrainSettings
-from keras_bert.training.pretraining_rows import (
-    RowsOfFolder,
-    RowsOfPhases,
+from keras_bert.training.pretraining_examples import (
+    ExamplesOfFolder,
+    ExamplesOfPhases,
     SettleWindowBatches,
     sizes_of,
 )
@@ -85,10 +85,10 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
         (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
         word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
         `eval_rows` (how many held-out rows `eval` is of), `history` (see
-        `keras_bert.training.monitoring.curve.Curve`) and `health` (whether the run looks healthy,
-        `is_healthy`, and a `sentence`). `eval` figures are None without eval rows.
-        Figures are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for
-        the masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
+        `keras_bert.training.monitoring.history.History`) and `health` (whether the run looks
+        healthy, `is_healthy`, and a `sentence`). `eval` figures are None without eval rows. Figures
+        are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for the
+        masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
         `keras_bert.draw_run` draws their curves.
 
     Raises:
@@ -110,16 +110,16 @@ def _pretrain(settings, report, *, began):
     for each, phase in zip(folders, settings.phases, strict=True):
         each.check_vocabulary(vocabulary)
         if settings.bad_records == "error":
-            refuse_lost_rows(each)
+            reject_lost_records(each)
         size, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
-        Devices().check_rows(rows, by=next(iter(size)))
+        Devices().check_sequences(rows, by=next(iter(size)))
     card = folder.card
     tokenizer = Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     model, start = task_at_start(task_class, folders, tokenizer, settings, report=report)
-    inputs = {"data": _fingerprint_of_rows(folders), "vocab": vocabulary.sha256, **start}
+    inputs = {"data": _fingerprint_of_examples(folders), "vocab": vocabulary.sha256, **start}
     with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
         if run.finished:
             report(f"The run in {settings.output} is finished already; these are its results.")
@@ -139,7 +139,10 @@ def _readable(folders, run, report):
             '`bad_records` is "skip", which settles the rows in the folder of one process; make '
             "the data again where several train together."
         )
-    found = [readable_rows(folder, run.readable_rows / str(n)) for n, folder in enumerate(folders)]
+    found = [
+        readable_examples(folder, run.readable_examples / str(n))
+        for n, folder in enumerate(folders)
+    ]
     for rows in found:
         for shard, count in rows.left_out.items():
             report(f"{rows.path}/{shard}: {counted(count, 'row')} left out that cannot be read.")
@@ -152,11 +155,11 @@ def _train(model, run, folders, settings, began, report):
         for folder in folders:
             damage.enter_context(damage_is_named(folder))
         steps = _steps(model, run, folders, settings, began=began, report=report)
-        entries = _trained(model, run, folders, settings, steps=steps, report=report)
+        records = _trained(model, run, folders, settings, steps=steps, report=report)
     if not Devices().is_chief:
         return run.finish()
     save_folder(model, model.tokenizer, run.model, overwrite=True)
-    return run.finish(_summary(entries, model, folders[-1], settings, phases=steps))
+    return run.finish(_summary(records, model, folders[-1], settings, phases=steps))
 
 
 def _steps(model, run, folders, settings, *, began, report):
@@ -171,7 +174,7 @@ def _steps(model, run, folders, settings, *, began, report):
             "`minutes` is planned by measuring on one device; give `steps` where several train "
             "together."
         )
-    held = run.settled("steps")
+    held = run.resolved("steps")
     if held is not None:
         return held
     phases = settings.phases
@@ -179,7 +182,7 @@ def _steps(model, run, folders, settings, *, began, report):
         [phase.minutes for phase in phases],
         model,
         [
-            RowsOfFolder(folder, model, phase=phase, settings=settings)
+            ExamplesOfFolder(folder, model, phase=phase, settings=settings)
             for folder, phase in zip(folders, phases, strict=True)
         ],
         spent=lambda: time.perf_counter() - began,
@@ -202,8 +205,8 @@ def _trained(model, run, folders, settings, *, steps, report):
         checkpoint_every=settings.checkpoint_every,
         steps_per_execution=settings.steps_per_execution,
     )
-    known = run.settled("window_batches") if Devices().is_chief else None
-    rows = RowsOfPhases.of(folders, model, steps=steps, settings=settings, window_batches=known)
+    known = run.resolved("window_batches") if Devices().is_chief else None
+    rows = ExamplesOfPhases.of(folders, model, steps=steps, settings=settings, window_batches=known)
     return train(
         model,
         run,
@@ -247,7 +250,7 @@ def _compile(model, settings, *, steps):
         clip_norm=settings.clip_norm,
         gradient_accumulation_steps=settings.gradient_accumulation,
         steps=steps,
-        shares=[settings.layer_decay**depth for depth in below],
+        fractions=[settings.layer_decay**depth for depth in below],
         measures_gradients=True,
     )
     model.compile_defaults(
@@ -273,22 +276,22 @@ def _of_one_kind(folders):
     return first
 
 
-def _summary(entries, model, folder, settings, *, phases):
+def _summary(records, model, folder, settings, *, phases):
     """What metrics.json holds; `folder` is that of the last of the `phases`, each in steps."""
-    speeds = sorted(e["tokens_per_second"] for e in entries if e.get("tokens_per_second"))
-    evaluated = [entry["eval"] for entry in entries if "eval" in entry]
+    speeds = sorted(e["tokens_per_second"] for e in records if e.get("tokens_per_second"))
+    evaluated = [record["eval"] for record in records if "eval" in record]
     summary = {
-        "steps": entries[-1]["step"],
-        "tokens": entries[-1].get("tokens"),
+        "steps": records[-1]["step"],
+        "tokens": records[-1].get("tokens"),
         "parameters": model.count_params(),
-        "seconds": entries[-1]["seconds"],
+        "seconds": records[-1]["seconds"],
         "tokens_per_second": speeds[len(speeds) // 2] if speeds else None,
         "unigram_entropy": folder.card.unigram_entropy,
         "eval_at_start": evaluated[0] if evaluated else None,
         "eval": evaluated[-1] if evaluated else None,
-        "eval_rows": _eval_rows(folder, settings),
-        "train": entries[-1]["train"],
-        "history": entries,
+        "eval_rows": _eval_examples(folder, settings),
+        "train": records[-1]["train"],
+        "history": records,
     }
     since = sum(phases[:-1]) if len(phases) > 1 else None
     return {**summary, "health": health(summary, chance=_chance(folder), since=since)}
@@ -298,11 +301,11 @@ def _chance(folder):
     """The share of the held-out pairs that one answer to all of them gets right."""
     split = folder.card.splits["eval"]
     pairs = split.counters["random_pairs"] + split.counters["swapped_pairs"]
-    share = pairs / split.instances if pairs else 0.5  # a card may be silent
-    return max(share, 1 - share)
+    fraction = pairs / split.instances if pairs else 0.5  # a card may be silent
+    return max(fraction, 1 - fraction)
 
 
-def _eval_rows(folder, settings):
+def _eval_examples(folder, settings):
     """How many held-out rows the last phase is measured on."""
     rows = folder.card.splits["eval"].instances
     if settings.eval_batches is None:
@@ -311,6 +314,6 @@ def _eval_rows(folder, settings):
     return min(rows, settings.eval_batches * batch)
 
 
-def _fingerprint_of_rows(folders):
+def _fingerprint_of_examples(folders):
     cards = [folder.card.to_dict() for folder in folders]
     return fingerprint(cards if len(cards) > 1 else cards[0])

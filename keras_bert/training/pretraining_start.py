@@ -12,7 +12,7 @@ from keras_bert.checkpoints.kinds import stored
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
-from keras_bert.tasks.pretraining.features import check_rows_fit
+from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import (
     Pretrainer,
@@ -110,7 +110,7 @@ def _from_random_weights(settings, folders, tokenizer, task_class):
     architecture = settings.architecture or _DEFAULT_ARCHITECTURE
     config = read_architecture(architecture, tokenizer.vocabulary)
     for folder in folders:
-        check_rows_fit(folder, config, source=architecture)
+        check_sequences_fit(folder, config, source=architecture)
     start = {"architecture": fingerprint(config.to_dict())}
     _check_offered(config, task_class)
     config = config.for_pretraining(task_class.KIND, new=True)
@@ -140,7 +140,7 @@ def _from_folder(settings, folders, tokenizer, task_class, report):
             f"template of it, than the model in {path} has; make rows with the model's own."
         )
     for folder in folders:
-        check_rows_fit(folder, encoder.config, source=path)
+        check_sequences_fit(folder, encoder.config, source=path)
     lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     _check_offered(encoder.config, task_class)
     config = encoder.config.for_pretraining(task_class.KIND, new=False)

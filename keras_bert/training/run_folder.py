@@ -26,14 +26,14 @@ from keras_bert.base.files import (
     owned,
     parse_json,
     read_small,
-    refuse_input_as_output,
+    reject_input_as_output,
     system_errors,
     write_json,
 )
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.signals import says
 
-_ENTRIES = (
+_RECORDS = (
     "metrics.json",
     "checkpoints",
     "logs",
@@ -77,7 +77,7 @@ class RunFolder:
         self.best = self.checkpoints / "best.safetensors"  # weights, until there is `model`
         self.logs = self.path / "logs"
         self.bad_batch = self.path / "bad_batch.npz"
-        self.readable_rows = self.path / "readable_rows"
+        self.readable_examples = self.path / "readable_rows"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
@@ -89,12 +89,12 @@ class RunFolder:
 
         found = check_output(self.path, command=command, force=force)
         if found is not None and force:
-            for name in _ENTRIES:
+            for name in _RECORDS:
                 delete(self.path / name)
             found = None
         self.resumed = found is not None
         if self.resumed:
-            self._refuse_other_settings(found, wanted)
+            self._reject_other_settings(found, wanted)
             if found["settings"] != wanted["settings"]:  # of inputs that were moved
                 write_json(self._run, {**found, "settings": wanted["settings"]})
         else:
@@ -120,7 +120,7 @@ class RunFolder:
         if path.exists() and not path.is_dir():
             raise InputError(f"The output {path} is a file; give a folder.")
         if settings.force:
-            refuse_input_as_output(settings.paths(), path)
+            reject_input_as_output(settings.paths(), path)
         with owned(path), system_errors(path):
             run = cls(
                 path,
@@ -165,7 +165,7 @@ class RunFolder:
             "same command goes on."
         )
 
-    def settled(self, name):
+    def resolved(self, name):
         """What `settle` kept under a name, or None."""
         return _parse_run(self._run).get("resolved", {}).get(name)
 
@@ -230,10 +230,10 @@ class RunFolder:
         from keras_bert.training.checkpoint import checkpoints_in  # which loads numpy
 
         older = checkpoints_in(self.checkpoints)[:-1]
-        for leftover in (self.best, self.bad_batch, self.readable_rows, *older):
+        for leftover in (self.best, self.bad_batch, self.readable_examples, *older):
             delete(leftover)
 
-    def _refuse_other_settings(self, found, wanted):
+    def _reject_other_settings(self, found, wanted):
         before, now = {**self._defaults, **found["settings"]}, wanted["settings"]
         contents = _different(found["inputs"], wanted["inputs"])
         others = [
@@ -263,7 +263,7 @@ def check_output(path, *, command, force=False):
         if run["command"] == command:
             return run
     held = held_names(path) if path.exists() else []
-    in_the_way = [name for name in held if name in _ENTRIES] if force else held
+    in_the_way = [name for name in held if name in _RECORDS] if force else held
     if in_the_way and force:
         raise InputError(
             f"The output folder {path} holds a {in_the_way[0]} that {command} did not write, and "

@@ -55,7 +55,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
             report(f"Run {len(found) + 1} of {len(runs)}: {name}.")
             of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
             found[name] = finished_run(of_run.output) or finetuning.run(of_run, report)
-            best = max(found, key=lambda name: rank(kept_figure(found[name])))
+            best = max(found, key=lambda name: rank(best_metric_value(found[name])))
             _delete_models(folder, found, best)
             if on_run is not None:
                 on_run(folder.logs, found)
@@ -82,13 +82,13 @@ def finished_run(output):
         return None
 
 
-def kept_figure(metrics):
+def best_metric_value(metrics):
     """The figure by which a run kept its model, on the dev data after the step that it kept.
 
     None where it was NaN.
     """
-    (entry,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
-    return value_of(entry, metrics["best_metric"])
+    (record,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
+    return value_of(record, metrics["best_metric"])
 
 
 def mean_and_deviation(dictionaries):
@@ -129,4 +129,4 @@ def _publish(folder, best):
 def _described(metrics):
     """What the metrics of a series say of one run."""
     shown = {name: metrics[name] for name in ("kept", "dev", "steps", "seconds")}
-    return {"figure": kept_figure(metrics), **shown}
+    return {"metric": best_metric_value(metrics), **shown}

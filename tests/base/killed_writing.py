@@ -21,15 +21,15 @@ FOREIGN = ["out.part", ".out.part", ".out.keras-bert-notes", ".other.keras-bert-
 
 
 def write_file(path, text="new"):
-    with files.new_file(path) as aside:
-        aside.write_text(text)
+    with files.new_file(path) as temporary:
+        temporary.write_text(text)
 
 
 def write_folder(path, text="new"):
-    with files.new_folder(path) as aside:
-        (aside / "a").write_text(text)
-        (aside / "b").mkdir()
-        (aside / "b" / "c").write_text(text)
+    with files.new_folder(path) as temporary:
+        (temporary / "a").write_text(text)
+        (temporary / "b").mkdir()
+        (temporary / "b" / "c").write_text(text)
 
 
 def write_set(path, text="new"):
@@ -55,7 +55,7 @@ def state(place):
     return {
         name: tree(place / name)
         for name in os.listdir(place)
-        if name not in FOREIGN and not files.is_aside(name)
+        if name not in FOREIGN and not files.is_temporary(name)
     }
 
 

@@ -20,7 +20,7 @@ def test_a_folder_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
     path = tmp_path / "out"
     files.check_output_folder(path, is_ours=ours)
     path.mkdir()
-    (path / files.aside_name("model")).mkdir()
+    (path / files.temporary_name("model")).mkdir()
     (path / ".keras-bert-owner").touch()
     files.check_output_folder(path, is_ours=ours)
     (path / "mark").touch()
@@ -69,7 +69,7 @@ def test_an_input_is_no_output(tmp_path, monkeypatch):
         (tmp_path / "data", "data"),
     ):
         with pytest.raises(InputError, match="is also the input"):
-            files.refuse_input_as_output(["other", given], output)
+            files.reject_input_as_output(["other", given], output)
     for given, output in (
         ("data/a.txt", "data/b.txt"),
         ("data/*.txt", "new"),
@@ -79,7 +79,7 @@ def test_an_input_is_no_output(tmp_path, monkeypatch):
         ("tfds:wiki:train", "."),
         ("gs://data/a.txt", "."),
     ):
-        files.refuse_input_as_output([given], output)
+        files.reject_input_as_output([given], output)
 
 
 _OWNER = """
@@ -116,13 +116,13 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
         (files.Owner("elsewhere", 1, "5"), True),
     ],
 )
-def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, refused):
+def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, rejected):
     def flock(*arguments):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", flock)
     (tmp_path / ".keras-bert-owner").write_text(owner.to_json())
-    if not refused:
+    if not rejected:
         with files.owned(tmp_path):
             return
     where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere.* delete "

@@ -11,7 +11,7 @@ def test_one_is_not_many():
     ]
 
 
-def test_a_share_has_one_form():
+def test_a_fraction_has_one_form():
     assert (percent(0.125), percent(1.0), percent(0.00049, decimals=2)) == (
         "12.5 %",
         "100.0 %",

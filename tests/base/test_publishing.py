@@ -57,8 +57,8 @@ def test_an_exception_leaves_everything_as_it_was(place):
     write_folder(place / "out", "old")
     before = sorted(os.listdir(place))
     for new in (files.new_file, files.new_folder):
-        with pytest.raises(KeyError), new(place / "out") as aside:
-            aside.with_name("more").write_text("half")
+        with pytest.raises(KeyError), new(place / "out") as temporary:
+            temporary.with_name("more").write_text("half")
             raise KeyError
         assert sorted(os.listdir(place)) == before and tree(place / "out")["a"] == "old"
 
@@ -82,10 +82,10 @@ def test_what_another_process_is_writing_is_no_leftover(place):
 
 def test_who_owns_a_folder_stops_those_that_still_write_in_it(place):
     with pytest.raises(InputError, match="cannot be written: No such file"):
-        with files.new_file(place / "out") as aside:
-            aside.write_text("late")
+        with files.new_file(place / "out") as temporary:
+            temporary.write_text("late")
             files.clear_leftovers_in(place)
-            assert aside.exists()
+            assert temporary.exists()
             files.clear_leftovers_in(place, owned=True)
     assert not (place / "out").exists()
 
@@ -110,7 +110,7 @@ def test_many_writers_of_one_name_leave_one_whole(tmp_path):
 
 
 def test_what_a_user_put_there_after_the_kill_stays(place):
-    ready = place / (files.aside_name("out") + ".ready")
+    ready = place / (files.temporary_name("out") + ".ready")
     ready.mkdir()
     (ready / "out").write_text("new")
     (ready / "out.before").write_text("old")
@@ -127,8 +127,8 @@ def test_what_a_user_put_there_after_the_kill_stays(place):
 def test_files_have_the_users_umask(tmp_path, umask, file_mode, folder_mode):
     before = os.umask(umask)
     try:
-        with files.new_folder(tmp_path / "out") as aside:
-            os.close(os.open(aside / "weights", os.O_CREAT, 0o600))  # as safetensors makes them
+        with files.new_folder(tmp_path / "out") as temporary:
+            os.close(os.open(temporary / "weights", os.O_CREAT, 0o600))  # as safetensors makes them
         files.write_text(tmp_path / "text", "a")
     finally:
         os.umask(before)
@@ -163,17 +163,17 @@ class FullDisk(Exception):
 def test_what_the_system_says_is_one_sentence(place, error, words):
     for new in (files.new_file, files.new_folder):
         with pytest.raises(InputError, match=f"out cannot be written: {words}") as refusal:
-            with new(place / "out") as aside:
-                aside.with_name("half").write_text("")
+            with new(place / "out") as temporary:
+                temporary.with_name("half").write_text("")
                 raise error
         assert "Errno" not in str(refusal.value) and "keras-bert-" not in str(refusal.value)
         assert sorted(os.listdir(place)) == sorted(FOREIGN)
 
 
-def test_what_is_written_aside_is_called_by_its_place(place):
+def test_what_is_written_temporary_is_called_by_its_place(place):
     """Also where it is itself written by this module, inside a folder that is aside."""
     with pytest.raises(InputError, match=f"^{place}/out cannot be written: No space left"):
-        with files.new_folder(place / "out") as aside, files.new_file(aside / "part"):
+        with files.new_folder(place / "out") as temporary, files.new_file(temporary / "part"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -12,7 +12,7 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
 SIZES = {
     "vocab_size": 15,
     "hidden_size": 8,
@@ -26,7 +26,7 @@ SIZES = {
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    return Tokenizer.from_vocab(WordPieceVocabulary(PIECES), lowercase=True)
+    return Tokenizer.from_vocab(WordPieceVocabulary(TOKENS), lowercase=True)
 
 
 @pytest.fixture(scope="session")

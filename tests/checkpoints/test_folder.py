@@ -16,7 +16,7 @@ from tests.checkpoints.conftest import change_config
 from tests.small_model import encode
 
 RNG = np.random.default_rng(21)
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
 SIZES = {
     "vocab_size": 15,
     "hidden_size": 8,
@@ -271,7 +271,7 @@ def test_an_output_in_use_is_left_alone(tmp_path, encoder, tokenizer, folder):
 
 
 def test_what_does_not_fit_a_folder_is_an_error(tmp_path, encoder, tokenizer):
-    larger = Tokenizer.from_vocab(WordPieceVocabulary([*PIECES, "k"]), lowercase=True)
+    larger = Tokenizer.from_vocab(WordPieceVocabulary([*TOKENS, "k"]), lowercase=True)
     with pytest.raises(ValueError, match=r"len\(tokenizer\)=16, vocab_size=15"):
         save_folder(encoder, larger, tmp_path / "model")
     with pytest.raises(ValueError, match="tokenizer=None"):

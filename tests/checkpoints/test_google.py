@@ -109,7 +109,7 @@ def test_comes_back_as_it_went(kind, make_encoder, tokenizer, tmp_path, shake):
     save_google(shake(model), tokenizer, tmp_path / "google")
     again, its_tokenizer = load_google(tmp_path / "google")
     assert type(again) is type(model) and again.config == model.config
-    assert its_tokenizer.vocabulary.pieces == tokenizer.vocabulary.pieces
+    assert its_tokenizer.vocabulary.tokens == tokenizer.vocabulary.tokens
     assert getattr(again, "labels", None) == getattr(model, "labels", None)
     for one, other in zip(again.trainable_weights, model.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
@@ -183,7 +183,7 @@ def test_broken_folders_are_one_sentence(folder, tmp_path):
 @pytest.mark.parametrize(
     "change", [{"layer_norm_eps": 1e-5}, {"is_decoder": True}, {"model_type": "roberta"}]
 )
-def test_what_that_code_cannot_compute_is_refused(change, make_encoder, tokenizer, tmp_path):
+def test_what_that_code_cannot_compute_is_rejected(change, make_encoder, tokenizer, tmp_path):
     with pytest.raises(InputError, match="google-research/bert computes BERT alone"):
         save_google(make_encoder(**change), tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
@@ -198,7 +198,7 @@ def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer,
     assert tensors["cls/squad/output_bias"].shape == (2,)
 
 
-def test_a_tagger_is_refused(make_encoder, tokenizer, tmp_path):
+def test_a_tagger_is_rejected(make_encoder, tokenizer, tmp_path):
     """Its head would have the names of run_classifier.py's, which is over the whole text."""
     task = Tagger(make_encoder(hidden_act="gelu_new"), tokenizer, labels=["a", "b"])
     with pytest.raises(InputError, match="has no task like tagger"):
@@ -206,7 +206,7 @@ def test_a_tagger_is_refused(make_encoder, tokenizer, tmp_path):
     assert not (tmp_path / "google").exists()
 
 
-def test_a_config_that_asks_for_very_many_blocks_is_refused(folder):
+def test_a_config_that_asks_for_very_many_blocks_is_rejected(folder):
     path = folder / "bert_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**12}))
     with pytest.raises(InputError, match="asks for 1000000000000 layers"):

@@ -72,7 +72,7 @@ def test_through_a_preset_folder(inputs, make_encoder, tokenizer, tmp_path):
         encoder, keras_nlp.models.BertBackbone.from_preset(str(tmp_path / "preset")), inputs
     )
     again, its_tokenizer = load_keras_nlp(tmp_path / "preset")
-    assert its_tokenizer.vocabulary.pieces == tokenizer.vocabulary.pieces
+    assert its_tokenizer.vocabulary.tokens == tokenizer.vocabulary.tokens
     for one, other in zip(again.trainable_weights, encoder.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     save_keras_nlp(encoder, tokenizer, tmp_path / "preset", overwrite=True)  # our own
@@ -145,6 +145,6 @@ def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_pa
         {"add_pooling_layer": False},
     ],
 )
-def test_what_it_cannot_compute_is_refused(change, make_encoder):
+def test_what_it_cannot_compute_is_rejected(change, make_encoder):
     with pytest.raises(InputError, match="keras-nlp's BertBackbone is BERT with gelu"):
         to_keras_nlp(make_encoder(**{"hidden_act": "gelu_new", **change}))

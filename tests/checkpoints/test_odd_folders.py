@@ -140,7 +140,7 @@ def test_tensors_that_do_not_fit_are_named(folder, change, message):
         ({"hidden_act": "silu"}, "hidden_act"),
     ],
 )
-def test_configs_that_do_not_fit_are_refused(folder, change, message):
+def test_configs_that_do_not_fit_are_rejected(folder, change, message):
     change_config(folder, lambda values: {**values, **change})
     with pytest.raises(InputError, match=message):
         load(folder)
@@ -218,7 +218,7 @@ def test_pickled_weights_are_not_opened(folder, monkeypatch):
         load(folder)
 
 
-def test_a_vocabulary_longer_than_the_embedding_is_refused(folder):
+def test_a_vocabulary_longer_than_the_embedding_is_rejected(folder):
     path = folder / "vocab.txt"
     path.write_text(path.read_text() + "k\n")
     with pytest.raises(InputError, match="16 pieces, more than the 15 rows"):
@@ -263,7 +263,7 @@ def classifier_folder(make_encoder, tokenizer, tmp_path):
     return tmp_path / "classifier"
 
 
-def test_decoders_that_are_copies_are_taken_and_others_refused(pretrainer_folder):
+def test_decoders_that_are_copies_are_taken_and_others_rejected(pretrainer_folder):
     folder = pretrainer_folder
     stored = load_file(folder / "model.safetensors")
     assert not any("decoder" in name for name in stored)
@@ -319,7 +319,7 @@ def test_untied_is_read_where_nothing_is_tied(folder, pretrainer_folder, tmp_pat
 @pytest.mark.parametrize(
     "again", [f"bert.{QUERY}", "embeddings.LayerNorm.gamma"], ids=["prefix", "gamma"]
 )
-def test_two_tensors_for_one_weight_are_refused(folder, again):
+def test_two_tensors_for_one_weight_are_rejected(folder, again):
     """One of the two was taken, by the order of their names."""
     change_tensors(folder, lambda t: {**t, again: np.zeros((8, 8), "float32")})
     with pytest.raises(InputError, match=f"{again}.*two tensors for one weight"):
@@ -357,7 +357,7 @@ def test_a_gpt2_is_named_as_what_it_is(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_that_are_no_floating_numbers_are_refused(folder):
+def test_weights_that_are_no_floating_numbers_are_rejected(folder):
     change_tensors(folder, lambda t: {**t, QUERY: t[QUERY].astype("int8")})
     with pytest.raises(InputError, match=f"{folder}: the tensor {QUERY} holds I8 numbers"):
         load(folder)
@@ -407,7 +407,7 @@ def test_a_config_that_is_none(folder, content, message, tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_that_are_no_numbers_are_refused_by_name(classifier_folder, value, capsys):
+def test_weights_that_are_no_numbers_are_rejected_by_name(classifier_folder, value, capsys):
     """Every answer would be NaN, which JSON has no word for."""
 
     def spoil(tensors):

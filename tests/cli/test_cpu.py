@@ -30,7 +30,7 @@ for _ in range(3):
     step(tf.constant(2.0)).numpy()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
-_SETTLED = ("TF_ENABLE_ONEDNN_OPTS", "TF_CPU_ALLOCATOR_USE_BFC")  # for the tests' process, too
+_RESOLVED = ("TF_ENABLE_ONEDNN_OPTS", "TF_CPU_ALLOCATOR_USE_BFC")  # for the tests' process, too
 _PAGES = 30_000 * 400 * 4 // os.sysconf("SC_PAGE_SIZE")
 _USES_ONEDNN = """
 from tensorflow.python.util import _pywrap_util_port
@@ -41,7 +41,7 @@ print(_pywrap_util_port.IsMklEnabled())
 
 def printed(program, **environment):
     """The lines that a command prints, and then a program in the same process."""
-    ours = {name: value for name, value in os.environ.items() if name not in _SETTLED}
+    ours = {name: value for name, value in os.environ.items() if name not in _RESOLVED}
     done = subprocess.run(
         [sys.executable, "-c", _IN_A_COMMAND + program],
         env={**ours, **environment},

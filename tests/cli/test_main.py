@@ -67,7 +67,7 @@ def test_the_last_task_given_settles_the_flags(first, last, known, unknown, caps
         assert known in said and unknown not in said
 
 
-def test_an_unknown_flag_is_refused_where_no_beam_job_could_take_it(capsys):
+def test_an_unknown_flag_is_rejected_where_no_beam_job_could_take_it(capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["predict", "--model", "m", "--data", "d", "--direct_num_workers=2"])
     assert stopped.value.code == 2
@@ -241,7 +241,7 @@ def test_a_small_vocabulary_is_explained_by_what_made_it_small(given, said, tmp_
     assert said in capsys.readouterr().out
 
 
-def test_a_threshold_without_several_labels_is_refused(capsys):
+def test_a_threshold_without_several_labels_is_rejected(capsys):
     files = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
     assert cli.main(["finetune", *files, "--threshold", "0.7"]) == 2
     assert "--threshold is for several labels per text; give --multi-label" in (

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.data_gen.other_file_system import OtherFileSystem
 
@@ -18,7 +18,7 @@ class NumberedCorpus:
 
     def __init__(self, document_sizes, seed=0):
         rng = random.Random(seed)
-        self.first = len(SPECIAL_PIECES)
+        self.first = len(SPECIAL_TOKENS)
         self.documents, number = [], self.first
         for size in document_sizes:
             sentences = []
@@ -28,7 +28,7 @@ class NumberedCorpus:
                 number += length
             self.documents.append(sentences)
         self.vocabulary = WordPieceVocabulary(
-            [*SPECIAL_PIECES, *(f"w{k}" for k in range(number - self.first))]
+            [*SPECIAL_TOKENS, *(f"w{k}" for k in range(number - self.first))]
         )
         # By id: the document of each token.
         self.document_of = [-1] * self.first
@@ -38,7 +38,7 @@ class NumberedCorpus:
     def text(self, index):
         """A document, one sentence a line."""
         return "\n".join(
-            " ".join(self.vocabulary.piece(token) for token in sentence)
+            " ".join(self.vocabulary.token(token) for token in sentence)
             for sentence in self.documents[index]
         )
 

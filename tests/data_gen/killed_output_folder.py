@@ -16,11 +16,11 @@ from data_gen.files import new_file
 from data_gen.output_folder import OutputFolder
 from keras_bert.records import DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.kill_points import kill_at_every_call
 
-VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS])
 SHARD = "pretraining_data-train.tfrecord-00000-of-00001"
 NAMES = sorted([CARD, COMPLETED, SHARD, "vocab.txt"])
 

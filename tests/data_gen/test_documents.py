@@ -228,12 +228,12 @@ def test_a_line_of_50_mb(tmp_path):
 
 
 def test_texts_are_bounded_and_lose_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "PIECE_CHARACTERS", 300)
+    monkeypatch.setattr(documents, "TOKEN_CHARACTERS", 300)
     text = long_text("lines", 20_000) + "\n\n" + "x" * 1000
     path = write(tmp_path, "a", text)
-    pieces = [piece for w in find(path) for block in blocks(w) for piece in texts(block)]
-    assert max(map(len, pieces)) <= 300
-    assert "".join(pieces).replace(" ", "").replace("\n", "") == "".join(text.split())
+    tokens = [token for w in find(path) for block in blocks(w) for token in texts(block)]
+    assert max(map(len, tokens)) <= 300
+    assert "".join(tokens).replace(" ", "").replace("\n", "") == "".join(text.split())
 
 
 def test_read_texts_in_beam(tmp_path):

@@ -14,7 +14,7 @@ from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.undrawn import undrawn
 
@@ -159,7 +159,7 @@ def test_each_offence_is_found_with_its_record(corpus, folders, what, message):
         open(shard, "wb").write(before)
 
 
-def rows_of(folder):
+def examples_of(folder):
     """The rows of the only train shard as dicts of lists, and its path."""
     columns, shard = columns_of(folder)
     lists = {
@@ -171,7 +171,7 @@ def rows_of(folder):
     return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)], shard
 
 
-def write_rows(folder, rows, shard):
+def write_examples(folder, rows, shard):
     columns = {
         name: np.array([row[name] for row in rows])
         if length is not None
@@ -266,7 +266,7 @@ def long_spans(corpus, corpus_files, tmp_path_factory):
 @pytest.mark.parametrize("what", SPAN_OFFENCES)
 def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what):
     size, spoil_row, message = SPAN_OFFENCES[what]
-    rows, shard = rows_of(long_spans)
+    rows, shard = examples_of(long_spans)
     before = open(shard, "rb").read()
     number, first = next(
         (number, first)
@@ -276,7 +276,7 @@ def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what
     )
     spoil_row(rows[number], first, corpus.vocabulary)
     try:
-        write_rows(long_spans, rows, shard)
+        write_examples(long_spans, rows, shard)
         with pytest.raises(InputError, match=f"00001, record {number}: .*{message}"):
             verify(long_spans)
     finally:
@@ -285,11 +285,11 @@ def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what
 
 def test_fewer_predictions_than_are_due_are_found(folders):
     folder = folders["single tokens"]
-    rows, shard = rows_of(folder)
+    rows, shard = examples_of(folder)
     before = open(shard, "rb").read()
     drop_prediction(rows[7], 0)
     try:
-        write_rows(folder, rows, shard)
+        write_examples(folder, rows, shard)
         with pytest.raises(InputError, match="record 7: it has fewer predictions than the rate"):
             verify(folder)
     finally:
@@ -302,18 +302,18 @@ def test_fewer_predictions_than_are_due_are_found(folders):
 )
 def test_offences_of_padding_are_found(folders, name, place, value):
     folder = folders["padded"]
-    rows, shard = rows_of(folder)
+    rows, shard = examples_of(folder)
     before = open(shard, "rb").read()
     rows[7][name][place] = value
     try:
-        write_rows(folder, rows, shard)
+        write_examples(folder, rows, shard)
         with pytest.raises(InputError, match=f"record 7: its {name} are not one run of 1"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
 
 
-LETTERS = WordPieceVocabulary([*SPECIAL_PIECES, *"ab", "##a", "##b", "##ab", "##bb"])
+LETTERS = WordPieceVocabulary([*SPECIAL_TOKENS, *"ab", "##a", "##b", "##ab", "##bb"])
 
 
 @pytest.mark.parametrize("objective", ["mlm", "span"])
@@ -330,7 +330,7 @@ def test_whole_words_are_masked_whole_from_text_to_rows(tmp_path, objective):
         objective=objective, mask_unit=unit, max_predictions=20,
     )  # fmt: skip
     verify(folder)
-    rows, shard = rows_of(folder)
+    rows, shard = examples_of(folder)
     number, first = next(
         (number, n)
         for number, row in enumerate(rows)
@@ -340,7 +340,7 @@ def test_whole_words_are_masked_whole_from_text_to_rows(tmp_path, objective):
         if LETTERS.continuations[token] and one - 1 in row["masked_lm_positions"]
     )
     drop_prediction(rows[number], first)
-    write_rows(folder, rows, shard)
+    write_examples(folder, rows, shard)
     with pytest.raises(InputError, match=f"record {number}: a word is masked in part"):
         verify(folder)
 
@@ -368,7 +368,7 @@ def test_a_damaged_file_is_found(folders, how):
         open(shard, "wb").write(before)
 
 
-def test_wrong_shares_are_found(corpus, corpus_files, tmp_path, monkeypatch):
+def test_wrong_fractions_are_found(corpus, corpus_files, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.records.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
     with pytest.raises(InputError, match="are masked: 80 % are due"):
@@ -382,22 +382,22 @@ def test_instances_are_what_the_rows_hold(corpus, folders, name):
     assert [instance.number for instance in instances] == list(range(50))
     predicted = 0
     for instance in instances:
-        tokens = [piece.original or piece.text for piece in instance.pieces]
+        tokens = [token.original or token.text for token in instance.tokens]
         parts = " ".join(tokens).removeprefix("[CLS] ").removesuffix(" [SEP]").split(" [SEP] ")
         assert len(parts) == (2 if instance.is_next is not None else 1)
         for number, part in enumerate(parts):
             ids = [corpus.vocabulary.id(word) for word in part.split()]
             assert ids == list(range(ids[0], ids[0] + len(ids)))
-            of_segment = [p for p in instance.pieces if p.segment == number]
+            of_segment = [p for p in instance.tokens if p.segment == number]
             assert len(of_segment) == len(ids)
-        predicted += sum(piece.original is not None for piece in instance.pieces)
-        for before, piece, after in zip(
-            instance.pieces, instance.pieces[1:], instance.pieces[2:], strict=False
+        predicted += sum(token.original is not None for token in instance.tokens)
+        for before, token, after in zip(
+            instance.tokens, instance.tokens[1:], instance.tokens[2:], strict=False
         ):
-            assert (piece.span > 0) == (piece.original is not None and "span" in name)
-            if piece.span and before.span != piece.span:
+            assert (token.span > 0) == (token.original is not None and "span" in name)
+            if token.span and before.span != token.span:
                 assert before.boundary and not before.span
-            if piece.span and after.span != piece.span:
+            if token.span and after.span != token.span:
                 assert after.boundary and not after.span
     assert (predicted > 0) == (name != "dynamic")
 
@@ -441,18 +441,18 @@ def test_spans_are_seen_with_and_without_colours(folders, capsys, monkeypatch):
     assert main(arguments) == 0
     plain = capsys.readouterr().out
     spans = re.findall(r"<([^>]+)>", plain)
-    assert len(spans) == max(piece.span for piece in instance.pieces) > 0
+    assert len(spans) == max(token.span for token in instance.tokens) > 0
     for number, span in enumerate(spans, 1):
         originals = re.findall(r"\{(\w+)\}", span)
-        assert originals == [piece.original for piece in instance.pieces if piece.span == number]
+        assert originals == [token.original for token in instance.tokens if token.span == number]
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     assert main(arguments) == 0
     coloured = capsys.readouterr().out
     underlined = "".join(re.findall(r"\x1b\[[\d;]*4;?[\d;]*m([^\x1b]+)", coloured))
-    for piece in instance.pieces:
-        assert not piece.boundary or piece.text in underlined
+    for token in instance.tokens:
+        assert not token.boundary or token.text in underlined
     assert re.sub(r"\x1b\[[\d;]*m|\s", "", coloured) == re.sub(r"\s", "", plain)
 
 
@@ -470,7 +470,7 @@ def test_an_offence_is_one_sentence_and_exit_code_2(folders, capsys):
         open(shard, "wb").write(before)
 
 
-def test_fates_add_up(folders):
+def test_outcomes_add_up(folders):
     counts = verify(folders["pairs"])["train"]
     assert counts["masked"] + counts["kept"] + counts["replaced"] == counts["predictions"]
     assert np.isclose(counts["masked"] / counts["predictions"], 0.8, atol=0.1)

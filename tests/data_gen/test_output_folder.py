@@ -17,7 +17,7 @@ from data_gen.files import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import make_pretraining_data
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import Owner, aside_name, publishing
+from keras_bert.base.files import Owner, publishing, temporary_name
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
@@ -54,13 +54,13 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
     folder = OutputFolder(path, force=False)
     assert names(path) == [IN_PROGRESS]
     fill(path, SHARD)
-    fill(path / aside_name(SHARD), SHARD)
+    fill(path / temporary_name(SHARD), SHARD)
     folder.finish()
     assert names(path) == sorted([COMPLETED, SHARD])
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path, force):
+def test_a_folder_with_something_else_is_rejected_and_left_alone(tmp_path, force):
     path = fill(tmp_path / "a", "thesis.txt", SHARD, COMPLETED)
     with pytest.raises(InputError, match="holds something else already, such as thesis.txt"):
         OutputFolder(path, force=force)
@@ -85,13 +85,13 @@ def test_a_folder_may_be_called_like_a_glob(tmp_path):
     assert names(path) == [COMPLETED]
 
 
-def test_a_file_is_refused(tmp_path):
+def test_a_file_is_rejected(tmp_path):
     (tmp_path / "a").write_text("mine")
     with pytest.raises(InputError, match="is a file"):
         OutputFolder(tmp_path / "a", force=True)
 
 
-def test_a_folder_in_use_is_refused(tmp_path):
+def test_a_folder_in_use_is_rejected(tmp_path):
     with OutputFolder(tmp_path / "a", force=False):
         with pytest.raises(InputError, match=f"in use by process {os.getpid()}: wait"):
             OutputFolder(tmp_path / "a", force=True)
@@ -103,7 +103,7 @@ def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
     path = fill(tmp_path / "a", SHARD)
     owner = json.dumps({"host": os.uname().nodename, "process": process.pid, "started": "1"})
     for mark in (owner, owner.replace(str(process.pid), str(os.getpid())), "", "[]"):
-        fill(path / aside_name(SHARD), SHARD)
+        fill(path / temporary_name(SHARD), SHARD)
         (path / IN_PROGRESS).write_text(mark)
         with OutputFolder(path, force=False):
             assert names(path) == [IN_PROGRESS]
@@ -194,7 +194,7 @@ def test_a_folder_killed_at_any_call_is_taken_again(tmp_path, before):
 def test_another_file_system_is_written_in_the_same_way(other):
     (other / IN_PROGRESS).write_text("torn by a kill")
     (other / SHARD).write_text("half")
-    (other / aside_name(SHARD)).write_text("aside")
+    (other / temporary_name(SHARD)).write_text("aside")
     write_all("other://a", card=card(), inputs="7 bytes")
     assert names(other) == sorted([COMPLETED, CARD, SHARD, "vocab.txt"])
     assert (other / SHARD).read_text() == "rows" and (other / COMPLETED).read_text() == "7 bytes"
@@ -276,7 +276,7 @@ def undisturbed(corpus, corpus_files, tmp_path_factory):
     return output
 
 
-def test_the_same_job_again_is_finished_and_another_is_refused(
+def test_the_same_job_again_is_finished_and_another_is_rejected(
     corpus, corpus_files, undisturbed, tmp_path, capsys
 ):
     corpus.vocabulary.save(tmp_path / "vocab.txt")

@@ -18,7 +18,7 @@ from keras_bert.records.verification import verify
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template
-from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.undrawn import undrawn
 
@@ -35,7 +35,7 @@ def make(corpus, files, output, *, is_drawn=False, **kwargs):
         )
 
 
-def rows_of(path, split):
+def examples_of(path, split):
     """The rows of a split as dicts of lists of ints."""
     folder = DataFolder.open(path)
     serialized = list(tf.data.TFRecordDataset(folder.shards(split)).as_numpy_iterator())
@@ -59,13 +59,13 @@ def restored(row):
 def made(corpus, corpus_files, tmp_path_factory):
     output = tmp_path_factory.mktemp("made") / "data"
     card = make(corpus, corpus_files, output, is_drawn=True)
-    return card, {split: rows_of(output, split) for split in ("train", "eval")}, output
+    return card, {split: examples_of(output, split) for split in ("train", "eval")}, output
 
 
 def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     """RoBERTa's, with its own special tokens: framed, checked, shown and padded by it."""
     own = SpecialTokens(pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", mask="<mask>")
-    words = corpus.vocabulary.pieces[len(SPECIAL_PIECES) :]
+    words = corpus.vocabulary.tokens[len(SPECIAL_TOKENS) :]
     vocabulary = WordPieceVocabulary(
         ["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *words], special_tokens=own
     )
@@ -81,13 +81,13 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     assert (card.template, card.special_tokens) == (template, own)
     folder = DataFolder.open(tmp_path / "data")
     assert folder.vocabulary() == vocabulary and verify(folder)["train"]["rows"] > 100
-    for row in rows_of(tmp_path / "data", "train")[:50]:
+    for row in examples_of(tmp_path / "data", "train")[:50]:
         tokens, (first, second) = restored(row), row["segment_lengths"]
         assert (tokens[0], tokens[first - 2 : first], tokens[-1]) == (0, [2, 2], 2)
         assert 5 <= min(tokens[1 : first - 2] + tokens[first:-1])
         assert first + second == len(tokens) <= LENGTH
-    shown = next(read_instances(folder, folder.shards("train"), count=1)).pieces
-    assert [piece.text for piece in shown if piece.segment is None] == ["<s>", *["</s>"] * 3]
+    shown = next(read_instances(folder, folder.shards("train"), count=1)).tokens
+    assert [token.text for token in shown if token.segment is None] == ["<s>", *["</s>"] * 3]
     x, _, _ = next(iter(training_dataset(folder, vocabulary=vocabulary, seed=0, batch_size=4)))
     assert not x["segment_ids"].numpy().any()
     # The folder is a vocabulary, too, as any other.
@@ -151,9 +151,9 @@ def test_some_rows_are_short(made):
 
 def test_about_half_of_the_pairs_are_random(corpus, made):
     rows = made[1]["train"]
-    share = np.mean([row["next_sentence_labels"][0] for row in rows])
+    fraction = np.mean([row["next_sentence_labels"][0] for row in rows])
     # More than half: the last sentence of a document, left alone, has to take a random partner.
-    assert 0.45 < share < 0.65
+    assert 0.45 < fraction < 0.65
 
 
 def test_masks_are_lawful(corpus, made):
@@ -181,7 +181,7 @@ def test_rows_are_shuffled(corpus, made):
     assert neighbours < 0.2
 
 
-def test_splits_share_no_document_and_lose_none(corpus, made):
+def test_splits_fraction_no_document_and_lose_none(corpus, made):
     held = {}
     for split, rows in made[1].items():
         held[split] = {
@@ -236,7 +236,7 @@ def test_the_objective_mlm_packs_whole_sentences(corpus, corpus_files, tmp_path)
     make(corpus, corpus_files, tmp_path / "data", objective="mlm", dupe_factor=1)
     seen = []
     ends = {s[-1] for d in corpus.documents for s in d}
-    for row in rows_of(tmp_path / "data", "train") + rows_of(tmp_path / "data", "eval"):
+    for row in examples_of(tmp_path / "data", "train") + examples_of(tmp_path / "data", "eval"):
         tokens = restored(row)
         assert row["segment_lengths"] == [len(tokens)]
         assert "next_sentence_labels" not in row
@@ -249,7 +249,7 @@ def test_the_objective_mlm_packs_whole_sentences(corpus, corpus_files, tmp_path)
 
 def test_the_objective_span_stores_boundaries(corpus, corpus_files, tmp_path):
     make(corpus, corpus_files, tmp_path / "data", objective="span", dupe_factor=1, is_drawn=True)
-    for row in rows_of(tmp_path / "data", "train"):
+    for row in examples_of(tmp_path / "data", "train"):
         masked = set(row["masked_lm_positions"])
         assert masked
         for position, left, right, offset in zip(
@@ -265,7 +265,7 @@ def test_the_objective_span_stores_boundaries(corpus, corpus_files, tmp_path):
 def test_dynamic_rows_are_unmasked(corpus, corpus_files, tmp_path):
     options = {"masking": "dynamic", "dupe_factor": 1}
     card = make(corpus, corpus_files, tmp_path / "data", **options, is_drawn=True)
-    for row in rows_of(tmp_path / "data", "train"):
+    for row in examples_of(tmp_path / "data", "train"):
         assert set(row) == {"input_ids", "segment_lengths", "next_sentence_labels"}
         assert corpus.vocabulary.mask_id not in row["input_ids"]
     assert "predictions" not in card.splits["train"].counters
@@ -273,7 +273,7 @@ def test_dynamic_rows_are_unmasked(corpus, corpus_files, tmp_path):
 
 def test_padded_rows_hold_what_compact_rows_hold(corpus, corpus_files, made, tmp_path):
     make(corpus, corpus_files, tmp_path / "data", pad=True)
-    padded = rows_of(tmp_path / "data", "train")
+    padded = examples_of(tmp_path / "data", "train")
     compact = made[1]["train"]
     assert len(padded) == len(compact)
     for dense, row in zip(padded, compact, strict=True):
@@ -321,15 +321,15 @@ def test_the_same_bytes_with_several_processes(corpus, made, tmp_path):
 def test_a_tokenizer_is_loaded_for_a_step_and_not_for_each_item(
     corpus, corpus_files, tmp_path, monkeypatch
 ):
-    from data_gen import row_builder
+    from data_gen import example_builder
 
-    loaded, original = [], row_builder.Tokenizer
+    loaded, original = [], example_builder.Tokenizer
 
     def load(*arguments, **options):
         loaded.append(arguments)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(row_builder, "Tokenizer", load)
+    monkeypatch.setattr(example_builder, "Tokenizer", load)
     card = make(corpus, corpus_files, tmp_path / "data", replacement="unigram")
     assert card.splits["train"].shards > 5
     assert len(loaded) == 2  # for counting pieces, and for writing shards
@@ -346,7 +346,7 @@ def test_a_real_book(shared_data, minilm_folder, tmp_path):
     tokenizer = Tokenizer.from_vocab(minilm_folder / "vocab.txt")
     whole = tokenizer.tokenize([path.read_text()]).values.numpy()
     text = whole.astype(np.uint16).tobytes()
-    rows = rows_of(tmp_path / "data", "train")
+    rows = examples_of(tmp_path / "data", "train")
     assert len(rows) > 500
     for row in random.Random(0).sample(rows, 100):
         tokens, first = restored(row), row["segment_lengths"][0]
@@ -480,7 +480,7 @@ def test_unigram_replacements_follow_the_text(corpus, tmp_path):
         make(corpus, str(tmp_path / "a.txt"), output, replacement=replacement, **options)
         put[replacement] = collections.Counter(
             row["input_ids"][position]
-            for row in rows_of(output, "train")
+            for row in examples_of(output, "train")
             for position, token in zip(
                 row["masked_lm_positions"], row["masked_lm_ids"], strict=True
             )
@@ -515,7 +515,7 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
     vocab = tmp_path / "vocab.txt"
     corpus.vocabulary.save(vocab)
     w7 = corpus.vocabulary.id("w7")
-    counts = [f"{piece}\t{9 * (piece == 'w7')}\n" for piece in corpus.vocabulary.pieces]
+    counts = [f"{token}\t{9 * (token == 'w7')}\n" for token in corpus.vocabulary.tokens]
     (tmp_path / "vocab.counts.tsv").write_text("".join(counts))
     options = dict(
         input=corpus_files, vocab=vocab, input_format="lines", dupe_factor=1, max_length=LENGTH
@@ -612,7 +612,7 @@ def test_the_card_is_drawn(made):
 def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd):
     """The font of the picture has no Chinese, and "$" begins a formula."""
     pytest.importorskip("matplotlib")
-    vocabulary = WordPieceVocabulary([*SPECIAL_PIECES, "我", "们", "$", "\\", "##é", "_", "^{"])
+    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "我", "们", "$", "\\", "##é", "_", "^{"])
     (tmp_path / "a.txt").write_text("我 们 $ \\ 我 们.\n我 $.\n\n我 我 $ _ 们\n")
     card = make_pretraining_data(
         input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data",
@@ -633,7 +633,7 @@ def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_dista
     train = card.splits["train"]
     assert train.shards == train.counters["documents"] == 1 and card.splits["eval"].instances == 0
     assert train.counters["random_from_same_document"] == train.counters["random_pairs"] > 100
-    for row in rows_of(tmp_path / "data", "train"):
+    for row in examples_of(tmp_path / "data", "train"):
         a, b = segments(corpus, row)
         if row["next_sentence_labels"] == [1]:
             assert b[0] > a[-1] + LENGTH or a[0] > b[-1] + LENGTH

@@ -105,8 +105,8 @@ def test_pairs_are_distributed_as_berts():
         ours.append([len(a), a.mean(), b.mean(), found.random.mean(), (a + b > 125).mean()])
         rows = reference_pairs(documents, 125, 0.1, random.Random(seed))
         a, b = (np.array([len(row[side]) for row in rows]) for side in (0, 1))
-        share = np.mean([row[2] for row in rows])
-        theirs.append([len(a), a.mean(), b.mean(), share, (a + b > 125).mean()])
+        fraction = np.mean([row[2] for row in rows])
+        theirs.append([len(a), a.mean(), b.mean(), fraction, (a + b > 125).mean()])
     ours, theirs = np.array(ours), np.array(theirs)
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / 30)
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()
@@ -210,5 +210,5 @@ def test_short_single_segments():
     sentences = corpus([3000], longest=60)
     found = singles(sentences, max_tokens=400, short_seq_prob=0.1, rng=np.random.default_rng(0))
     sizes = np.diff(found, axis=1)
-    share = (sizes < 330).mean()  # a long one lacks less than a sentence; most short ones more
-    assert 0.04 < share < 0.14
+    fraction = (sizes < 330).mean()  # a long one lacks less than a sentence; most short ones more
+    assert 0.04 < fraction < 0.14

@@ -43,7 +43,7 @@ def test_two_segments_are_one_stretch_of_a_document_and_the_label_is_their_order
     assert count > 400 and abs(swap.mean() - 0.5) < 4.5 * np.sqrt(0.25 / count)
 
 
-def test_how_long_and_where_parted_tells_nothing_of_the_order():
+def test_how_long_and_where_split_tells_nothing_of_the_order():
     """A head could learn it from the lengths alone, were they others in swapped pairs."""
     _, found = chosen([50] * 80, seed=1)
     sizes = np.stack([np.diff(found.a)[:, 0], np.diff(found.b)[:, 0]], axis=1)
@@ -54,7 +54,7 @@ def test_how_long_and_where_parted_tells_nothing_of_the_order():
         assert abs(of_order[0].mean() - of_order[1].mean()) < 4 * error
 
 
-def test_sentences_that_stand_alone_are_parted_in_the_middle():
+def test_sentences_that_stand_alone_are_split_in_the_middle():
     _, found = chosen([1] * 50, longest=20)
     sizes = np.diff(found.a) + np.diff(found.b)
     assert (np.abs(np.diff(found.a) - np.diff(found.b)) <= 1).all() and sizes.min() >= 2
@@ -79,7 +79,7 @@ def folders(tmp_path_factory):
     return made
 
 
-def train_rows(folder):
+def train_examples(folder):
     """The train rows as dense arrays by name, unmasked."""
     parsed = folder.spec.parse(list(tf.data.TFRecordDataset(folder.shards("train"))))
     rows = (
@@ -97,7 +97,7 @@ def train_rows(folder):
 
 def test_the_label_of_a_row_is_the_order_of_its_text(folders):
     folder = folders["static"]
-    rows = train_rows(folder)
+    rows = train_examples(folder)
     swapped = 0
     for ids, mask, segment, [label] in zip(
         *(rows[n] for n in ("input_ids", "input_mask", "segment_ids", "next_sentence_labels")),
@@ -117,6 +117,6 @@ def test_the_label_of_a_row_is_the_order_of_its_text(folders):
 
 @pytest.mark.parametrize("name", ["dynamic", "padded"])
 def test_rows_without_masks_and_padded_rows_are_the_same_rows(folders, name):
-    expected, found = train_rows(folders["static"]), train_rows(folders[name])
+    expected, found = train_examples(folders["static"]), train_examples(folders[name])
     for feature in ("input_ids", "input_mask", "segment_ids", "next_sentence_labels"):
         np.testing.assert_array_equal(found[feature], expected[feature], err_msg=feature)

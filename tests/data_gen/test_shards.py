@@ -34,7 +34,7 @@ def items_of(corpus_files, job):
     return shards.plan(found, shard_bytes=job.shard_bytes, eval_below=eval_below)
 
 
-def test_a_bundle_sends_one_count_of_the_pieces_however_many_items_it_has(corpus_files, job):
+def test_a_bundle_sends_one_count_of_the_tokens_however_many_items_it_has(corpus_files, job):
     items = items_of(corpus_files, job)
     assert len(items) > 10
     writer, counter = WriteShard(job), CountUnigrams(job)

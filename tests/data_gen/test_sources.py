@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from data_gen.documents import blocks, find, read
-from data_gen.reading import Reading, share_of_letters, share_of_repeated_lines
+from data_gen.reading import Reading, fraction_of_letters, fraction_of_repeated_lines
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.errors import InputError
 
@@ -141,11 +141,11 @@ def test_json_lines_of_another_field(tmp_path):
 
 
 def test_heuristics():
-    assert share_of_letters("ab c1 !?\n") == 3 / 6
-    assert share_of_letters("日本 é 12") == 3 / 5
-    assert share_of_letters(" ") == 0
-    assert share_of_repeated_lines("a\nb\n\na\na") == 2 / 4
-    assert share_of_repeated_lines("") == 0
+    assert fraction_of_letters("ab c1 !?\n") == 3 / 6
+    assert fraction_of_letters("日本 é 12") == 3 / 5
+    assert fraction_of_letters(" ") == 0
+    assert fraction_of_repeated_lines("a\nb\n\na\na") == 2 / 4
+    assert fraction_of_repeated_lines("") == 0
 
 
 def test_a_vocabulary_is_learned_from_any_source_and_field(tmp_path):
@@ -162,5 +162,5 @@ def test_a_vocabulary_is_learned_from_any_source_and_field(tmp_path):
                 input=tmp_path / name, output=tmp_path / "vocab.txt", size=200, force=True, **field
             )
         )
-    assert "document" in learned[0].vocabulary.pieces
+    assert "document" in learned[0].vocabulary.tokens
     assert learned[0] == learned[1] == learned[2]

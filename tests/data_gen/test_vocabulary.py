@@ -10,7 +10,7 @@ import pytest
 from data_gen import runner
 from data_gen.vocabulary import CountWords, learn_vocabulary
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import aside_name
+from keras_bert.base.files import temporary_name
 from keras_bert.cli.main import main
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_wordpiece
@@ -42,7 +42,7 @@ def three_times(counts):
 def test_words_are_counted_as_the_tokenizer_sees_them(files):
     output = files / "vocab.txt"
     learned = learn_vocabulary(input=str(files / "*.*"), output=output, size=80)
-    assert learned.vocabulary.pieces == learn_wordpiece(three_times(UNCASED), size=80).pieces
+    assert learned.vocabulary.tokens == learn_wordpiece(three_times(UNCASED), size=80).tokens
     assert learned.words == 3 * UNCASED.total()
     assert learned.distinct_words == len(UNCASED)
     assert load_vocabulary(output) == learned.vocabulary
@@ -63,7 +63,7 @@ def test_words_are_counted_as_the_tokenizer_sees_them(files):
 def test_cased_words_keep_capitals_and_accents(files):
     path = files / "a.txt"
     learned = learn_vocabulary(input=path, output=files / "v", size=110, lowercase=False)
-    assert {"C", "é", "Σ", "T"} <= set(learned.vocabulary.pieces)
+    assert {"C", "é", "Σ", "T"} <= set(learned.vocabulary.tokens)
 
 
 def test_names_and_order_of_files_and_workers_change_nothing(tmp_path, capfd):
@@ -112,7 +112,7 @@ def test_only_so_many_words_are_held(files):
     few = learn_vocabulary(input=files / "a.txt", output=files / "2", size=80, max_words=3)
     assert full.distinct_words > 3 == few.distinct_words
     frequent = sorted(UNCASED.items(), key=lambda item: (item[1], item[0]))[-3:]
-    assert few.vocabulary.pieces == learn_wordpiece(dict(frequent), size=80).pieces
+    assert few.vocabulary.tokens == learn_wordpiece(dict(frequent), size=80).tokens
 
 
 @pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
@@ -141,8 +141,8 @@ def test_the_same_on_another_file_system(files, other, algorithm):
     written = times(other)
     # What a killed process leaves there is gone afterwards, and nothing else is.
     places = [*written, other / "v"]
-    yours = other / aside_name("yours")
-    for path in [*(place.with_name(aside_name(place.name)) for place in places), yours]:
+    yours = other / temporary_name("yours")
+    for path in [*(place.with_name(temporary_name(place.name)) for place in places), yours]:
         path.write_text("half")
     told = []
     again = learn_vocabulary(**settings, size=80, report=told.append)
@@ -250,7 +250,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         ({"size": 80, "beam_options": ["--direct_num_workers=x"]}, "invalid int value: 'x'"),
     ],
 )
-def test_bad_settings_are_refused(files, options, sentence):
+def test_bad_settings_are_rejected(files, options, sentence):
     settings = {"input": files / "a.txt", "output": files / "vocab.txt", **options}
     with pytest.raises(InputError, match=sentence):
         learn_vocabulary(**settings)

@@ -57,8 +57,8 @@ def test_every_command_on_a_page_is_one(page, as_on_the_page):
                 continue
             try:
                 arguments = parse(argv)
-                settled = hasattr(arguments, "settings_class") and "--glue" not in argv
-                if settled and not is_shortened:
+                resolved = hasattr(arguments, "settings_class") and "--glue" not in argv
+                if resolved and not is_shortened:
                     flags.read(arguments)
             except SystemExit:
                 pytest.fail(f"{block}: keras-bert {' '.join(argv)}")

@@ -44,7 +44,7 @@ def entered():
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy_data") / "data"
-    make_data_folder(folder, rows=48, eval_rows=8, objective="mlm-nsp")
+    make_data_folder(folder, rows=48, eval_examples=8, objective="mlm-nsp")
     return folder
 
 

@@ -85,7 +85,7 @@ def test_presets_are_the_published_sizes(name, width, layers, heads):
     assert config.vocab_size == 7
 
 
-def test_a_preset_takes_changes_and_refuses_other_names():
+def test_a_preset_takes_changes_and_rejects_other_names():
     assert BertConfig.preset("tiny", vocab_size=7, hidden_act="relu").hidden_act == "relu"
     with pytest.raises(InputError, match="'huge'.*tiny, mini"):
         BertConfig.preset("huge", vocab_size=7)
@@ -117,7 +117,7 @@ def test_a_preset_takes_changes_and_refuses_other_names():
         ({"alibi_starting_size": 512}, "alibi_starting_size = 512, which .* cannot compute"),
     ],
 )
-def test_refuses_what_it_cannot_be(change, message):
+def test_rejects_what_it_cannot_be(change, message):
     with pytest.raises(InputError, match=message) as error:
         BertConfig.from_dict({**SIZES, **change}, source="a/config.json")
     assert "a/config.json" in str(error.value)

@@ -101,7 +101,7 @@ def test_the_first_output_alone_is_the_same(name, lengths):
 @pytest.mark.parametrize(
     "outputs", [["nothing"], ("first_output", "input_mask"), "first_output", [], (), 3, None]
 )
-def test_names_of_outputs_that_are_none_are_refused(outputs):
+def test_names_of_outputs_that_are_none_are_rejected(outputs):
     encoder, _ = variant("bert")
     for inputs in (rows(*LENGTHS), encoder.symbolic_inputs()):
         with pytest.raises(ValueError, match="`outputs` must be a list of names of outputs: sequ"):
@@ -118,7 +118,7 @@ def test_names_of_outputs_may_be_a_list_or_a_set(outputs):
 
 
 @pytest.mark.parametrize("config", [{"hidden_size": 8}, "tiny", None])
-def test_what_is_no_config_is_refused(config):
+def test_what_is_no_config_is_rejected(config):
     with pytest.raises(ValueError, match="`config` must be a `BertConfig`.*Received: a "):
         BertEncoder(config)
 
@@ -267,7 +267,7 @@ def test_layer_groups_hold_each_weight_but_the_pooler_s_once_from_the_input_upwa
     assert not pooler & set(flat)
 
 
-def test_the_lm_head_shares_the_token_embedding():
+def test_the_lm_head_fractions_the_token_embedding():
     encoder = BertEncoder(config())
     head = encoder.lm_head()
     hidden, positions = np.zeros((1, 3, 16), "float32"), np.zeros((1, 2), "int32")
@@ -392,7 +392,7 @@ def test_an_encoder_of_one_segment_takes_no_segment_ids():
 
 @pytest.mark.parametrize("name", ["input_ids", "input_mask", "segment_ids"])
 @pytest.mark.parametrize("shape", [(4, 6), (1, 10), (10,), (4, 1, 10)])
-def test_inputs_of_different_shapes_are_refused(name, shape):
+def test_inputs_of_different_shapes_are_rejected(name, shape):
     encoder = BertEncoder(config())
     batch = {**rows(*LENGTHS), name: np.ones(shape, "int32")}
     for inputs in (batch, {key: keras.KerasTensor(x.shape, "int32") for key, x in batch.items()}):
@@ -400,7 +400,7 @@ def test_inputs_of_different_shapes_are_refused(name, shape):
             encoder(inputs)
 
 
-def test_a_row_longer_than_the_positions_is_refused():
+def test_a_row_longer_than_the_positions_is_rejected():
     with pytest.raises(ValueError, match="length=13, positions=12"):
         BertEncoder(config())(rows(13))
 

@@ -50,7 +50,7 @@ OPTIONS = {
 # What "other" settings of a kind are, and the lines of its files where they are others, too.
 OTHER = {
     "classifier": ({"multi_label": True, "threshold": 0.4}, "text\tlabel\n"),
-    "pair-classifier": ({"class_weights": "balanced", "figure": "macro_f1"}, None),
+    "pair-classifier": ({"class_weights": "balanced", "metric": "macro_f1"}, None),
     "regression": ({"one_text": True}, "text\tscore\n"),
     "tagger": ({"label_subwords": "all", "aggregation": "mean"}, None),
     "question-answering": ({"stride": 2, "max_answer_length": 3}, ""),
@@ -367,7 +367,7 @@ def assert_same_outputs(task, theirs, data):
     """On all examples the logits of a task at its tokens are those of a model of PyTorch's."""
     import torch
 
-    rows = task.features(list(task.read(data, made_with=task.made_with)))
+    rows = task.features(list(task.read(data, inferred_arguments=task.inferred_arguments)))
     inputs = rows.inputs(*rows.take(tf.range(len(rows))))
     ours = task({name: inputs[name] for name in task.input})
     names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}

@@ -37,8 +37,8 @@ def check_choice(found, answer):
     assert not found["probabilities"][count:].any()
     assert found["choice"].decode() == answer["choices"][found["label"]]
     if found["label"] != answer["label"]:  # of two that are alike the rounding tells
-        chances = answer["probabilities"]
-        near(chances[found["label"]], chances[answer["label"]])
+        probabilities = answer["probabilities"]
+        near(probabilities[found["label"]], probabilities[answer["label"]])
 
 
 def check_words(found, answer):
@@ -58,10 +58,10 @@ def check_answer(found, answer):
     near(found["score"], answer["score"])
     if answer["answer"]:
         place = (found["start"], found["end"])
-        pieces = {(piece["start"], piece["end"]): piece for piece in answer.get("n_best", [answer])}
-        assert place in pieces
-        near(pieces[place]["score"], answer["score"])
-        assert found["answer"].decode() == pieces[place]["answer"]
+        tokens = {(token["start"], token["end"]): token for token in answer.get("n_best", [answer])}
+        assert place in tokens
+        near(tokens[place]["score"], answer["score"])
+        assert found["answer"].decode() == tokens[place]["answer"]
     else:
         assert (found["answer"], found["start"], found["end"]) == (b"", 0, 0)
 

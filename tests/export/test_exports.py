@@ -39,7 +39,7 @@ from keras_bert.export.saved_model import export_encoder, export_task
 from keras_bert.export.server_files import WARMUP_FILE
 from keras_bert.inference.embeddings.embed import embed
 from keras_bert.inference.embeddings.signatures import encoder_signatures
-from keras_bert.inference.fill_mask import fill_mask, likeliest
+from keras_bert.inference.fill_mask import fill_mask, most_probable
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
@@ -300,10 +300,10 @@ def asked(answered):
 
 def rows(asked, name, signature="serving_default"):
     """The answers of all requests of a signature: a dictionary of values for each example."""
-    return rows_of(asked[name]["answers"][signature])
+    return answers_by_example(asked[name]["answers"][signature])
 
 
-def rows_of(parts):
+def answers_by_example(parts):
     assert not [part for part in parts if isinstance(part, str)]
     return [
         {key: values[number] for key, values in part.items()}
@@ -312,7 +312,7 @@ def rows_of(parts):
     ]
 
 
-def examples_of(name):
+def given_texts_of(name):
     """The examples as `predict` takes them."""
     if name == "relation-classifier":
         keys = ("text", "head_start", "head_end", "tail_start", "tail_end")
@@ -329,7 +329,7 @@ def examples_of(name):
 @pytest.mark.parametrize("name", CHECKS)
 def test_answers_a_thousand_texts_as_predict_does(asked, models, name):
     found = rows(asked, name)
-    answers = list(predict(model=models[name], data=examples_of(name), batch_size=128))
+    answers = list(predict(model=models[name], data=given_texts_of(name), batch_size=128))
     assert len(found) == len(answers) == COUNT
     for number, (row, answer) in enumerate(zip(found, answers, strict=True)):
         try:
@@ -354,7 +354,7 @@ def check_near(name, found, expected, precision):
         for key in in_size:
             assert difference(theirs[key], ours[key], precision=precision) < 0.1
     same = []
-    for ours, theirs in zip(rows_of(found), rows_of(expected), strict=True):
+    for ours, theirs in zip(answers_by_example(found), answers_by_example(expected), strict=True):
         same.append(decoded(ours) == decoded(theirs))
         for key in {"score", "scores", "probabilities"} & {*ours} - {*in_size}:
             if same[-1] or key == "probabilities":
@@ -385,7 +385,7 @@ def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, nam
     check_near(name, answered[f"bfloat16/{name}"]["answers"]["texts"], expected, "bfloat16")
 
 
-def test_a_head_that_overflows_is_refused(models, tmp_path):
+def test_a_head_that_overflows_is_rejected(models, tmp_path):
     """Where the encoder is sound: of logits alone it is seen."""
     task = MAKERS["fill-mask"]()
     kernel = task.lm_head.transform.dense.kernel
@@ -469,7 +469,7 @@ def test_a_model_of_one_segment_takes_no_segment_ids(tmp_path):
     assert answer["answer"].numpy()[0].decode() == expected["answer"]
 
 
-def test_a_span_classifier_is_refused_for_litert(models, tmp_path):
+def test_a_span_classifier_is_rejected_for_litert(models, tmp_path):
     with pytest.raises(InputError, match="LiteRT has no operation for a part of this model"):
         export_task(models["span-classifier"], tmp_path / "x.tflite")
     assert not [*tmp_path.iterdir()]
@@ -479,11 +479,11 @@ def test_embeds_a_thousand_texts_as_embed_does(asked, models):
     """All texts that a row holds; of others, what the encoder says of the row."""
     encoder = models["encoder"]
     found = rows(asked, "encoder")
-    pieces = TOKENIZER.tokenize(TEXTS).row_lengths().numpy()
+    tokens = TOKENIZER.tokenize(TEXTS).row_lengths().numpy()
     room = encoder.config.max_length - 2
-    assert 10 < np.sum(pieces > room) < 100
+    assert 10 < np.sum(tokens > room) < 100
     for row, answer, count in zip(
-        found, embed(model=(encoder, TOKENIZER), text=TEXTS, batch_size=128), pieces, strict=True
+        found, embed(model=(encoder, TOKENIZER), text=TEXTS, batch_size=128), tokens, strict=True
     ):
         words = int(row["mask"].sum())
         assert row["mask"][:words].all()
@@ -499,7 +499,7 @@ def test_embeds_a_thousand_texts_as_embed_does(asked, models):
             assert row[name][:words].tolist() == getattr(answer, name)[:words].tolist()
 
 
-def chances_of_masks(task, texts):
+def probabilities_of_masks(task, texts):
     """The probability of each piece, by its name, at every [MASK] of texts, text by text.
 
     As `fill_mask` has it, for many rows at once, and of a long text in the row of several that has
@@ -530,14 +530,14 @@ def chances_of_masks(task, texts):
     logits = task.lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
     found = [[] for _ in texts]
     for (text, *_), values in zip(places, logits[:, 0].numpy(), strict=True):
-        found[text].append(likeliest(values, TOKENIZER.vocabulary, len(values)))
+        found[text].append(most_probable(values, TOKENIZER.vocabulary, len(values)))
     return found
 
 
 def test_fills_the_masks_of_a_thousand_texts_as_fill_mask_does(asked, models):
     found = rows(asked, "fill-mask")
     assert [row["lengths"] for row in found] == [text.count("[MASK]") for text in MASKED]
-    expected = chances_of_masks(models["fill-mask"], MASKED)
+    expected = probabilities_of_masks(models["fill-mask"], MASKED)
     for number in (1, 2, 3, *FITTING[:10]):  # one by one a thousand would take ten seconds
         if expected[number]:
             filled = fill_mask(model=models["fill-mask"], text=MASKED[number])
@@ -551,13 +551,13 @@ def test_fills_the_masks_of_a_thousand_texts_as_fill_mask_does(asked, models):
     )
     assert sum(map(len, expected)) > 700
     for row, places in zip(found, expected, strict=True):
-        for chances, pieces, place in zip(
+        for probabilities, tokens, place in zip(
             row["probabilities"], row["pieces"], places, strict=False
         ):
-            near(chances, [candidate.probability for candidate in place[:5]])
+            near(probabilities, [candidate.probability for candidate in place[:5]])
             # Which of two that are as likely comes first is left to the rounding.
-            near(chances, [dict(place)[piece] for piece in texts_of(pieces)])
-            assert len(set(pieces)) == 5
+            near(probabilities, [dict(place)[token] for token in texts_of(tokens)])
+            assert len(set(tokens)) == 5
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -587,7 +587,7 @@ def check_same(found, expected):
 def test_examples_are_answered_as_texts_are(asked, name):
     good, bad, _ = asked[name]["answers"]["examples"]
     assert isinstance(bad, str) and "example" in bad.lower()
-    for found, expected in zip(rows_of([good]), rows(asked, name)[3:43], strict=True):
+    for found, expected in zip(answers_by_example([good]), rows(asked, name)[3:43], strict=True):
         check_same(found, expected)
 
 
@@ -600,7 +600,7 @@ def test_ids_are_answered_as_texts_are(asked, models, name):
         near(answers["end_logits"], expected["end_logits"])
         return
     of_texts = rows(asked, name)
-    for found, number in zip(rows_of([answers]), FITTING, strict=True):
+    for found, number in zip(answers_by_example([answers]), FITTING, strict=True):
         expected = of_texts[number]
         if "tags" in found:
             is_first = found["tags"] != b""
@@ -610,7 +610,9 @@ def test_ids_are_answered_as_texts_are(asked, models, name):
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name not in WITHOUT_IDS])
-def test_ids_are_answered_alone_as_joined_by_a_server_and_refused_where_they_cannot_be(asked, name):
+def test_ids_are_answered_alone_as_joined_by_a_server_and_rejected_where_they_cannot_be(
+    asked, name
+):
     good, padded, *bad, _ = asked[name]["answers"]["ids"]
     check_same(padded, good)
     expected = [

@@ -66,8 +66,8 @@ def test_equals_transformers(task, folder, tokenizer):
         found = fill_mask(model=task, text=text, top_k=len(tokenizer))
         assert len(found) == len(expected) == text.count("[MASK]")
         for candidates, row in zip(found, expected, strict=True):
-            for piece, probability in candidates:
-                assert abs(probability - row[theirs.convert_tokens_to_ids(piece)]) < 1e-5
+            for token, probability in candidates:
+                assert abs(probability - row[theirs.convert_tokens_to_ids(token)]) < 1e-5
 
 
 def test_only_a_literal_mask_is_special(task, tokenizer):
@@ -79,8 +79,8 @@ def test_only_a_literal_mask_is_special(task, tokenizer):
     logits = task({**inputs, "masked_lm_positions": np.array([[2]], np.int32)})["masked_lm"]
     expected = np.asarray(keras.ops.softmax(logits))[0, 0]
     (candidates,) = fill_mask(model=task, text=TEXTS[2], top_k=3)
-    for piece, probability in candidates:
-        assert abs(probability - expected[vocabulary.id(piece)]) < 1e-6
+    for token, probability in candidates:
+        assert abs(probability - expected[vocabulary.id(token)]) < 1e-6
 
 
 def test_an_export_gives_the_encoder_no_rows_without_a_mask(task, monkeypatch):
@@ -110,7 +110,7 @@ def test_candidates_fall_and_all_of_them_are_the_vocabulary(task, tokenizer):
     for candidates in fill_mask(model=task, text=TEXTS[1], top_k=1000):
         probabilities = [probability for _, probability in candidates]
         assert probabilities == sorted(probabilities, reverse=True)
-        assert sorted(piece for piece, _ in candidates) == sorted(tokenizer.vocabulary.pieces)
+        assert sorted(token for token, _ in candidates) == sorted(tokenizer.vocabulary.tokens)
         assert 0.5 < sum(probabilities) < 1  # rows without a piece have the rest
     assert fill_mask(model=task, text=TEXTS[1], top_k=2) == [
         candidates[:2] for candidates in fill_mask(model=task, text=TEXTS[1], top_k=9)
@@ -128,7 +128,7 @@ def test_a_pretrained_model_answers_as_its_masked_lm_head_does(tokenizer, task, 
     save_folder(pretrainer, tokenizer, run / "model")
     (expected,) = fill_mask(model=task, text=TEXTS[0])
     (found,) = fill_mask(model=run, text=TEXTS[0])
-    assert [piece for piece, _ in found] == [piece for piece, _ in expected]
+    assert [token for token, _ in found] == [token for token, _ in expected]
     np.testing.assert_allclose(*([p for _, p in x] for x in (found, expected)), atol=1e-5)
 
 
@@ -155,9 +155,9 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
     weights = {"masked_lm": np.tile(np.array([[1.0, 0.0]], "float32"), (80, 1))}
     task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
     task.fit(inputs, labels, sample_weight=weights, batch_size=2, verbose=0)
-    figures = task.evaluate(inputs, labels, sample_weight=weights, verbose=0, return_dict=True)
-    assert figures["masked_lm_accuracy"] == 1 and figures["loss"] < 0.2
-    assert figures["loss"] == pytest.approx(figures["masked_lm_cross_entropy"], abs=1e-5)
+    metrics = task.evaluate(inputs, labels, sample_weight=weights, verbose=0, return_dict=True)
+    assert metrics["masked_lm_accuracy"] == 1 and metrics["loss"] < 0.2
+    assert metrics["loss"] == pytest.approx(metrics["masked_lm_cross_entropy"], abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
         ("[MASK]", {"top_k": 0}, "at least 1"),
     ],
 )
-def test_refuses_texts_that_cannot_be(text, options, sentence, task):
+def test_rejects_texts_that_cannot_be(text, options, sentence, task):
     with pytest.raises(InputError, match=sentence):
         fill_mask(model=task, text=text, **options)
 
@@ -183,7 +183,7 @@ def test_answers_that_are_no_numbers_are_a_sentence(tokenizer):
         fill_mask(model=task, text="[MASK]")
 
 
-def test_refuses_a_model_without_the_head(tokenizer, tmp_path):
+def test_rejects_a_model_without_the_head(tokenizer, tmp_path):
     from keras_bert.tasks.classification.classifier import Classifier
 
     encoder = make(FillMask, tokenizer).encoder
@@ -210,7 +210,7 @@ def test_the_command_prints_candidates_and_what_comes_next(folder, task, capsys)
     lines = capsys.readouterr().out.splitlines()
     ((first, second),) = fill_mask(model=task, text=TEXTS[0], top_k=2)
     assert lines[0] == "[MASK]" and lines[3].startswith("Next: keras-bert finetune")
-    assert lines[1].split() == [f"{first.probability:.4f}", first.piece]
-    assert lines[2].split() == [f"{second.probability:.4f}", second.piece]
+    assert lines[1].split() == [f"{first.probability:.4f}", first.token]
+    assert lines[2].split() == [f"{second.probability:.4f}", second.token]
     assert main(["fill-mask", "--model", str(folder), "--text", "cat"]) == 2
     assert capsys.readouterr().err.startswith("keras-bert: The text has no [MASK]")

@@ -24,13 +24,13 @@ def make(**changes):
 
 
 def definition(states, *, layer_norm):
-    shares = np.exp(SCORES) / np.exp(SCORES).sum()
+    fractions = np.exp(SCORES) / np.exp(SCORES).sum()
     if layer_norm:
         states = [
             (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + EPSILON)
             for h in states
         ]
-    return GAMMA * sum(s * h for s, h in zip(shares, states, strict=True))
+    return GAMMA * sum(s * h for s, h in zip(fractions, states, strict=True))
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
@@ -72,7 +72,7 @@ def test_a_text_does_not_depend_on_its_neighbours():
     np.testing.assert_allclose(np.asarray(layer(STATES))[1:2, :3], alone, atol=1e-6)
 
 
-def fitted_shares(l2, steps=40):
+def fitted_fractions(l2, steps=40):
     """The shares after training a mix to give its third layer."""
     keras.utils.set_random_seed(1)
     inputs = [keras.Input((None, WIDTH)) for _ in range(K)]
@@ -89,7 +89,7 @@ def fitted_shares(l2, steps=40):
 
 
 def test_learns_which_layer_serves_and_l2_pulls_toward_the_average():
-    free, weak, strong = (fitted_shares(l2) for l2 in (0.0, 1.0, 1000.0))
+    free, weak, strong = (fitted_fractions(l2) for l2 in (0.0, 1.0, 1000.0))
     assert free[2] > 0.8
     assert free[2] > weak[2] + 0.01 > strong[2] + 0.02
     np.testing.assert_allclose(strong, 1 / K, atol=0.02)
@@ -103,7 +103,7 @@ def test_the_penalty_is_lambda_times_the_squared_norm():
     assert make(l2=0.0).losses == []
 
 
-def test_in_half_precision_the_shares_stay_whole():
+def test_in_half_precision_the_fractions_stay_whole():
     layer = make(layer_norm_eps=EPSILON, dtype="mixed_bfloat16")
     mix = layer(STATES)
     assert keras.backend.standardize_dtype(mix.dtype) == "bfloat16"
@@ -127,12 +127,12 @@ def test_comes_back_from_a_saved_model(tmp_path):
 @pytest.mark.parametrize(
     "states", [STATES[:3], [*STATES, STATES[0]], [*STATES[:3], STATES[3][:, :4]]]
 )
-def test_refuses_another_number_of_layers_or_other_shapes(states):
+def test_rejects_another_number_of_layers_or_other_shapes(states):
     with pytest.raises(ValueError, match="Received"):
         make()(states)
 
 
 @pytest.mark.parametrize("changes", [{"num_layers": 0}, {"l2": -0.1}])
-def test_refuses_settings_that_cannot_be(changes):
+def test_rejects_settings_that_cannot_be(changes):
     with pytest.raises(ValueError, match="Received"):
         ScalarMix(**{"num_layers": K, "layer_norm_eps": None, "l2": 0.0, **changes})

@@ -108,7 +108,7 @@ def test_counts_its_products():
     np.testing.assert_array_equal(make(False).forward_flops(counts), counts * 2 * 88)
 
 
-def test_shares_the_embedding_and_trains_it():
+def test_fractions_the_embedding_and_trains_it():
     layer = make()
     hidden, positions = keras.Input((5, 8)), keras.Input((3,), dtype="int32")
     model = keras.Model([hidden, positions], layer(hidden, positions))

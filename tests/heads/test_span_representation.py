@@ -31,11 +31,11 @@ def by_hand(layer, words, first, last):
     if layer.representation == "biaffine":
         start, end = np.maximum(start, 0), np.maximum(end + weights["last/bias"], 0)
         return np.concatenate([start, end, start * end])
-    shares = np.full(len(span), 1 / len(span))
+    fractions = np.full(len(span), 1 / len(span))
     if layer.representation == "attention":
-        shares = np.exp(span @ weights["score/kernel"][:, 0])
-        shares /= shares.sum()
-    return np.maximum(start + end + (shares @ span) @ weights["inside/kernel"], 0)
+        fractions = np.exp(span @ weights["score/kernel"][:, 0])
+        fractions /= fractions.sum()
+    return np.maximum(start + end + (fractions @ span) @ weights["inside/kernel"], 0)
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
@@ -106,7 +106,7 @@ def test_no_gradient_is_a_list_of_rows(representation):
     assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
 
 
-def test_refuses_another_representation():
+def test_rejects_another_representation():
     with pytest.raises(ValueError, match="must be one of .*Received: 'sum'"):
         make("sum")
 

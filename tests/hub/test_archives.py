@@ -82,7 +82,7 @@ def test_no_member_leaves_the_folder(tmp_path, name):
     assert not list(inside.iterdir())
 
 
-def test_a_link_a_bomb_and_a_cut_archive_are_refused(tmp_path, cache):
+def test_a_link_a_bomb_and_a_cut_archive_are_rejected(tmp_path, cache):
     link = member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd", size=0)
     with pytest.raises(InputError, match="'link', which is no ordinary file"):
         unpacked(tar_with(tmp_path / "link.tar.gz", link), tmp_path)
@@ -113,7 +113,7 @@ def test_any_broken_archive_is_one_sentence(tmp_path):
             member("m/" + "é" * 120, pax_headers={"GNU.sparse.major": "x"}), io.BytesIO(b"x")
         )
     zip_with(tmp_path / "a.zip", "m/config.json", "é", content="12345" * 50)
-    rng, refused = random.Random(1), 0
+    rng, rejected = random.Random(1), 0
     for name in ("a.zip", "a.tar", "a.tar.gz"):
         whole = (tmp_path / name).read_bytes()
         for _ in range(150):
@@ -127,8 +127,8 @@ def test_any_broken_archive_is_one_sentence(tmp_path):
                     unpacked(tmp_path / name, Path(folder))
                 except InputError as error:
                     assert "\n" not in str(error)
-                    refused += 1
-    assert refused > 150
+                    rejected += 1
+    assert rejected > 150
 
 
 @pytest.mark.parametrize("held, said", [("saved_model.pb", "a SavedModel"), ("x", "no model")])
@@ -138,7 +138,7 @@ def test_an_archive_without_a_model_says_so(tmp_path, cache, held, said):
         kb.load(archive)
 
 
-def test_an_archive_of_two_models_is_refused_and_a_part_of_one_is_not(tmp_path, cache):
+def test_an_archive_of_two_models_is_rejected_and_a_part_of_one_is_not(tmp_path, cache):
     """Which of the two was taken changed from call to call."""
     with tarfile.open(tmp_path / "two.tar.gz", "w:gz") as tar:
         for name in ("a/config.json", "b/config.json"):

@@ -87,9 +87,9 @@ def test_the_same_checks_as_for_a_folder(published, folder, tmp_path):
 
 
 def refusal(name):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as rejected:
         kb.load(name)
-    sentence = str(refused.value)
+    sentence = str(rejected.value)
     assert "\n" not in sentence and sentence.endswith(".")
     return sentence
 

@@ -50,8 +50,8 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
     assert said["library_name"] == "transformers" and said["tags"] == ["keras-bert"]
     assert said["pipeline_tag"] == "text-classification"
     assert said["base_model"] == "google-bert/bert-base-uncased"
-    figures = {(r.dataset_name, r.metric_type): r.metric_value for r in card.data.eval_results}
-    assert figures == {("dev.tsv", "accuracy"): 0.8125, ("dev.tsv", "f1"): 0.75}
+    metrics = {(r.dataset_name, r.metric_type): r.metric_value for r in card.data.eval_results}
+    assert metrics == {("dev.tsv", "accuracy"): 0.8125, ("dev.tsv", "f1"): 0.75}
     assert "/home/me" not in card.content and "secret" not in card.content
     for shown in ("ham, spam", "1,200", "16 dev examples", "train.tsv"):
         assert shown in card.text
@@ -150,7 +150,7 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
         kb.push(model=str(folder), to="me/spam")
 
 
-def test_a_push_that_is_refused_says_what_to_do(hub, model, tmp_path, monkeypatch):
+def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="does not let you write me/spam: log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
     with pytest.raises(InputError, match="names no model of the hub"):
@@ -173,7 +173,7 @@ def test_a_push_that_is_refused_says_what_to_do(hub, model, tmp_path, monkeypatc
     assert not hub.repos
 
 
-def test_private_is_private_or_refused(hub, model, monkeypatch):
+def test_private_is_private_or_rejected(hub, model, monkeypatch):
     """To a public repository it was published all the same."""
     monkeypatch.setenv("HF_TOKEN", "hf_known")
     hub.repos["me/public"] = {"main": {}}

@@ -15,7 +15,7 @@ def test_nothing_is_converted_by_autograph(monkeypatch, tmp_path):
     monkeypatch.setattr(
         api._TRANSPILER, "transform", lambda *args: converted.append(args[0]) or transform(*args)
     )
-    folder = DataFolder.open(make_data_folder(tmp_path / "rows", rows=9, eval_rows=3))
+    folder = DataFolder.open(make_data_folder(tmp_path / "rows", rows=9, eval_examples=3))
     for size in ({"batch_size": 2}, {"batch_tokens": 64}):
         training_dataset(folder, vocabulary=VOCABULARY, seed=0, **size)
     evaluation_dataset(folder, vocabulary=VOCABULARY, batch_size=2)

@@ -177,7 +177,7 @@ def test_only_core_operations():
     assert not {name for name in names if name not in dir(tf.raw_ops)} - {"Placeholder"}
 
 
-def test_a_length_that_leaves_no_room_is_refused():
+def test_a_length_that_leaves_no_room_is_rejected():
     with pytest.raises(ValueError, match="max_length=2"):
         frame([ragged([[5]])], **OPTIONS, max_length=2)
     with pytest.raises(ValueError, match="3 segments"):

@@ -35,7 +35,7 @@ def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, rows):
 
 def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp_path):
     folder = DataFolder.open(
-        make_data_folder(tmp_path / "rows", rows=60, eval_rows=0, objective="mlm")
+        make_data_folder(tmp_path / "rows", rows=60, eval_examples=0, objective="mlm")
     )
     options = {"vocabulary": VOCABULARY, "seed": 5}
     batches = list(training_dataset(folder, batch_tokens=64, **options).take(40))
@@ -67,7 +67,7 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
 def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeypatch, window):
     monkeypatch.setattr(features, "_WINDOW", window)
     folder = DataFolder.open(
-        make_data_folder(tmp_path / "rows", rows=60, eval_rows=0, objective="mlm")
+        make_data_folder(tmp_path / "rows", rows=60, eval_examples=0, objective="mlm")
     )
     options = {"vocabulary": VOCABULARY, "seed": 5, "batch_tokens": 64}
     known = WindowBatches(folder)

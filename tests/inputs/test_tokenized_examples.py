@@ -24,7 +24,7 @@ def rows():
         labels={"tags": a_token_each, "kind": np.arange(4, dtype=np.int32)},
         weights={"tags": tf.cast(a_token_each > 2, tf.float32)},
         columns={"heads": a_token_each, "pairs": np.arange(8, dtype=np.int32).reshape(4, 2)},
-        example_of_row=np.array([0, 1, 2, 2]),
+        example_of_sequence=np.array([0, 1, 2, 2]),
         tokenizer=make_tokenizer(),
         input_names=NAMES,
         max_length=12,

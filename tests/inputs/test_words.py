@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.inputs.words import rows_around, word_rows, words_given, words_of_texts
+from keras_bert.inputs.words import sequences_around, word_sequences, words_given, words_of_texts
 from keras_bert.text.template import BERT_TEMPLATE
 from tests.small_model import make_tokenizer
 
@@ -16,40 +16,40 @@ def tokenizer():
     return make_tokenizer(["the", "bank", "of"])
 
 
-def pieces(tokenizer, tokenized, text):
+def tokens(tokenizer, tokenized, text):
     """The pieces of each word of a text."""
     ids = tokenized.ids[text].numpy()
     parts = np.split(ids, tokenized.firsts[text].numpy()[1:])
-    return [[tokenizer.vocabulary.pieces[id] for id in part] for part in parts]
+    return [[tokenizer.vocabulary.tokens[id] for id in part] for part in parts]
 
 
 def test_given_words_are_tokenized_one_by_one(tokenizer):
     texts = [["the", "x-y"], [], ["\u200b", "bank", "the"]]
     tokenized = words_given(texts, tokenizer)
-    assert pieces(tokenizer, tokenized, 0) == [["the"], ["x", "-", "y"]]
+    assert tokens(tokenizer, tokenized, 0) == [["the"], ["x", "-", "y"]]
     assert tokenized.ids[1].shape == tokenized.firsts[1].shape == (0,)
-    assert pieces(tokenizer, tokenized, 2) == [["[UNK]"], ["bank"], ["the"]]
+    assert tokens(tokenizer, tokenized, 2) == [["[UNK]"], ["bank"], ["the"]]
     empty = words_given([], tokenizer)
     assert empty.ids.shape[0] == empty.firsts.shape[0] == 0
 
 
-def test_strings_are_parted_as_the_tokenizer_does(tokenizer):
+def test_strings_are_split_as_the_tokenizer_does(tokenizer):
     texts = ["The  Bänk (of Xy).", "", " \u200b "]
     tokenized, starts, ends = words_of_texts(texts, tokenizer)
     words = [texts[0][s:e] for s, e in zip(starts[0].numpy(), ends[0].numpy(), strict=True)]
     assert words == ["The", "Bänk", "(", "of", "Xy", ")", "."]
-    assert pieces(tokenizer, tokenized, 0)[3:5] == [["of"], ["x", "##y"]]
+    assert tokens(tokenizer, tokenized, 0)[3:5] == [["of"], ["x", "##y"]]
     assert tokenized.firsts[1].shape == tokenized.firsts[2].shape == (0,)
 
 
 @pytest.mark.parametrize("max_length", [3, 4, 9, 18, 40])
-def test_rows_hold_whole_words_and_share_them_out(max_length):
+def test_rows_hold_whole_words_and_fraction_them_out(max_length):
     lengths = [RNG.integers(1, 4, size) for size in (0, 1, 7, 60, 0, 33)]
     lengths[3][5] = 50  # longer than any row
     texts = [["a" * length for length in words] for words in lengths]
     tokenizer = make_tokenizer()
     tokenized = words_given(texts, tokenizer)
-    rows = word_rows(tokenized, template=BERT_TEMPLATE, max_length=max_length)
+    rows = word_sequences(tokenized, template=BERT_TEMPLATE, max_length=max_length)
     ids_of, starts_of, ends_of = (values.to_list() for values in rows[5:])
     quarter = max(1, (max_length - 2) // 2 // 2)
     by_text = {}
@@ -61,7 +61,7 @@ def test_rows_hold_whole_words_and_share_them_out(max_length):
         ids = ids_of[row]
         assert len(ids) <= max_length - 2
         parts = [ids[s - 1 : e - 1] for s, e in zip(starts_of[row], ends_of[row], strict=True)]
-        words = pieces(tokenizer, tokenized, text) if len(lengths[text]) else []
+        words = tokens(tokenizer, tokenized, text) if len(lengths[text]) else []
         kept = [min(len(word), quarter) for word in words]
         assert [len(part) for part in parts] == kept[first:end]
         assert sum(map(len, parts)) == len(ids)
@@ -84,7 +84,7 @@ def test_rows_around_words_are_full_and_hold_them_in_their_middle():
     tokenized = words_given(texts, make_tokenizer())
     # Rows of 8 tokens, in which a word has one.
     options = {"template": BERT_TEMPLATE, "max_length": 10}
-    rows, missing = rows_around(tokenized, tf.constant(low), tf.constant(high), **options)
+    rows, missing = sequences_around(tokenized, tf.constant(low), tf.constant(high), **options)
     where = list(zip(rows.first.numpy().tolist(), rows.end.numpy().tolist(), strict=True))
     assert where == [(0, 8), (1, 9), (4, 12), (3, 11), (1, 9), (0, 2)]
     assert missing.numpy().tolist() == [0, 0, 0, 0, 3, 0]
@@ -97,14 +97,18 @@ def test_strings_become_the_same_rows_in_a_graph(tokenizer):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def in_graph(texts):
-        return word_rows(words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14)
+        return word_sequences(
+            words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14
+        )
 
-    eagerly = word_rows(words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14)
+    eagerly = word_sequences(
+        words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14
+    )
     for ours, theirs in zip(in_graph(tf.constant(texts)), eagerly, strict=True):
         ours, theirs = (
             x.to_tensor() if isinstance(x, tf.RaggedTensor) else x for x in (ours, theirs)
         )
         np.testing.assert_array_equal(ours, theirs)
     words = [text.replace(".", " .").split() for text in texts]
-    again = word_rows(words_given(words, tokenizer), template=BERT_TEMPLATE, max_length=14)
+    again = word_sequences(words_given(words, tokenizer), template=BERT_TEMPLATE, max_length=14)
     np.testing.assert_array_equal(again.ids.to_tensor(), eagerly.ids.to_tensor())

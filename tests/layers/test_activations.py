@@ -70,6 +70,6 @@ def test_tensorflow_joins_it_to_the_product_before(name, joined, dtype):
     assert fused == [[b"BiasAdd", joined.encode()]]
 
 
-def test_a_name_that_is_not_here_is_refused():
+def test_a_name_that_is_not_here_is_rejected():
     with pytest.raises(ValueError, match="hidden_act.*'swish'"):
         activation("swish")

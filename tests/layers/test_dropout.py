@@ -18,7 +18,7 @@ def test_passes_the_layer_check(tmp_path):
 
 @pytest.mark.parametrize("shape", [(300, 7, 51), (301, 7, 51), (1000, 100), (100_000,)])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_drops_its_share_and_keeps_the_expectation(shape, rate):
+def test_drops_its_fraction_and_keeps_the_expectation(shape, rate):
     x = np.full(shape, 3.0, "float32")
     y = np.asarray(Dropout(rate=rate, seed=1)(x, training=True))
     dropped, kept = (y == 0), y[y != 0]
@@ -30,7 +30,7 @@ def test_drops_its_share_and_keeps_the_expectation(shape, rate):
     assert abs(kept[0] / 3.0 - 1 / (1 - round(rate * 65536) / 65536)) < 1e-6
 
 
-def test_neighbours_that_share_a_draw_are_independent():
+def test_neighbours_that_fraction_a_draw_are_independent():
     y = np.asarray(Dropout(rate=0.5, seed=2)(np.ones((40_000, 2), "float32"), training=True))
     both = (y == 0).all(axis=1).mean()
     assert abs(both - 0.25) < 6 * np.sqrt(0.25 * 0.75 / 40_000)
@@ -80,6 +80,6 @@ def test_the_gradient_passes_where_the_value_did():
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])
-def test_other_rates_are_refused(rate):
+def test_other_rates_are_rejected(rate):
     with pytest.raises(ValueError, match="rate"):
         Dropout(rate=rate)

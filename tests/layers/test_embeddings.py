@@ -49,7 +49,7 @@ def test_given_positions_are_counted_from_the_offset():
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
-def test_a_row_longer_than_the_positions_is_refused():
+def test_a_row_longer_than_the_positions_is_rejected():
     with pytest.raises(ValueError, match="length=5, positions=4"):
         make(position_offset=2)(np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
 

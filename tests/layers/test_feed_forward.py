@@ -37,6 +37,6 @@ def test_the_two_forms_of_gelu_differ():
     assert 1e-6 < np.abs(np.asarray(erf(X)) - np.asarray(tanh(X))).max() < 1e-2
 
 
-def test_an_activation_without_a_name_here_is_refused():
+def test_an_activation_without_a_name_here_is_rejected():
     with pytest.raises(ValueError, match="hidden_act.*'swish'"):
         make("swish")

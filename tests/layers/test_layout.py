@@ -75,13 +75,13 @@ def test_a_row_of_nothing_but_padding_is_no_trouble():
         ((2, 3), "float32"),  # would be added to scores elsewhere, as zeros and -inf
     ],
 )
-def test_another_form_is_refused(name, shape, dtype):
+def test_another_form_is_rejected(name, shape, dtype):
     with pytest.raises(ValueError, match=rf"`{name}` must be \(batch, sequence\).*shape=.*{dtype}"):
         Layout(**{name: keras.ops.ones(shape, dtype=dtype)}, causal=False)
 
 
 @pytest.mark.parametrize("given", [{}, {"input_mask": INPUT_MASK, "sequence_ids": INPUT_MASK}])
-def test_neither_and_both_are_refused(given):
+def test_neither_and_both_are_rejected(given):
     with pytest.raises(ValueError, match="either `input_mask` or `sequence_ids`"):
         Layout(**given, causal=False)
 

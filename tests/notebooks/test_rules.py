@@ -43,7 +43,7 @@ def test_what_a_cell_may_do():
     assert offences(notebook(imports, "x.__doc__\nkb.load('hf://a/b')")) == []
 
 
-def test_a_figure_without_a_run_behind_it_is_refused():
+def test_a_figure_without_a_run_behind_it_is_rejected():
     assert "93 %" in offences(notebook(text=["It gets 93 % right."]))[0]
 
 

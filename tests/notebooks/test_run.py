@@ -18,7 +18,7 @@ def write(tmp_path):
     return write
 
 
-def test_a_run_asks_for_the_figures_where_they_stand(write, capsys):
+def test_a_run_asks_for_the_metrics_where_they_stand(write, capsys):
     """`x` is 2 in the end, and was 1 where the text speaks of it."""
     path = write(
         v4.new_code_cell("x = 1\nx"),

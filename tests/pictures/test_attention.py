@@ -21,32 +21,34 @@ def model():
 
 def test_it_is_the_encoders_own(model):
     encoder, tokenizer = model
-    pieces, shares = attention.attention_of(encoder, tokenizer, TEXT)
-    assert pieces == ["[CLS]", "the", "bank", ",", "again", ".", "[SEP]"]
-    row = np.array([[tokenizer.vocabulary.id(piece) for piece in pieces]], np.int32)
+    tokens, fractions = attention.attention_of(encoder, tokenizer, TEXT)
+    assert tokens == ["[CLS]", "the", "bank", ",", "again", ".", "[SEP]"]
+    row = np.array([[tokenizer.vocabulary.id(token) for token in tokens]], np.int32)
     inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
     expected = encoder(inputs, outputs=("attention_probabilities",))["attention_probabilities"]
-    np.testing.assert_allclose(shares, np.stack([np.asarray(x)[0] for x in expected]), atol=1e-6)
-    np.testing.assert_allclose(shares.sum(axis=-1), 1, atol=1e-5)
+    np.testing.assert_allclose(fractions, np.stack([np.asarray(x)[0] for x in expected]), atol=1e-6)
+    np.testing.assert_allclose(fractions.sum(axis=-1), 1, atol=1e-5)
 
 
 def test_the_table_has_a_square_for_each_head_in_its_place():
-    shares = np.random.default_rng(1).random((2, 3, 5, 5)).astype("float32")
+    fractions = np.random.default_rng(1).random((2, 3, 5, 5)).astype("float32")
     figure = Figure()
-    attention._grid(figure, shares)
+    attention._grid(figure, fractions)
     assert len(figure.axes) == 6
     for number, axis in enumerate(figure.axes):
-        np.testing.assert_array_equal(axis.images[0].get_array(), shares[number // 3, number % 3])
+        np.testing.assert_array_equal(
+            axis.images[0].get_array(), fractions[number // 3, number % 3]
+        )
     assert [axis.get_ylabel() for axis in figure.axes[::3]] == ["layer 1", "layer 2"]
     assert [axis.get_title() for axis in figure.axes[:3]] == ["head 1", "head 2", "head 3"]
 
 
 def test_one_head_has_its_tokens_at_both_edges():
-    shares = np.random.default_rng(1).random((3, 3))
+    fractions = np.random.default_rng(1).random((3, 3))
     figure = Figure()
-    attention._one_head(figure, shares, ["[CLS]", "bank", "[SEP]"], "Layer 1, head 2")
+    attention._one_head(figure, fractions, ["[CLS]", "bank", "[SEP]"], "Layer 1, head 2")
     axis = figure.axes[0]
-    np.testing.assert_array_equal(axis.images[0].get_array(), shares)
+    np.testing.assert_array_equal(axis.images[0].get_array(), fractions)
     for ticks in (axis.get_xticklabels(), axis.get_yticklabels()):
         assert [tick.get_text() for tick in ticks] == ["[CLS]", "bank", "[SEP]"]
 
@@ -62,9 +64,9 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
     drawn = []
     whole = attention._one_head
 
-    def one_head(figure, shares, *rest):
-        drawn.append(shares)
-        whole(figure, shares, *rest)
+    def one_head(figure, fractions, *rest):
+        drawn.append(fractions)
+        whole(figure, fractions, *rest)
 
     monkeypatch.setattr(attention, "_one_head", one_head)
     path = attention.draw_attention(
@@ -91,7 +93,7 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
         ({"output": "nowhere/head.png"}, "no folder nowhere"),
     ],
 )
-def test_refuses_what_cannot_be_drawn(options, sentence, model, tmp_path, monkeypatch):
+def test_rejects_what_cannot_be_drawn(options, sentence, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=sentence):
         attention.draw_attention(**{"model": model, "text": TEXT, "output": "a.png", **options})

@@ -66,7 +66,7 @@ def drawn(draw):
     return draw(METRICS)
 
 
-def test_the_curve_has_the_loss_and_the_figure_that_a_model_is_kept_by(drawn):
+def test_the_history_has_the_loss_and_the_figure_that_a_model_is_kept_by(drawn):
     loss, figure = drawn["learning_curve"].axes
     (_, training, dev), (kept, _, f1) = loss.lines, figure.lines
     np.testing.assert_array_equal(training.get_xydata(), [[2, 2], [4, 1], [8, 0.5]])
@@ -76,7 +76,7 @@ def test_the_curve_has_the_loss_and_the_figure_that_a_model_is_kept_by(drawn):
     assert "kept is step 4, 0.750 on dev" in figure.get_xlabel()
 
 
-def test_labels_are_counted_and_coloured_by_their_share_of_what_was_expected(drawn):
+def test_labels_are_counted_and_coloured_by_their_fraction_of_what_was_expected(drawn):
     (axis,) = drawn["confusion"].axes
     np.testing.assert_array_equal(axis.images[0].get_array(), [[0.75, 0.25], [0, 0]])
     assert [text.get_text() for text in axis.texts] == ["3", "1", "0", "0"]
@@ -199,7 +199,7 @@ def test_of_several_labels_each_has_a_table_of_no_and_yes(draw, monkeypatch):
     np.testing.assert_allclose(shown[1].images[0].get_array(), [[0.9, 0.1], [0.6, 0.4]])
 
 
-def test_a_task_without_labels_has_a_curve_alone_and_the_command_says_what_it_drew(
+def test_a_task_without_labels_has_a_history_alone_and_the_command_says_what_it_drew(
     tmp_path, capsys, monkeypatch
 ):
     with pytest.raises(InputError, match="the run is not finished, or it is none"):
@@ -258,7 +258,7 @@ def curves_of(metrics, monkeypatch):
     return figure.axes
 
 
-def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
+def test_the_histories_of_pretraining_are_those_of_its_entries(monkeypatch):
     losses, accuracies, regime, speed, norm, wait = curves_of(PRETRAINED, monkeypatch)
     drawn = {line.get_label(): line.get_xydata().tolist() for line in losses.lines}
     assert drawn["masked tokens, training"] == [[5, 7], [10, 5]]
@@ -277,8 +277,8 @@ def test_the_curves_of_pretraining_are_those_of_its_entries(monkeypatch):
 
 def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
     new = ("tokens", "gradient_norm", "input_wait", "mfu")
-    curve = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["history"]]
-    losses, *_, norm, wait = curves_of({**PRETRAINED, "history": curve}, monkeypatch)
+    history = [{k: v for k, v in e.items() if k not in new} for e in PRETRAINED["history"]]
+    losses, *_, norm, wait = curves_of({**PRETRAINED, "history": history}, monkeypatch)
     assert losses.get_xlabel() == "steps" and not norm.get_visible() and not wait.get_visible()
 
 

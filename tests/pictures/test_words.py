@@ -45,13 +45,13 @@ def test_points_keep_the_distances_of_vectors_that_lie_in_a_plane():
     plane = RNG.normal(size=(9, 2)) * (3, 1)
     turned = np.linalg.qr(RNG.normal(size=(12, 2)))[0]  # two directions at right angles
     vectors = plane @ turned.T + RNG.normal(size=12)
-    points, shares = project(vectors)
+    points, fractions = project(vectors)
 
     def distances(x):
         return np.linalg.norm(x[:, None] - x[None], axis=-1)
 
     np.testing.assert_allclose(distances(points), distances(plane), atol=1e-9)
-    assert shares.sum() == pytest.approx(1) and shares[0] > shares[1]
+    assert fractions.sum() == pytest.approx(1) and fractions[0] > fractions[1]
     np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
 
 
@@ -100,7 +100,7 @@ def test_both_are_written(model, tmp_path):
     ],
 )
 @pytest.mark.usefixtures("eager")
-def test_refuses_what_cannot_be_drawn(texts, groups, sentence, model, tmp_path):
+def test_rejects_what_cannot_be_drawn(texts, groups, sentence, model, tmp_path):
     with pytest.raises(InputError, match=sentence):
         draw_contexts(
             model=model, word="bank", texts=texts, groups=groups, output=tmp_path / "a.png"

@@ -46,8 +46,8 @@ def pairs(source):
 def columns(*order, tabs=False):
     """CONLL_2003 with its columns in another order."""
     lines = [line.split() for line in CONLL_2003.splitlines()]
-    parted = "\t" if tabs else " "
-    return "".join(parted.join(line[i] for i in order if line) + "\n" for line in lines)
+    split = "\t" if tabs else " "
+    return "".join(split.join(line[i] for i in order if line) + "\n" for line in lines)
 
 
 def test_conll_with_its_documents_and_the_line_of_every_word(read):

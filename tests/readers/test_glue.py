@@ -7,7 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.readers.glue import (
     GLUE,
     glue_average,
-    glue_figures,
+    glue_metrics,
     glue_settings,
     glue_submission,
     glue_task,
@@ -206,7 +206,7 @@ def test_what_is_handed_in_of_each_task(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", GLUE)
-def test_the_figures_of_each_task_have_the_names_that_glue_has(name):
+def test_the_metrics_of_each_task_have_the_names_that_glue_has(name):
     task, (labels, names, _) = glue_task(name), LEADERBOARD[name]
     if labels:
         numbers = np.arange(12) % len(labels)
@@ -214,12 +214,12 @@ def test_the_figures_of_each_task_have_the_names_that_glue_has(name):
         measures = classification_metrics(numbers, probabilities, labels=sorted(labels))
     else:
         measures = score_metrics(np.arange(9.0), np.arange(9.0) ** 2)
-    figures = glue_figures(name, measures)
-    assert list(figures) == ["task", *names, "score"] and figures["task"] == name
+    metrics = glue_metrics(name, measures)
+    assert list(metrics) == ["task", *names, "score"] and metrics["task"] == name
     # What a run keeps the best epoch by is the mean of the same figures.
-    assert figures["score"] == pytest.approx(measures[task.figure])
+    assert metrics["score"] == pytest.approx(measures[task.metric])
     with pytest.raises(InputError, match=f"GLUE's {name} is measured by .*; this model has no"):
-        glue_figures(name, {})
+        glue_metrics(name, {})
 
 
 def test_answers_of_another_task_are_not_handed_in():

@@ -9,7 +9,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.readers import text_file
-from keras_bert.readers.labels import oddities, score, several_labels
+from keras_bert.readers.labels import score, several_labels, warnings
 from keras_bert.readers.texts import GivenTexts, LabelledTexts
 
 
@@ -166,33 +166,33 @@ def test_a_header_that_comes_again_is_told_by_its_line(write, header):
 
 def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
     source = LabelledTexts(write('one two\tham\n  \tham\nthree\t"spam"\n\tham\n'))
-    assert oddities(list(source)) == [
+    assert warnings(list(source)) == [
         f"{source.name}, line 2 and later: 2 texts without a word.",
         f"{source.name}, line 3: 1 label in quotes. A quote is a character like any other here, so "
         '"spam" is another label than spam.',
     ]
     given = GivenTexts([("", "x"), ("one", '"'), ("two", "it's")])
-    assert oddities(list(given)) == ["the given texts, line 1: 1 text without a word."]
+    assert warnings(list(given)) == ["the given texts, line 1: 1 text without a word."]
 
 
 def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     table = "one two\tSpam\nthree\tspam\nfour\t0\nfive\t0.0\nsix\tnot  ham\nseven\tnot ham\n"
     source = LabelledTexts(write(table), text_column=1, label_column=2, header=False)
     alike = "differ in case, spaces or the form of a number alone, and are different labels here."
-    assert oddities(list(source)) == [
+    assert warnings(list(source)) == [
         f'{source.name}: the labels "Spam" (1), "spam" (1) {alike}',
         f'{source.name}: the labels "0" (1), "0.0" (1) {alike}',
         f'{source.name}: the labels "not  ham" (1), "not ham" (1) {alike}',
     ]
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
-    assert oddities(list(GivenTexts(given))) == [
+    assert warnings(list(GivenTexts(given))) == [
         "the given texts, line 4 and later: 2 examples with the text of an earlier one (line 1) "
         "and another label."
     ]
     given = [("a", ["x", "y"]), ("a", ["y", "x"]), ("b", ["x"])]
-    assert oddities(list(GivenTexts(given, form=several_labels))) == []
+    assert warnings(list(GivenTexts(given, form=several_labels))) == []
     given = [("a", "b", 1), ("a", "b", 2.5), ("a", "c", 3)]
-    (note,) = oddities(list(GivenTexts(given, texts=("text_a", "text_b"), form=score)))
+    (note,) = warnings(list(GivenTexts(given, texts=("text_a", "text_b"), form=score)))
     assert note.endswith(
         "line 2: 1 example with the text of an earlier one (line 1) and another " + ("score.")
     )

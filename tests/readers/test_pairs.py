@@ -3,7 +3,7 @@
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.labels import oddities, score, several_labels
+from keras_bert.readers.labels import score, several_labels, warnings
 from keras_bert.readers.texts import PAIR, LabelledTexts
 
 
@@ -81,7 +81,7 @@ def test_rows_without_a_score_are_left_out_and_counted(write):
     source = LabelledTexts(write(table), texts=PAIR, form=score)
     examples = list(source)
     assert pairs(examples) == [("one text", "its twin", 5.0), ("another", "one", 0.0)]
-    (note,) = oddities(examples)
+    (note,) = warnings(examples)
     assert note.endswith("2 rows without a score, left out (no score is not a score of zero).")
     everything = LabelledTexts(write(table), texts=PAIR, form=score, need_labels=False)
     assert [example.label for example in everything] == [5.0, None, 0.0, None]

@@ -163,7 +163,7 @@ def test_given_texts_are_strings_words_or_objects():
         open_spanned_words(given, tag_column="2")
 
 
-def test_what_cannot_be_is_refused_with_its_place(tmp_path):
+def test_what_cannot_be_is_rejected_with_its_place(tmp_path):
     file = tmp_path / "a.conll"
     file.write_text("EU B-ORG\nand X-ORG\n")
     with pytest.raises(InputError, match='a.conll, line 2: the tag "X-ORG" is no O, B-…'):

@@ -74,7 +74,7 @@ def test_spans_may_be_missing_where_they_are_not_needed():
         ({"words": WORDS, "spans": [[1, 2, " "]]}, "a label that is no text"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_line(row, message):
+def test_what_cannot_be_is_rejected_with_its_line(row, message):
     with pytest.raises(InputError, match=f"^a.jsonl, line 7: .*{message}"):
         read(row)
 
@@ -100,7 +100,7 @@ def test_pairs_of_a_file_and_of_a_sequence(tmp_path):
         ({"tail": [2, 1]}, r"tail \[2, 1\] ends before it begins"),
     ],
 )
-def test_a_pair_that_cannot_be_is_refused_with_its_line(changes, message, tmp_path):
+def test_a_pair_that_cannot_be_is_rejected_with_its_line(changes, message, tmp_path):
     file = tmp_path / "pairs.jsonl"
     file.write_text(f"{json.dumps(PAIR)}\n{json.dumps({**PAIR, **changes})}\n")
     with pytest.raises(InputError, match=rf"pairs.jsonl, line 2: {message}"):

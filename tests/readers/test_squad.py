@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json
-from keras_bert.readers.squad import QuestionFile, nearest, open_questions, question_oddities
+from keras_bert.readers.squad import QuestionFile, nearest, open_questions, question_warnings
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
@@ -136,7 +136,7 @@ def test_an_answer_at_a_wrong_offset_is_moved_or_dropped(write, start, moved):
     (dropped,) = read(path, wrong_offsets="drop")
     assert dropped.located is None and dropped.answers[0].text == "dog"
     for examples, said in ((read(path), "1 moved"), ([dropped], "0 moved")):
-        (note,) = question_oddities(examples)
+        (note,) = question_warnings(examples)
         assert "article 1, paragraph 1, question 1, id q1: 1 answer not at" in note and said in note
 
 
@@ -153,20 +153,20 @@ def test_an_answer_that_stands_nowhere_is_kept_to_compare_with(write):
     answers = [{"text": "a horse", "answer_start": 4}, {"text": " ", "answer_start": 3}]
     (example,) = read(write(squad(qa(answers=answers))))
     assert [answer.start for answer in example.answers] == [None, None]
-    assert question_oddities([example])[0].endswith("nothing is learned from 2.")
+    assert question_warnings([example])[0].endswith("nothing is learned from 2.")
     (example,) = read(write(squad(qa(answers=[*answers, DOG]))))
     assert example.located.text == "dog"
 
 
-def test_oddities_are_told_with_place_and_count(write):
+def test_warnings_are_told_with_place_and_count(write):
     questions = [qa(), qa(), qa(id="q2", question=" "), qa(id="q3")]
-    lines = question_oddities(read(write(squad(*questions))))
+    lines = question_warnings(read(write(squad(*questions))))
     assert [line.partition("train.json, ")[2] for line in lines] == [
         "article 1, paragraph 1, question 3, id q2: 1 question without a word, or about a context "
         "without one.",
         'article 1, paragraph 1, question 1, id q1: 1 id of several questions ("q1").',
     ]
-    assert question_oddities(read(write(squad(qa())))) == []
+    assert question_warnings(read(write(squad(qa())))) == []
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_xquad_is_read_whole_and_its_offsets_are_right(shared_data):
     for example in examples:
         answer = example.located
         assert example.context.startswith(answer.text, answer.start)
-    assert question_oddities(examples) == []
+    assert question_warnings(examples) == []
 
 
 def test_other_names_are_said_by_fields(write):

@@ -18,11 +18,11 @@ from keras_bert.records.damage import (
     damage_is_named,
     damage_of,
     find_damage,
-    readable_rows,
-    refuse_lost_rows,
+    readable_examples,
+    reject_lost_records,
 )
 from keras_bert.records.folder import CARD
-from keras_bert.records.rows import read_rows
+from keras_bert.records.rows import read_examples
 from keras_bert.tasks.pretraining.features import training_dataset
 from tests.pretraining_folder import MAX_LENGTH, VOCABULARY, make_data_folder
 
@@ -33,8 +33,10 @@ ROWS = 40
 def whole(tmp_path_factory):
     """Folders without damage, by whether they are compressed."""
     root = tmp_path_factory.mktemp("whole")
-    plain = make_data_folder(root / "plain", rows=ROWS, eval_rows=3, shards=2)
-    packed = make_data_folder(root / "packed", rows=ROWS, eval_rows=3, shards=2, compression="gzip")
+    plain = make_data_folder(root / "plain", rows=ROWS, eval_examples=3, shards=2)
+    packed = make_data_folder(
+        root / "packed", rows=ROWS, eval_examples=3, shards=2, compression="gzip"
+    )
     for shard in packed.glob("*-of-*"):
         shard.with_name(f"{shard.name}.gz").write_bytes(gzip.compress(shard.read_bytes()))
     return {"": plain, "GZIP": packed}
@@ -94,7 +96,7 @@ def test_the_damaged_record_is_named(whole, tmp_path, compression, change, numbe
     assert re.fullmatch(sentence, str(found))
     assert str(damage_of(folder, shard)) == str(found)
     with pytest.raises(InputError, match=sentence):
-        list(read_rows(folder, shard))
+        list(read_examples(folder, shard))
     assert damage_of(folder, folder.shards("train")[0]) is None
     assert find_damage(folder, "eval") is None
 
@@ -136,7 +138,7 @@ def test_a_cut_shard_is_told_by_its_size_alone(whole, tmp_path, compression, mon
     folder = write_card(folder)
     with monkeypatch.context() as patch:
         patch.setattr(tf.data, "TFRecordDataset", None)  # nothing is read
-        refuse_lost_rows(folder)
+        reject_lost_records(folder)
     with open(shard, "rb") as file:
         data = file.read()
     if compression:
@@ -147,11 +149,11 @@ def test_a_cut_shard_is_told_by_its_size_alone(whole, tmp_path, compression, mon
     with open(shard, "wb") as file:
         file.write(cut)
     with pytest.raises(InputError, match=f"{shard} has 19 rows, and the dataset card says 20; "):
-        refuse_lost_rows(folder)
+        reject_lost_records(folder)
     if longer:  # packed anew by somebody: all rows are there
         with open(shard, "wb") as file:
             file.write(longer)
-        refuse_lost_rows(folder)
+        reject_lost_records(folder)
 
 
 def test_a_record_that_is_no_row_is_named(whole, tmp_path):
@@ -168,7 +170,7 @@ def test_a_record_that_is_no_row_is_named(whole, tmp_path):
     )
 
 
-def no_pieces(features):
+def no_subwords(features):
     features.feature["input_ids"].int64_list.value[3] = len(VOCABULARY)
 
 
@@ -205,7 +207,7 @@ def floats(features):
 
 
 BROKEN = {
-    no_pieces: "an id is none of the vocabulary's",
+    no_subwords: "an id is none of the vocabulary's",
     negative: "an id is none of the vocabulary's",
     another_original: "a masked id is none of the vocabulary's",
     position_outside: "a masked position is outside it",
@@ -218,7 +220,7 @@ BROKEN = {
 }
 
 
-def with_broken_row(shard, change):
+def with_broken_example(shard, change):
     """Writes a shard anew, whose record 7 is changed and has a valid check."""
     records = [record.numpy() for record in tf.data.TFRecordDataset(shard)]
     example = tf.train.Example.FromString(records[7])
@@ -235,13 +237,13 @@ def with_broken_row(shard, change):
 @pytest.mark.parametrize("change", BROKEN)
 def test_a_row_with_a_valid_check_that_is_broken_is_one_sentence(whole, tmp_path, capsys, change):
     folder, shard = of_bytes(whole, "", lambda data: data, tmp_path / "data")
-    with_broken_row(shard, change)
+    with_broken_example(shard, change)
     expected = f"{shard}, record 7.* {BROKEN[change]}"
     assert re.match(expected, str(find_damage(folder, "train")))
     for flags in (["--count", "40"], ["--verify"]):
         assert main(["inspect", folder.path, *flags]) == 2
         assert re.match(f"keras-bert: {expected}", capsys.readouterr().err)
-    rows = readable_rows(folder, tmp_path / "rows")
+    rows = readable_examples(folder, tmp_path / "rows")
     assert list(rows.left_out.values()) == [1]
     assert rows.card.splits["train"].instances == ROWS - 1
     assert find_damage(rows, "train") is None
@@ -256,10 +258,10 @@ def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_pa
 
 
 @pytest.mark.parametrize("batch", [{"batch_size": 8}, {"batch_tokens": 64}])
-@pytest.mark.parametrize("change", [no_pieces, another_original, too_many_tokens, None])
+@pytest.mark.parametrize("change", [no_subwords, another_original, too_many_tokens, None])
 def test_training_names_the_row(whole, tmp_path, batch, change):
     folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
-    with_broken_row(shard, change)
+    with_broken_example(shard, change)
     with pytest.raises(InputError, match=f"{shard}, record 7.* {BROKEN[change]}"):
         with damage_is_named(folder):
             dataset = training_dataset(folder, vocabulary=VOCABULARY, seed=0, **batch)
@@ -268,9 +270,9 @@ def test_training_names_the_row(whole, tmp_path, batch, change):
 
 
 def test_training_names_a_row_that_it_cannot_mask(tmp_path):
-    folder = make_data_folder(tmp_path / "data", rows=ROWS, eval_rows=3, masking="dynamic")
+    folder = make_data_folder(tmp_path / "data", rows=ROWS, eval_examples=3, masking="dynamic")
     folder = DataFolder.open(folder)
-    with_broken_row(folder.shards("train")[0], no_pieces)
+    with_broken_example(folder.shards("train")[0], no_subwords)
     with pytest.raises(InputError, match="record 7: an id is none of the vocabulary's"):
         with damage_is_named(folder):
             for _ in training_dataset(folder, vocabulary=VOCABULARY, seed=0, batch_size=8).take(9):

@@ -8,12 +8,12 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.records import DatasetCard, compact, padded
-from keras_bert.records.masking import row_keys
+from keras_bert.records.masking import example_keys
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
-from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_PIECES
+from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 READING = {"bad_lines": "error", "min_characters": 0}
 # Whole, and in the order in which the job writes it.
 SAID = {
@@ -125,12 +125,12 @@ def test_the_spec_is_that_of_its_rows():
 def test_its_masker_draws_as_its_settings_say():
     ids = np.full((500, 16), VOCABULARY.id("a"))
     lengths = np.full(500, 16)
-    keys = row_keys(ids, lengths, seed=0, epoch=np.arange(500))
+    keys = example_keys(ids, lengths, seed=0, epoch=np.arange(500))
 
     def drawn(card):
         masked = card.masker(VOCABULARY).mask(ids, lengths, keys)
         assert (masked.positions[1] == 8).all()  # 90 % of 16 would be 14: at most 8
-        return {VOCABULARY.piece(token) for token in np.unique(masked.input_ids)}
+        return {VOCABULARY.token(token) for token in np.unique(masked.input_ids)}
 
     assert drawn(parse()) == {"a", "c", "[MASK]"}  # "c" is the only piece that is counted
     uniform = SAID["settings"] | {"replacement": "uniform"}

@@ -82,7 +82,7 @@ def spoil(folder, how):
         ("half a card", "it has no objective"),
     ],
 )
-def test_a_folder_that_is_not_whole_is_refused(folder, how, message):
+def test_a_folder_that_is_not_whole_is_rejected(folder, how, message):
     with pytest.raises(InputError, match=message):
         DataFolder.open(spoil(folder, how))
 

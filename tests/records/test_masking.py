@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from keras_bert.records.masking import SPAN_WORDS, UNITS, Masker, row_keys, unmask
+from keras_bert.records.masking import SPAN_WORDS, UNITS, Masker, example_keys, unmask
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 200
 SPECIAL = np.array([PAD, UNK, CLS, SEP, MASK, 5, 6], np.int32)  # 5 and 6: [unused…]
-FIRST = [*SPECIAL_PIECES, "[unused0]", "[unused1]"]
+FIRST = [*SPECIAL_TOKENS, "[unused0]", "[unused1]"]
 # Every third ordinary piece continues a word.
 WORDPIECE = WordPieceVocabulary(
     [*FIRST, *(f"##{i}" if i % 3 == 0 else f"w{i}" for i in range(len(FIRST), SIZE))]
@@ -28,7 +28,7 @@ BPE = BpeVocabulary(
 VOCABULARIES = pytest.mark.parametrize("vocabulary", [WORDPIECE, BPE], ids=["wordpiece", "bpe"])
 
 
-def make_rows(count, length=128, seed=0, shortest=3):
+def make_examples(count, length=128, seed=0, shortest=3):
     """Rows [CLS] … [SEP] … [SEP] of `shortest` to `length` tokens, some of them [UNK]."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(shortest, length + 1, count)
@@ -49,7 +49,7 @@ def masker(unit="token", rate=0.15, max_predictions=20, vocabulary=WORDPIECE, **
 
 
 def run(unit, ids, lengths, seed=0, epoch=0, **kwargs):
-    keys = row_keys(ids, lengths, seed=seed, epoch=epoch)
+    keys = example_keys(ids, lengths, seed=seed, epoch=epoch)
     return masker(unit, **kwargs).mask(ids, lengths, keys)
 
 
@@ -61,7 +61,7 @@ def by_row(pair):
 @VOCABULARIES
 @pytest.mark.parametrize("unit", UNITS)
 def test_laws_that_hold_for_every_row(unit, vocabulary):
-    ids, lengths = make_rows(2000)
+    ids, lengths = make_examples(2000)
     before = ids.copy()
     masked = run(unit, ids, lengths, vocabulary=vocabulary)
     np.testing.assert_array_equal(ids, before)
@@ -80,7 +80,7 @@ def test_laws_that_hold_for_every_row(unit, vocabulary):
 
 
 def test_the_number_of_tokens_is_berts():
-    ids, lengths = make_rows(2000)
+    ids, lengths = make_examples(2000)
     _, counts = run("token", ids, lengths).positions
     candidates = (~np.isin(ids, SPECIAL)).sum(axis=1)
     # create_pretraining_data.py: min(max_predictions, max(1, int(round(len(tokens) * prob))))
@@ -88,14 +88,14 @@ def test_the_number_of_tokens_is_berts():
     np.testing.assert_array_equal(counts, np.minimum(expected, candidates))
 
 
-def binomial_bound(share, draws):
-    return 4.5 * np.sqrt(share * (1 - share) / draws)  # once in 150,000 runs
+def binomial_bound(fraction, draws):
+    return 4.5 * np.sqrt(fraction * (1 - fraction) / draws)  # once in 150,000 runs
 
 
 @VOCABULARIES
 @pytest.mark.parametrize("unit", ["token", "whole-word"])
 def test_80_10_10(unit, vocabulary):
-    ids, lengths = make_rows(6500, shortest=100)
+    ids, lengths = make_examples(6500, shortest=100)
     masked = run(unit, ids, lengths, vocabulary=vocabulary)
     values, counts = masked.positions
     rows = np.repeat(np.arange(len(ids)), counts)
@@ -103,41 +103,41 @@ def test_80_10_10(unit, vocabulary):
     seen, was = masked.input_ids[rows, values], ids[rows, values]
     ordinary = SIZE - len(SPECIAL)
     stays = 0.1 + 0.1 / ordinary  # a random replacement may be the token itself
-    for share, got in (
+    for fraction, got in (
         (0.8, (seen == MASK).mean()),
         (stays, (seen == was).mean()),
         (0.9 - stays + 0.1, (seen != was).mean()),
     ):
-        assert abs(got - share) < binomial_bound(share, len(values)), (share, got)
+        assert abs(got - fraction) < binomial_bound(fraction, len(values)), (fraction, got)
 
 
 def test_every_token_is_chosen_equally_often_and_independently_of_its_place():
-    ids, lengths = make_rows(20_000, length=40, shortest=40)
+    ids, lengths = make_examples(20_000, length=40, shortest=40)
     ids[(ids == UNK)] = 8
     values, counts = run("token", ids, lengths).positions
-    share = np.bincount(values, minlength=40)[1:-1] / len(ids)
-    share = np.delete(share, 19)  # the [SEP] in the middle
-    assert np.abs(share - 6 / 37).max() < binomial_bound(6 / 37, len(ids))
+    fraction = np.bincount(values, minlength=40)[1:-1] / len(ids)
+    fraction = np.delete(fraction, 19)  # the [SEP] in the middle
+    assert np.abs(fraction - 6 / 37).max() < binomial_bound(6 / 37, len(ids))
 
 
-def test_uniform_replacements_reach_every_ordinary_piece():
-    ids, lengths = make_rows(20_000, shortest=100)
+def test_uniform_replacements_reach_every_ordinary_token():
+    ids, lengths = make_examples(20_000, shortest=100)
     masked = run("token", ids, lengths, rate=1.0, max_predictions=128)
     put = masked.input_ids[(masked.input_ids != ids) & (masked.input_ids != MASK)]
-    share = np.bincount(put, minlength=SIZE) / len(put)
+    fraction = np.bincount(put, minlength=SIZE) / len(put)
     ordinary = np.setdiff1d(np.arange(SIZE), SPECIAL)
-    assert share[SPECIAL].sum() == 0
-    assert np.abs(share[ordinary] * len(ordinary) - 1).max() < 0.1
+    assert fraction[SPECIAL].sum() == 0
+    assert np.abs(fraction[ordinary] * len(ordinary) - 1).max() < 0.1
 
 
 def test_unigram_replacements_follow_the_counts():
     counts = np.arange(SIZE) ** 2
-    ids, lengths = make_rows(20_000, shortest=100)
+    ids, lengths = make_examples(20_000, shortest=100)
     masked = run("token", ids, lengths, rate=1.0, max_predictions=128, unigram_counts=counts)
     put = masked.input_ids[(masked.input_ids != ids) & (masked.input_ids != MASK)]
     expected = np.where(np.isin(np.arange(SIZE), SPECIAL), 0, counts)
-    share = np.bincount(put, minlength=SIZE) / len(put)
-    assert np.abs(share - expected / expected.sum()).max() < 0.002
+    fraction = np.bincount(put, minlength=SIZE) / len(put)
+    assert np.abs(fraction - expected / expected.sum()).max() < 0.002
 
 
 def words_of(row, length, vocabulary):
@@ -147,13 +147,13 @@ def words_of(row, length, vocabulary):
     """
     words = []
     for position in range(1, length):
-        piece, before = vocabulary.pieces[row[position]], row[position - 1]
+        token, before = vocabulary.tokens[row[position]], row[position - 1]
         if row[position] in SPECIAL and row[position] != UNK:
             continue
         if vocabulary is BPE:
-            continues = not vocabulary.pieces[before].endswith(END_OF_WORD)
+            continues = not vocabulary.tokens[before].endswith(END_OF_WORD)
         else:
-            continues = piece.startswith("##")
+            continues = token.startswith("##")
         if continues and (before not in SPECIAL or before == UNK):
             words[-1].append(position)
         else:
@@ -163,7 +163,7 @@ def words_of(row, length, vocabulary):
 
 @VOCABULARIES
 def test_whole_words_are_chosen_whole(vocabulary):
-    ids, lengths = make_rows(500)
+    ids, lengths = make_examples(500)
     masked = run("whole-word", ids, lengths, vocabulary=vocabulary)
     budgets = np.rint(lengths * 0.15).clip(1, 20)
     for row, positions in enumerate(by_row(masked.positions)):
@@ -191,7 +191,7 @@ def spans_of(row, masked, edges):
 
 @VOCABULARIES
 def test_spans_are_runs_of_whole_words_apart_from_each_other(vocabulary):
-    ids, lengths = make_rows(500)
+    ids, lengths = make_examples(500)
     masked = run("span", ids, lengths, vocabulary=vocabulary)
     edges = np.concatenate([[0], np.cumsum(masked.positions[1])])
     for row in range(len(ids)):
@@ -209,7 +209,7 @@ def test_spans_are_runs_of_whole_words_apart_from_each_other(vocabulary):
 
 @VOCABULARIES
 def test_spans_spend_the_budget(vocabulary):
-    ids, lengths = make_rows(2000, shortest=64)
+    ids, lengths = make_examples(2000, shortest=64)
     _, counts = run("span", ids, lengths, vocabulary=vocabulary).positions
     budgets = np.rint(lengths * 0.15).clip(1, 20)
     assert counts.sum() / budgets.sum() > 0.97
@@ -225,29 +225,29 @@ def test_spans_of_ten_words_are_as_frequent_as_in_spanbert():
     single = masker("span", rate=10 / length, max_predictions=10)
     tens = 0
     for start in range(0, count, 500):
-        keys = row_keys(ids, lengths, seed=1, epoch=np.arange(start, start + 500))
+        keys = example_keys(ids, lengths, seed=1, epoch=np.arange(start, start + 500))
         masked = single.mask(ids, lengths, keys)
         tens += (masked.span_offset[0] == 10).sum()
-    share = 0.2 * 0.8**9 / (1 - 0.8**10)
+    fraction = 0.2 * 0.8**9 / (1 - 0.8**10)
     # A start in the last nine words of the row is cut short.
-    share *= 1 - 9 / (length - 2)
-    assert abs(tens / count - share) < binomial_bound(share, count)
+    fraction *= 1 - 9 / (length - 2)
+    assert abs(tens / count - fraction) < binomial_bound(fraction, count)
 
 
 def test_the_mean_span_is_3_8_words():
     from keras_bert.records.masking import _SPAN_LIMITS
 
-    shares = np.diff(np.concatenate([[0], _SPAN_LIMITS, [1]]))
-    assert shares @ np.arange(1, 11) == pytest.approx(3.8, abs=0.01)
-    assert shares[1:] / shares[:-1] == pytest.approx([0.8] * 9)
+    fractions = np.diff(np.concatenate([[0], _SPAN_LIMITS, [1]]))
+    assert fractions @ np.arange(1, 11) == pytest.approx(3.8, abs=0.01)
+    assert fractions[1:] / fractions[:-1] == pytest.approx([0.8] * 9)
 
 
 @VOCABULARIES
-def test_a_span_shares_one_draw(vocabulary):
-    ids, lengths = make_rows(3000, shortest=100)
+def test_a_span_fractions_one_draw(vocabulary):
+    ids, lengths = make_examples(3000, shortest=100)
     masked = run("span", ids, lengths, vocabulary=vocabulary)
     edges = np.concatenate([[0], np.cumsum(masked.positions[1])])
-    fates = []
+    outcomes = []
     for row in range(len(ids)):
         for first, last in spans_of(row, masked, edges)[0]:
             seen = masked.input_ids[row, first : last + 1]
@@ -255,16 +255,16 @@ def test_a_span_shares_one_draw(vocabulary):
             if (seen == MASK).any():
                 assert (seen == MASK).all()
             if last - first >= 3:  # a random replacement is the token itself once in 193
-                fates.append(0 if seen[0] == MASK else 1 if (seen == was).all() else 2)
-    shares = np.bincount(fates, minlength=3) / len(fates)
-    for share, got in zip((0.8, 0.1, 0.1), shares, strict=True):
-        assert abs(got - share) < binomial_bound(share, len(fates)), (share, got)
+                outcomes.append(0 if seen[0] == MASK else 1 if (seen == was).all() else 2)
+    fractions = np.bincount(outcomes, minlength=3) / len(outcomes)
+    for fraction, got in zip((0.8, 0.1, 0.1), fractions, strict=True):
+        assert abs(got - fraction) < binomial_bound(fraction, len(outcomes)), (fraction, got)
 
 
 @VOCABULARIES
 @pytest.mark.parametrize("unit", UNITS)
 def test_masks_depend_on_row_seed_and_epoch_alone(unit, vocabulary):
-    ids, lengths = make_rows(300)
+    ids, lengths = make_examples(300)
     whole = run(unit, ids, lengths, vocabulary=vocabulary)
     order = np.random.default_rng(5).permutation(300)
     # In another batch, in another order, with more padding.
@@ -287,7 +287,7 @@ def test_rows_without_a_token_to_choose(unit):
     np.testing.assert_array_equal(masked.positions[1], [0, 0])
 
 
-def test_a_wrong_setting_is_refused():
+def test_a_wrong_setting_is_rejected():
     with pytest.raises(ValueError, match="unit"):
         masker("sentence")
     with pytest.raises(ValueError, match="rate"):

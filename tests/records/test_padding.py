@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.records.padding import pad, pad_rows
+from keras_bert.records.padding import pad, pad_sequences
 from keras_bert.text.template import BERT_TEMPLATE
 
 BERT = {"template": BERT_TEMPLATE}
@@ -57,7 +57,7 @@ def test_the_width_is_the_longest_row_rounded_up_or_the_maximum(in_graph, multip
 
     def make(rows):
         lengths = tf.constant([[3, 3], [3, 0]])
-        return pad_rows(rows, lengths, **BERT, max_length=9, multiple_of=multiple_of, pad_id=1)
+        return pad_sequences(rows, lengths, **BERT, max_length=9, multiple_of=multiple_of, pad_id=1)
 
     batch = (tf.function(make) if in_graph else make)(rows)
     expected = {
@@ -76,7 +76,9 @@ def test_the_width_is_the_longest_row_rounded_up_or_the_maximum(in_graph, multip
 def test_no_rows_have_a_width_too():
     rows = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), tf.zeros([0], tf.int32))
     for multiple_of, width in ((None, 16), (8, 8)):
-        batch = pad_rows(rows, tf.zeros([0, 2]), **BERT, max_length=16, multiple_of=multiple_of)
+        batch = pad_sequences(
+            rows, tf.zeros([0, 2]), **BERT, max_length=16, multiple_of=multiple_of
+        )
         assert all(value.shape == (0, width) for value in batch.values())
 
 
@@ -87,7 +89,7 @@ def test_shapes_are_static_where_the_width_is():
         @tf.function(input_signature=[signature])
         def make(rows, multiple_of=multiple_of):
             lengths = rows.row_lengths()[:, None]
-            return pad_rows(rows, lengths, **BERT, max_length=16, multiple_of=multiple_of)
+            return pad_sequences(rows, lengths, **BERT, max_length=16, multiple_of=multiple_of)
 
         for shape in make.get_concrete_function().structured_outputs.values():
             assert shape.shape.as_list() == [None, width]
@@ -98,7 +100,7 @@ def test_no_row_is_cut_to_a_width_of_its_own(in_graph):
     rows = tf.ragged.constant([[2, 9, 3, 8, 7, 3]], dtype=tf.int32)
 
     def make(rows):
-        return pad_rows(rows, tf.constant([[6]]), **BERT, max_length=5, multiple_of=4)
+        return pad_sequences(rows, tf.constant([[6]]), **BERT, max_length=5, multiple_of=4)
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="longer than the maximum length"):
         (tf.function(make) if in_graph else make)(rows)

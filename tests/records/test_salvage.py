@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.records import DataFolder, compact
-from keras_bert.records.damage import readable_rows
+from keras_bert.records.damage import readable_examples
 from keras_bert.records.folder import CARD
 from tests.pretraining_folder import make_data_folder
 
@@ -21,8 +21,10 @@ ROWS = 40  # in two shards
 def whole(tmp_path_factory):
     """Folders without damage, by whether they are compressed."""
     root = tmp_path_factory.mktemp("whole")
-    plain = make_data_folder(root / "plain", rows=ROWS, eval_rows=3, shards=2)
-    packed = make_data_folder(root / "packed", rows=ROWS, eval_rows=3, shards=2, compression="gzip")
+    plain = make_data_folder(root / "plain", rows=ROWS, eval_examples=3, shards=2)
+    packed = make_data_folder(
+        root / "packed", rows=ROWS, eval_examples=3, shards=2, compression="gzip"
+    )
     for shard in packed.glob("*-of-*"):
         shard.with_name(f"{shard.name}.gz").write_bytes(gzip.compress(shard.read_bytes()))
     return {"": plain, "GZIP": packed}
@@ -68,7 +70,7 @@ def test_what_is_whole_is_kept(whole, tmp_path, change, kept):
         data = file.read()
     with open(shard, "wb") as file:
         file.write(change(data))
-    rows = readable_rows(folder, tmp_path / "rows")
+    rows = readable_examples(folder, tmp_path / "rows")
     assert rows.shards("train")[0] == first and rows.shards("eval") == folder.shards("eval")
     assert records(rows, rows.shards("train")[1]) == [before[number] for number in kept]
     assert rows.left_out == {shard.rpartition("/")[2]: 20 - len(kept)}
@@ -78,7 +80,7 @@ def test_what_is_whole_is_kept(whole, tmp_path, change, kept):
 
     shutil.rmtree(tmp_path / "data")  # settled once: nothing is read again
     shutil.copytree(whole[""], tmp_path / "data")
-    again = readable_rows(folder, tmp_path / "rows")
+    again = readable_examples(folder, tmp_path / "rows")
     assert again.left_out == rows.left_out and again.card == rows.card
 
 
@@ -91,7 +93,7 @@ def test_a_compressed_shard_is_kept_up_to_its_damage(whole, tmp_path):
         data = file.read()
     with open(shard, "wb") as file:
         file.write(data[: len(data) // 2])
-    rows = readable_rows(folder, tmp_path / "rows")
+    rows = readable_examples(folder, tmp_path / "rows")
     kept = records(rows, rows.shards("train")[0])
     assert 0 < len(kept) < 20 and kept == before[: len(kept)]
     assert (
@@ -109,28 +111,28 @@ def test_a_record_of_another_kind_is_left_out(whole, tmp_path):
     with tf.io.TFRecordWriter(shard) as writer:
         for record in [*before[:5], other, *before[6:]]:
             writer.write(record)
-    rows = readable_rows(folder, tmp_path / "rows")
+    rows = readable_examples(folder, tmp_path / "rows")
     assert records(rows, rows.shards("train")[1]) == before[:5] + before[6:]
 
 
 def test_without_damage_nothing_changes(whole, tmp_path):
     folder = DataFolder.open(whole[""])
-    rows = readable_rows(folder, tmp_path / "rows")
+    rows = readable_examples(folder, tmp_path / "rows")
     assert rows.left_out == {} and rows.card == folder.card
     assert rows.shards("train") == folder.shards("train")
 
 
-def test_damage_where_rows_are_not_counted_and_a_split_without_rows_are_refused(whole, tmp_path):
+def test_damage_where_rows_are_not_counted_and_a_split_without_rows_are_rejected(whole, tmp_path):
     shutil.copytree(whole[""], tmp_path / "data")
     folder = DataFolder.open(tmp_path / "data")
     for shard in folder.shards("train"):
         with open(shard, "wb") as file:
             file.write(b"these are no records at all")
     with pytest.raises(InputError, match="No record of the train split of .*/data can be read"):
-        readable_rows(folder, tmp_path / "rows")
+        readable_examples(folder, tmp_path / "rows")
     card = json.loads((tmp_path / "data" / CARD).read_text())
     del card["splits"]["train"]["shard_instances"]
     (tmp_path / "data" / CARD).write_text(json.dumps(card))
     with pytest.raises(InputError, match="record 0 cannot be read"):
-        readable_rows(DataFolder.open(tmp_path / "data"), tmp_path / "others")
+        readable_examples(DataFolder.open(tmp_path / "data"), tmp_path / "others")
     assert not list(tmp_path.glob("*others*"))

@@ -5,25 +5,25 @@ import re
 import pytest
 
 import keras_bert as kb
-from keras_bert.records.inspection import Instance, Piece, ShownRows
+from keras_bert.records.inspection import Instance, Piece, ShownExamples
 
 
-def piece(text, original=None, *, starts=True, segment=0, span=0, boundary=False):
+def token(text, original=None, *, starts=True, segment=0, span=0, boundary=False):
     return Piece(text, original, starts, segment, span, boundary)
 
 
-PIECES = (
-    piece("[CLS]", segment=None),
-    piece("a", boundary=True),
-    piece("[MASK]", "<cat>", span=1),
-    piece("s", "s", starts=False, span=1),
-    piece("sat", boundary=True),
-    piece("[SEP]", segment=None),
+TOKENS = (
+    token("[CLS]", segment=None),
+    token("a", boundary=True),
+    token("[MASK]", "<cat>", span=1),
+    token("s", "s", starts=False, span=1),
+    token("sat", boundary=True),
+    token("[SEP]", segment=None),
 )
 
 
 def test_a_row_is_shown_as_text_with_what_is_hidden_in_it():
-    rows = ShownRows([Instance(0, "shard", PIECES, False)], labels=("is next", "random"))
+    rows = ShownExamples([Instance(0, "shard", TOKENS, False)], labels=("is next", "random"))
     assert repr(rows) == "ShownRows(1 row)\n[CLS] a [MASK]{<cat>} s{s} sat [SEP]"
     page = rows._repr_html_()
     assert "<cat>" not in page and "&lt;cat&gt;" in page and "<i>random</i>" in page
@@ -31,7 +31,7 @@ def test_a_row_is_shown_as_text_with_what_is_hidden_in_it():
     for tag in ("span", "p", "sub"):
         assert page.count(f"<{tag}") == page.count(f"</{tag}>")
     assert page.count("outline") == 1 and page.count("border-bottom") == 2
-    assert rows[0].pieces is PIECES
+    assert rows[0].tokens is TOKENS
 
 
 def test_bad_input_is_a_sentence(tmp_path):

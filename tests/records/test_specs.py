@@ -11,12 +11,12 @@ from keras_bert.text.template import BERT_TEMPLATE
 
 def ragged(rows):
     return (
-        np.array([value for row in rows for value in row], np.int64),
-        np.array([len(row) for row in rows]),
+        np.array([value for record in rows for value in record], np.int64),
+        np.array([len(record) for record in rows]),
     )
 
 
-def rows_of(count, seed=0):
+def examples_of(count, seed=0):
     """Rows of 2 to 128 ids, among them every varint boundary up to 2**31 - 1."""
     rng = np.random.default_rng(seed)
     edges = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1]
@@ -33,7 +33,7 @@ def rows_of(count, seed=0):
 
 
 def test_parse_example_gives_back_what_was_encoded():
-    columns, rows = rows_of(200)
+    columns, rows = examples_of(200)
     parsed = COMPACT.parse(tf.constant(COMPACT.encode(columns)))
     assert parsed["input_ids"].to_list() == rows
     assert parsed["input_ids"].dtype == tf.int32
@@ -45,11 +45,11 @@ def test_parse_example_gives_back_what_was_encoded():
 
 
 def test_rows_are_ordinary_examples():
-    columns, rows = rows_of(20)
-    for serialized, row in zip(COMPACT.encode(columns), rows, strict=True):
+    columns, rows = examples_of(20)
+    for serialized, record in zip(COMPACT.encode(columns), rows, strict=True):
         example = tf.train.Example.FromString(serialized)
         assert set(example.features.feature) == set(COMPACT.lengths)
-        assert list(example.features.feature["input_ids"].int64_list.value) == row
+        assert list(example.features.feature["input_ids"].int64_list.value) == record
         # Nothing in the bytes but the message itself.
         assert example.ByteSize() == len(serialized)
 
@@ -70,8 +70,8 @@ def test_an_empty_batch_is_no_rows():
     assert COMPACT.encode(empty) == []
 
 
-def test_the_writer_refuses_what_the_spec_does_not_know():
-    columns, _ = rows_of(3)
+def test_the_writer_rejects_what_the_spec_does_not_know():
+    columns, _ = examples_of(3)
     with pytest.raises(ValueError, match="Received"):
         COMPACT.encode(columns | {"extra": np.zeros((3, 1))})
     with pytest.raises(ValueError, match=r"\(rows, 2\)"):
@@ -82,13 +82,13 @@ def test_the_writer_refuses_what_the_spec_does_not_know():
         COMPACT.encode(columns | {"segment_lengths": np.full((3, 2), -1)})
 
 
-def test_the_reader_refuses_a_row_that_lacks_a_feature():
-    columns, _ = rows_of(1)
-    row = FeatureSpec(kind="compact", lengths={"segment_lengths": 2}).encode(
+def test_the_reader_rejects_a_row_that_lacks_a_feature():
+    columns, _ = examples_of(1)
+    record = FeatureSpec(kind="compact", lengths={"segment_lengths": 2}).encode(
         {"segment_lengths": columns["segment_lengths"]}
     )
     with pytest.raises(tf.errors.InvalidArgumentError, match="next_sentence_labels"):
-        COMPACT.parse(row)
+        COMPACT.parse(record)
 
 
 def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_the_model_garden():
@@ -122,5 +122,5 @@ def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_t
     assert set(parsed) == set(batch)
     for name, value in batch.items():
         np.testing.assert_array_equal(parsed[name], value, err_msg=name)
-        one_by_one = [tf.io.parse_single_example(row, theirs)[name] for row in rows]
+        one_by_one = [tf.io.parse_single_example(record, theirs)[name] for record in rows]
         np.testing.assert_array_equal(tf.stack(one_by_one), value, err_msg=name)

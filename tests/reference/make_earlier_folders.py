@@ -19,17 +19,17 @@ import numpy as np
 import keras_bert as kb
 from keras_bert.inference.predict import predict
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-PIECES = [*SPECIAL_PIECES, *"the film was good bad in rome oslo".split(), "##s", "."]
+TOKENS = [*SPECIAL_TOKENS, *"the film was good bad in rome oslo".split(), "##s", "."]
 TEXTS = ["the film was good", "Rome. bad films in Oslo, Rome"]
 MIX = {"layer_norm_eps": 1e-6, "l2": 0.01}
 
 
 def config(**changes):
     sizes = {
-        "vocab_size": len(PIECES),
+        "vocab_size": len(TOKENS),
         "hidden_size": 4,
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
@@ -94,7 +94,7 @@ def makers():
 
 def inputs_of(task, rng):
     """Two rows of ids, one of them padded, with whatever else the task reads."""
-    ids = rng.integers(5, len(PIECES), (2, 6))
+    ids = rng.integers(5, len(TOKENS), (2, 6))
     mask = np.array([[1] * 6, [1] * 4 + [0] * 2])
     every = {
         "input_ids": ids * mask,
@@ -114,7 +114,7 @@ def main():
     for name, (make, changes, data) in makers().items():
         keras.utils.set_random_seed(1)
         rng = np.random.default_rng(1)
-        tokenizer = Tokenizer.from_vocab(WordPieceVocabulary(PIECES))
+        tokenizer = Tokenizer.from_vocab(WordPieceVocabulary(TOKENS))
         task = make(kb.BertEncoder(config(**changes)), tokenizer)
         for variable in task.trainable_weights:
             variable.assign(rng.normal(0, 1, variable.shape))

@@ -73,9 +73,9 @@ def near(rng, golds):
 def first_version(rng, program, *, missing):
     golds = [[words(rng, 0) for _ in range(rng.randint(1, 3))] for _ in range(QUESTIONS)]
     predictions = [None if rng.random() < missing else near(rng, texts) for texts in golds]
-    figures = asked(program, predictions, golds)
-    figures = {"exact": figures["exact_match"], "f1": figures["f1"], "total": QUESTIONS}
-    return {"version": 1, "predictions": predictions, "golds": golds, "figures": figures}
+    metrics = asked(program, predictions, golds)
+    metrics = {"exact": metrics["exact_match"], "f1": metrics["f1"], "total": QUESTIONS}
+    return {"version": 1, "predictions": predictions, "golds": golds, "figures": metrics}
 
 
 def second_version(rng, program, *, unanswerable, ties):

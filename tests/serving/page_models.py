@@ -31,11 +31,11 @@ def _fill(text):
     """For each [MASK] the pieces "one" and "two"."""
     count = tf.strings.split(text, "[MASK]").row_lengths() - 1
     ones = tf.ragged.range(count)
-    pieces = tf.repeat(tf.constant([["one", "two"]]), tf.size(ones.values), axis=0)
-    chances = tf.repeat(tf.constant([[0.75, 0.25]]), tf.size(ones.values), axis=0)
+    tokens = tf.repeat(tf.constant([["one", "two"]]), tf.size(ones.values), axis=0)
+    probabilities = tf.repeat(tf.constant([[0.75, 0.25]]), tf.size(ones.values), axis=0)
     return {
-        "pieces": ones.with_values(pieces).to_tensor(),
-        "probabilities": ones.with_values(chances).to_tensor(),
+        "pieces": ones.with_values(tokens).to_tensor(),
+        "probabilities": ones.with_values(probabilities).to_tensor(),
         "lengths": tf.cast(count, tf.int32),
     }
 

@@ -144,16 +144,16 @@ def test_a_batch_has_so_many_examples(client, examples):
     if examples <= MAX_BATCH:
         assert len(client.predict("echo", asked)) == examples
         return
-    with pytest.raises(ServerError, match=f"more than the {MAX_BATCH}") as refused:
+    with pytest.raises(ServerError, match=f"more than the {MAX_BATCH}") as rejected:
         client.predict("echo", asked)
-    assert refused.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
+    assert rejected.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
 
 
 @pytest.mark.parametrize("size", [MAX_BODY + 1, 3 * MAX_BODY])
 def test_a_body_that_is_too_large_is_told_so(client, size):
-    with pytest.raises(ServerError) as refused:
+    with pytest.raises(ServerError) as rejected:
         client.predict("echo", [{"text": "x" * size}])
-    assert refused.value.code == "RESOURCE_EXHAUSTED"
+    assert rejected.value.code == "RESOURCE_EXHAUSTED"
 
 
 def test_a_body_without_end_is_cut_off(server):
@@ -180,9 +180,9 @@ def test_a_tensor_says_no_more_than_it_holds(server):
             numbers.tensor_shape.dim.add(size=size)
         with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-            with pytest.raises(grpc.RpcError) as refused:
+            with pytest.raises(grpc.RpcError) as rejected:
                 stub.Predict(request, timeout=10)
-        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
+        assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
 def test_an_output_is_asked_for_once(server, monkeypatch):
@@ -195,11 +195,11 @@ def test_an_output_is_asked_for_once(server, monkeypatch):
     monkeypatch.setattr(tf, "make_tensor_proto", lambda array: made.append(1) or make(array))
     with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as refused:
+        with pytest.raises(grpc.RpcError) as rejected:
             stub.Predict(request, timeout=10)
     monkeypatch.undo()
-    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert refused.value.details() == "duplicate output tensor alias: score" and not made
+    assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert rejected.value.details() == "duplicate output tensor alias: score" and not made
 
 
 def test_inputs_that_the_model_does_not_have_are_not_read(server, monkeypatch):
@@ -212,18 +212,18 @@ def test_inputs_that_the_model_does_not_have_are_not_read(server, monkeypatch):
         request.inputs[f"unknown{number}"].CopyFrom(tf.make_tensor_proto(["a"]))
     with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as refused:
+        with pytest.raises(grpc.RpcError) as rejected:
             stub.Predict(request, timeout=10)
     monkeypatch.undo()
-    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT and read == []
+    assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT and read == []
 
 
-def test_a_version_of_thousands_of_digits_is_refused(server):
+def test_a_version_of_thousands_of_digits_is_rejected(server):
     answer = requests.get(f"{server.rest}/v1/models/echo/versions/{'9' * 5000}", timeout=10)
     assert answer.status_code == 400 and answer.json()["error"]
 
 
-def test_a_tensor_that_is_none_is_refused(server):
+def test_a_tensor_that_is_none_is_rejected(server):
     """Of values that its type has no room for, and of a type that is no data."""
     request = predict_pb2.PredictRequest()
     request.model_spec.name = "echo"
@@ -234,9 +234,9 @@ def test_a_tensor_that_is_none_is_refused(server):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         for dtype in (tf.uint8, tf.resource):
             text.dtype = dtype.as_datatype_enum
-            with pytest.raises(grpc.RpcError) as refused:
+            with pytest.raises(grpc.RpcError) as rejected:
                 stub.Predict(request, timeout=10)
-            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT, dtype
+            assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT, dtype
 
 
 def test_slow_clients_are_not_waited_for(server, monkeypatch, patience):
@@ -299,7 +299,7 @@ def test_calls_that_are_never_sent_whole_are_ended(server, patience):
 
 
 @pytest.mark.parametrize("requests, said", [([], "no request"), ([b"\xff\xff"], "PredictRequest")])
-def test_a_call_without_a_request_that_reads_is_refused(server, requests, said):
+def test_a_call_without_a_request_that_reads_is_rejected(server, requests, said):
     with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
         predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
         call = predict.future(iter(requests), timeout=10)
@@ -392,9 +392,9 @@ def test_calls_beyond_the_bound_are_turned_away(server, held):
 
 def test_who_leaves_while_waiting_is_not_computed(server, held, let_go):
     """Two that are held fill the lanes; the third leaves before its turn."""
-    with contextlib.ExitStack() as lanes:
+    with contextlib.ExitStack() as slots:
         for _ in range(2):
-            lanes.enter_context(ask(server, "rest", "held"))
+            slots.enter_context(ask(server, "rest", "held"))
             assert held.begun.acquire(timeout=10)
         with ask(server, "rest", "left"):
             until(lambda: server._server._batchers["echo"]._waiting)
@@ -428,12 +428,12 @@ def test_a_failure_of_the_server_is_counted_as_one(server, monkeypatch):
 def test_what_takes_too_long_is_told_so(server, held, patience):
     patience(0.1)
     for url in (server.rest, server.grpc):
-        with connect(url, timeout=10) as client, pytest.raises(ServerError) as refused:
+        with connect(url, timeout=10) as client, pytest.raises(ServerError) as rejected:
             client.predict("echo", [{"text": "held"}])
-        assert refused.value.code == "DEADLINE_EXCEEDED"
+        assert rejected.value.code == "DEADLINE_EXCEEDED"
 
 
-def test_others_are_told_while_long_computations_hold_all_lanes(server, held, patience):
+def test_others_are_told_while_long_computations_hold_all_slots(server, held, patience):
     """Nothing can break off what is computed; who waits for it has an error of their own."""
     body = {"instances": ["held"]}
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
@@ -444,9 +444,9 @@ def test_others_are_told_while_long_computations_hold_all_lanes(server, held, pa
         patience(0.1)
         answer = requests.post(server.rest + PATH, json={"instances": ["short"]}, timeout=10)
         assert answer.status_code == 504 and "within 0.1 s" in answer.json()["error"]
-        with connect(server.grpc, timeout=10) as client, pytest.raises(ServerError) as refused:
+        with connect(server.grpc, timeout=10) as client, pytest.raises(ServerError) as rejected:
             client.predict("echo", [{"text": "short"}])
-        assert refused.value.code == "DEADLINE_EXCEEDED"
+        assert rejected.value.code == "DEADLINE_EXCEEDED"
         held.may.set()
         answers = [asked.result().json()["predictions"][0]["label"] for asked in long]
     assert answers == ["1:held"] * 2, "whom the others' errors are nothing to"
@@ -511,7 +511,7 @@ def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, doo
         ),
     ],
 )
-def test_pages_of_others_are_refused(server, monkeypatch, headers, status):
+def test_pages_of_others_are_rejected(server, monkeypatch, headers, status):
     """A page can give an address of this machine its own name, and send plain text anywhere."""
     monkeypatch.setattr(
         server._http.config.app, "_hosts", bounds.Hosts("127.0.0.1", ["proxy.example"])
@@ -538,10 +538,10 @@ def test_pages_of_others_are_refused(server, monkeypatch, headers, status):
         ("", ["10.0.0.1"], ["other", ""]),
     ],
 )
-def test_the_names_of_a_server(host, allowed, refused):
+def test_the_names_of_a_server(host, allowed, rejected):
     hosts = bounds.Hosts(host)
     assert [name for name in allowed if not hosts.allows(name)] == []
-    assert [name for name in refused if hosts.allows(name)] == []
+    assert [name for name in rejected if hosts.allows(name)] == []
 
 
 def test_answers_do_not_wait_for_the_client_to_acknowledge_their_headers(server):
@@ -579,9 +579,9 @@ def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, mo
         start = time.monotonic()
         ending.stop()
         for one in asked:
-            refused = one.exception(timeout=10)
-            assert isinstance(refused, ServerError) and refused.code == "UNAVAILABLE"
-            assert "was stopped before" in str(refused)
+            rejected = one.exception(timeout=10)
+            assert isinstance(rejected, ServerError) and rejected.code == "UNAVAILABLE"
+            assert "was stopped before" in str(rejected)
         assert b"503" in everything(slow)
         until(lambda: not ending.thread.is_alive())
         assert time.monotonic() - start < 5 and not held.may.is_set()

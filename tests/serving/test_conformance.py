@@ -143,9 +143,9 @@ def test_metadata_is_what_the_saved_model_says(client, served):
     ],
 )
 def test_what_cannot_be_answered_has_the_code_that_says_why(client, asked, code):
-    with pytest.raises(ServerError) as refused:
+    with pytest.raises(ServerError) as rejected:
         client.predict(**asked)
-    assert refused.value.code == code
+    assert rejected.value.code == code
     assert client.predict("echo", [{"text": "after"}])[0]["label"] == "1:after"
 
 
@@ -210,9 +210,9 @@ def test_a_filter_leaves_outputs_out(served):
         assert tf.make_ndarray(answer.outputs["score"]) == [0.25]
         assert answer.model_spec.version.value == 1
         request.output_filter.append("nothing")
-        with pytest.raises(grpc.RpcError) as refused:
+        with pytest.raises(grpc.RpcError) as rejected:
             stub.Predict(request, timeout=60)
-        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_everybody_gets_their_own_answer(served):

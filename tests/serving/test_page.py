@@ -114,7 +114,7 @@ def test_attention_of_each_head(page):
     assert first.get_attribute("aria-label") != before
 
 
-def test_each_share_is_read_by_keyboard_pointer_and_screen_reader(page):
+def test_each_fraction_is_read_by_keyboard_pointer_and_screen_reader(page):
     answer = ask(page, "attention", text="bank river")
     page.focus("#attention-Head")
     read = answer.get_by_role("status")

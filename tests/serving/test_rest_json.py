@@ -72,10 +72,10 @@ def test_numbers_that_are_not_finite_are_null(form, dtype):
     scores = np.array([[0.5, np.nan], [np.inf, -np.inf]], dtype)
     written = rest_json.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
 
-    def refuse(name):
+    def reject(name):
         raise AssertionError(f"{name} is not JSON")
 
-    (found,) = json.loads(written, parse_constant=refuse).values()
+    (found,) = json.loads(written, parse_constant=reject).values()
     rows = found["scores"] if form == rest_json.COLUMNS else [row["scores"] for row in found]
     assert rows == [[0.5, None], [None, None]]
     one = rest_json.write_outputs({"score": np.array(np.nan, dtype)}, rest_json.COLUMNS)
@@ -120,12 +120,12 @@ def test_base64_may_have_white_space_and_no_padding():
     "dtype, value",
     [(tf.int64, 2**63), (tf.int64, -(2**63) - 1), (tf.uint64, 2**64), (tf.float32, 10**400)],
 )
-def test_numbers_just_out_of_a_type_are_refused(dtype, value):
+def test_numbers_just_out_of_a_type_are_rejected(dtype, value):
     with pytest.raises(RequestError, match="is not (u?int64|float32)"):
         rest_json.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
 
 
-def test_lists_that_no_array_has_room_for_are_refused():
+def test_lists_that_no_array_has_room_for_are_rejected():
     deep = "a"
     for _ in range(65):
         deep = [deep]
@@ -133,7 +133,7 @@ def test_lists_that_no_array_has_room_for_are_refused():
         rest_json.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
 
 
-def test_whatever_a_body_holds_is_read_or_refused():
+def test_whatever_a_body_holds_is_read_or_rejected():
     """Bodies that are nearly right, with bytes changed, left out, and put twice."""
     rng = np.random.default_rng(1)
     good = [
@@ -148,8 +148,8 @@ def test_whatever_a_body_holds_is_read_or_refused():
         body, infos = bytearray(start), {name: INFOS[name] for name in names}
         for _ in range(rng.integers(0, 4)):
             place, size = rng.integers(len(body)), rng.integers(1, 4)
-            piece = (b"", rng.bytes(size), bytes(body[place:][:9]), b"[", b'"', b"9" * 400)
-            body[place : place + size] = piece[rng.integers(len(piece))]
+            token = (b"", rng.bytes(size), bytes(body[place:][:9]), b"[", b'"', b"9" * 400)
+            body[place : place + size] = token[rng.integers(len(token))]
         try:
             asked = rest_json.read_object(bytes(body))
             rest_json.read_signature(asked)

@@ -21,11 +21,11 @@ class Echo(tf.Module):
         ok = tf.debugging.Assert(~bad, ["No text may be boom."])
         with tf.control_dependencies([ok]):
             length = tf.cast(tf.strings.length(text), tf.float32)
-        share = 1 / (1 + length)
+        fraction = 1 / (1 + length)
         return {
             "label": tf.strings.join([f"{self.version}:", text]),
-            "score": share,
-            "probabilities": tf.stack([share, 1 - share], axis=1),
+            "score": fraction,
+            "probabilities": tf.stack([fraction, 1 - fraction], axis=1),
         }
 
     @tf.function(
@@ -43,25 +43,25 @@ class Echo(tf.Module):
 
 def write_echo(folder, version):
     """Writes version `version` under `folder`, in one rename."""
-    aside = _aside(folder, version)
+    temporary = _temporary(folder, version)
     model = Echo(version)
     tf.saved_model.save(
-        model, str(aside), signatures={"serving_default": model.answer, "two": model.two}
+        model, str(temporary), signatures={"serving_default": model.answer, "two": model.two}
     )
-    _put(aside, folder, version)
+    _put(temporary, folder, version)
 
 
 def copy_echo(written, folder, version):
     """Puts version `version`, as `write_echo` has written it elsewhere, under `folder` alike."""
-    aside = _aside(folder, version)
-    shutil.copytree(written / str(version), aside)
-    _put(aside, folder, version)
+    temporary = _temporary(folder, version)
+    shutil.copytree(written / str(version), temporary)
+    _put(temporary, folder, version)
 
 
-def _aside(folder, version):
+def _temporary(folder, version):
     return folder.parent / f".{folder.name}-{version}"
 
 
-def _put(aside, folder, version):
+def _put(temporary, folder, version):
     folder.mkdir(exist_ok=True)
-    aside.rename(folder / str(version))
+    temporary.rename(folder / str(version))

@@ -76,7 +76,7 @@ def run(given, tmp_path_factory):
         return output, finetune(**given, output=output)
 
 
-def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
+def test_it_learns_and_keeps_the_epoch_of_its_own_official_metric(run):
     output, metrics = run
     by_epoch = [entry["eval"]["f1"] for entry in metrics["history"] if "eval" in entry]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
@@ -86,7 +86,7 @@ def test_it_learns_and_keeps_the_epoch_of_its_own_official_figure(run):
     assert (settings["word"], settings["column"], settings["threshold"]) == ("great", 2, 0.25)
 
 
-def test_a_run_that_is_gone_on_with_ends_bit_for_bit_like_an_unbroken_one(run, given):
+def test_a_run_that_is_gone_on_with_ends_bit_for_bit_like_an_uninterrupted_one(run, given):
     output, metrics = run
     killed = output.with_name("killed")
     resumed = finetune(**given, output=killed)
@@ -164,7 +164,7 @@ def test_what_is_tuned_on_the_dev_texts_is_kept(run, given):
 
 
 @pytest.mark.usefixtures("eager")
-def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
+def test_the_worst_errors_are_shown(run, tmp_path, capsys):
     file = tmp_path / "wrong.tsv"
     file.write_text("no\tgreat great great\nyes\tgreat\nyes\tdull dull\nno\tfun\n")
     answers = list(predict(model=run[0], data=file, column=2))
@@ -172,7 +172,7 @@ def test_the_worst_mistakes_are_shown(run, tmp_path, capsys):
     wrong["yes: dull dull"] = 1 - answers[2]["probability"]
     worst = sorted(wrong, key=wrong.get, reverse=True)
     measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
-    assert measures.pop("mistakes") == worst
+    assert measures.pop("errors") == worst
     command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
     assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()

@@ -26,7 +26,7 @@ FILES = {
     ),
 }
 # (the kind of the task, that of the file, what is said of it).
-REFUSED = [
+REJECTED = [
     ("classifier", "pair-classifier", "has text in .* and in .*; say which one is meant"),
     ("classifier", "tagger", "line 1: no TAB; a labelled file has a text and its label"),
     ("pair-classifier", "classifier", "line 1: too few columns; a file of pairs has two texts"),
@@ -67,20 +67,20 @@ def made(tokenizer, files):
 
     def make(kind):
         if kind not in tasks:
-            settled = task_class(kind).made_from(list(task_class(kind).read(files / kind)))
+            resolved = task_class(kind).infer_arguments(list(task_class(kind).read(files / kind)))
             encoder = make_encoder(tokenizer, num_hidden_layers=1)
-            tasks[kind] = task_class(kind)(encoder, tokenizer, **settled)
+            tasks[kind] = task_class(kind)(encoder, tokenizer, **resolved)
         return tasks[kind]
 
     return make
 
 
 def test_every_kind_is_looked_at():
-    assert set(FILES) == {kind for kind, _, _ in REFUSED} == set(finetuned_kinds())
+    assert set(FILES) == {kind for kind, _, _ in REJECTED} == set(finetuned_kinds())
 
 
-@pytest.mark.parametrize("kind, other, said", REFUSED)
-def test_a_file_of_another_task_is_refused_with_its_line(kind, other, said, files, made, tmp_path):
+@pytest.mark.parametrize("kind, other, said", REJECTED)
+def test_a_file_of_another_task_is_rejected_with_its_line(kind, other, said, files, made, tmp_path):
     where = f"^{files / other},? {said}"
     with pytest.raises(InputError, match=where):
         finetune(
@@ -98,7 +98,9 @@ def test_a_file_of_another_task_is_refused_with_its_line(kind, other, said, file
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    return make_data_folder(tmp_path_factory.mktemp("rows") / "data", rows=4, eval_rows=2, shards=1)
+    return make_data_folder(
+        tmp_path_factory.mktemp("rows") / "data", rows=4, eval_examples=2, shards=1
+    )
 
 
 NOT_PRE_TRAINED = (
@@ -145,7 +147,7 @@ def test_a_tagger_tags_every_word_of_a_text_of_100000_characters(made):
     assert len(word["tags"]) == 1
 
 
-def test_an_answer_is_a_piece_of_a_context_of_100000_characters(made):
+def test_an_answer_is_a_token_of_a_context_of_100000_characters(made):
     contexts, questions = [LONG, ONE_WORD, "good film"], ["which film?", "which?", LONG]
     answers = predict(model=made("question-answering"), question=questions, context=contexts)
     for answer, context in zip(answers, contexts, strict=True):

@@ -56,8 +56,8 @@ def test_the_head_reads_the_mix_and_the_pooler_over_it(tokenizer):
     plain = {"layer_norm_eps": None, "l2": 0.0}
     task = make(Classifier, tokenizer, layers=2, mix=plain, labels=["a", "b"])
     states = task.encoder(BATCH, outputs=("hidden_states",))["hidden_states"]
-    shares = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
-    expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(shares, states, strict=True))
+    fractions = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
+    expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(fractions, states, strict=True))
     pooler = task.encoder.pooler.dense
     pooled = np.tanh(expected[:, 0] @ np.asarray(pooler.kernel.value))
     logits = pooled @ np.asarray(task.classifier.kernel.value)
@@ -125,7 +125,7 @@ def test_comes_back_from_keras_own_file(tasks, tmp_path):
         ({"l2": "a", "layer_norm_eps": None}, "invalid scalar_mix"),
     ],
 )
-def test_refuses_a_folder_whose_mix_cannot_be(mix, sentence, saved, tmp_path):
+def test_rejects_a_folder_whose_mix_cannot_be(mix, sentence, saved, tmp_path):
     folder = shutil.copytree(saved[Classifier], tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
     config["keras_bert"]["scalar_mix"] = mix
@@ -134,7 +134,7 @@ def test_refuses_a_folder_whose_mix_cannot_be(mix, sentence, saved, tmp_path):
         load_task(folder)
 
 
-def test_is_converted_to_a_folder_and_refused_by_what_has_no_place_for_it(saved, tmp_path):
+def test_is_converted_to_a_folder_and_rejected_by_what_has_no_place_for_it(saved, tmp_path):
     assert convert(saved[Classifier], tmp_path / "copy")["left_out"] == []
     assert load_task(tmp_path / "copy").layer_mix == MIX
     for to in ("google", "keras-nlp"):

@@ -137,13 +137,13 @@ def test_it_learns_a_batch_by_heart():
     assert history["next_sentence_accuracy"][-1] == 1.0
 
 
-def test_an_input_too_many_is_refused_instead_of_shifting_the_others(pretrainer):
+def test_an_input_too_many_is_rejected_instead_of_shifting_the_others(pretrainer):
     inputs, _, _ = batch()
     with pytest.raises(ValueError, match="must be a dictionary of"):
         pretrainer({**inputs, "masked_lm_weights": inputs["input_mask"]})
 
 
-def test_an_encoder_without_pooler_is_refused():
+def test_an_encoder_without_pooler_is_rejected():
     with pytest.raises(ValueError, match="needs an encoder with a pooler"):
         Pretrainer(BertEncoder(small_config(add_pooling_layer=False)))
 

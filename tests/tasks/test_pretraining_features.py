@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import MASKINGS, OBJECTIVES
 from keras_bert.records import DataFolder, padded
-from keras_bert.records.masking import Masker, row_keys, unmask
+from keras_bert.records.masking import Masker, example_keys, unmask
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import SPAN_FEATURES
 from keras_bert.tasks.pretraining import features as pretraining
@@ -27,7 +27,7 @@ from tests.pretraining_folder import (
     make_data_folder,
 )
 
-ROWS, EVAL_ROWS, BATCH = 100, 21, 8
+ROWS, EVAL_EXAMPLES, BATCH = 100, 21, 8
 PREDICTIONS = 2  # of a row of MAX_LENGTH tokens, at the rate of the folder
 
 
@@ -40,7 +40,7 @@ KINDS = [(objective, masking) for objective in OBJECTIVES for masking in MASKING
 def folders(tmp_path_factory):
     """One folder for each objective and way of masking; the rows before masking are the same."""
     root = tmp_path_factory.mktemp("rows")
-    sizes = {"rows": ROWS, "eval_rows": EVAL_ROWS}
+    sizes = {"rows": ROWS, "eval_rows": EVAL_EXAMPLES}
     return {
         kind: DataFolder.open(
             make_data_folder(root / "-".join(kind), objective=kind[0], masking=kind[1], **sizes)
@@ -137,10 +137,10 @@ def test_the_place_in_the_data_is_a_function_of_the_step(
 ):
     monkeypatch.setattr(pretraining, "_WINDOW", window)
     keras.utils.set_random_seed(1)
-    unbroken = train(folders[kind], 44)
+    uninterrupted = train(folders[kind], 44)
     keras.utils.set_random_seed(2)  # the process's own seed must not matter
     for step in first_steps:
-        assert_same(train(folders[kind], 4, first_step=step), unbroken[step : step + 4])
+        assert_same(train(folders[kind], 4, first_step=step), uninterrupted[step : step + 4])
 
 
 def test_windows_are_shuffled_apart(folder, monkeypatch):
@@ -182,10 +182,10 @@ def test_evaluation_counts_every_row_once_and_what_fills_up_the_last_batch_not(k
     batches = evaluated[kind]
     assert len(batches) == 3
     counts = np.concatenate([batch["w/masked_lm"].sum(axis=1) for batch in batches])
-    np.testing.assert_array_equal(counts > 0, np.arange(24) < EVAL_ROWS)
+    np.testing.assert_array_equal(counts > 0, np.arange(24) < EVAL_EXAMPLES)
     if sentences := SENTENCES.get(kind[0]):
         weights = np.concatenate([batch[f"w/{sentences}"] for batch in batches])
-        np.testing.assert_array_equal(weights, np.arange(24) < EVAL_ROWS)
+        np.testing.assert_array_equal(weights, np.arange(24) < EVAL_EXAMPLES)
 
 
 def test_evaluation_is_always_the_same_and_its_batches_may_be_fewer(dynamic_folder, evaluated):
@@ -209,7 +209,7 @@ def test_dynamic_masks_are_fresh_in_each_epoch_and_are_the_maskers(dynamic_folde
         ids = np.frombuffer(original, np.int32)[None]
         for epoch, one in enumerate((first, second)):
             lengths = one["x/input_mask"].sum(axis=1)
-            expected = masker.mask(ids, lengths, row_keys(ids, lengths, seed=9, epoch=epoch))
+            expected = masker.mask(ids, lengths, example_keys(ids, lengths, seed=9, epoch=epoch))
             np.testing.assert_array_equal(one["x/input_ids"], expected.input_ids)
             count = int(one["w/masked_lm"].sum())
             np.testing.assert_array_equal(one["y/masked_lm"][0, :count], expected.ids[0])
@@ -231,8 +231,8 @@ def test_dynamic_spans_obey_the_laws_of_spans_in_each_epoch(folders):
                 assert not values[count:].any()
             chosen = position[:count].tolist()
             assert chosen == sorted(set(chosen)) and 1 <= chosen[0] and chosen[-1] <= text
-            for p, begin, end, place in zip(chosen, left, right, offset, strict=False):
-                assert begin + place == p < end
+            for p, begin, end, at in zip(chosen, left, right, offset, strict=False):
+                assert begin + at == p < end
                 assert begin not in chosen and end not in chosen
                 assert set(range(begin + 1, end)) <= set(chosen)
             epochs[number >= ROWS // 4].append((originals([batch])[row], tuple(chosen)))
@@ -257,7 +257,9 @@ def test_dynamic_and_static_rows_give_the_same_batches_for_the_same_masks(
 @pytest.mark.parametrize("objective", ["mlm-nsp", "span"])  # all columns that there are
 def test_padded_rows_give_the_same_batches_as_compact_ones(objective, folders, evaluated, tmp_path):
     folder = folders[objective, "static"]
-    path = make_data_folder(tmp_path / "rows", objective=objective, rows=ROWS, eval_rows=EVAL_ROWS)
+    path = make_data_folder(
+        tmp_path / "rows", objective=objective, rows=ROWS, eval_examples=EVAL_EXAMPLES
+    )
     card = {**json.loads((path / "dataset_card.json").read_text()), "rows": "padded"}
     (path / "dataset_card.json").write_text(json.dumps(card))
     spec = padded(objective=objective, max_length=MAX_LENGTH, max_predictions=MAX_PREDICTIONS)
@@ -286,7 +288,7 @@ def test_dynamic_replacements_follow_the_counts_of_the_card(folders, tmp_path):
         tmp_path / "rows",
         masking="dynamic",
         rows=500,
-        eval_rows=500,
+        eval_examples=500,
         settings={"mask_unit": "token", "masked_rate": 0.15, "replacement": "unigram"},
         unigram_counts=counts.tolist(),
     )
@@ -300,12 +302,12 @@ def test_dynamic_replacements_follow_the_counts_of_the_card(folders, tmp_path):
         assert put == {favourite, VOCABULARY.mask_id}
 
 
-def test_a_split_without_training_rows_is_refused(tmp_path):
-    empty = DataFolder.open(make_data_folder(tmp_path / "rows", rows=0, eval_rows=3))
+def test_a_split_without_training_rows_is_rejected(tmp_path):
+    empty = DataFolder.open(make_data_folder(tmp_path / "rows", rows=0, eval_examples=3))
     with pytest.raises(InputError, match="has no training rows"):
         training_dataset(empty, vocabulary=VOCABULARY, batch_size=2, seed=0)
 
 
-def test_an_unknown_split_is_refused(folder):
+def test_an_unknown_split_is_rejected(folder):
     with pytest.raises(ValueError, match="Received: 'test'"):
         pretraining_dataset(folder, split="test", vocabulary=VOCABULARY, batch_size=2)

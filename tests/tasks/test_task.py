@@ -16,10 +16,10 @@ def make_small_encoder(**changes):
 
 
 @pytest.mark.parametrize("given", ["runs/pretrained", ("encoder", "tokenizer"), 3, None])
-def test_what_is_no_encoder_is_refused_with_the_way_to_one(given):
-    with pytest.raises(ValueError, match=r"(?s)`Tagger` takes.*kb\.load\(folder\)") as refused:
+def test_what_is_no_encoder_is_rejected_with_the_way_to_one(given):
+    with pytest.raises(ValueError, match=r"(?s)`Tagger` takes.*kb\.load\(folder\)") as rejected:
         Tagger(given, labels=["no", "yes"])
-    assert repr(given) in str(refused.value)
+    assert repr(given) in str(rejected.value)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -52,7 +52,7 @@ def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
 
 
 @pytest.mark.parametrize("segments", [1, 2, 3])
-def test_numbers_without_a_row_are_refused_before_a_graph_is_run(segments):
+def test_numbers_without_a_row_are_rejected_before_a_graph_is_run(segments):
     """In one, a CPU ends with TensorFlow's own error, and a GPU takes zeros without a word."""
     encoder = make_small_encoder(type_vocab_size=segments)
     task = Tagger(encoder, labels=["no", "yes"])

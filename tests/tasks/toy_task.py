@@ -74,7 +74,7 @@ class HoldsWord(Task):
         return {"score": [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]}
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, column=1):
+    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, column=1):
         return open_labelled_texts(
             data,
             need_labels=labelled,
@@ -110,7 +110,7 @@ class HoldsWord(Task):
     def tune_threshold(self, outputs, rows):
         self.usual = float(np.mean(outputs["score"]))
 
-    def mistakes(self, answers, examples):
+    def errors(self, answers, examples):
         return [
             (abs(answer["probability"] - self._truth(example)), f"{example.label}: {example.text}")
             for answer, example in zip(answers, examples, strict=True)

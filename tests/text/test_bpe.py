@@ -14,7 +14,7 @@ from keras_bert.text import Tokenizer
 from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.learners import learn_bpe
 from keras_bert.text.normalization import WordSplitter, normalize
-from keras_bert.text.vocabulary import SPECIAL_PIECES, UNK
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, UNK
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -28,7 +28,7 @@ def marked(text):
 
 @pytest.fixture(scope="module")
 def textbook():
-    return learn_bpe(TEXTBOOK, size=len(SPECIAL_PIECES) + LETTERS + 8)
+    return learn_bpe(TEXTBOOK, size=len(SPECIAL_TOKENS) + LETTERS + 8)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_the_textbook_example(textbook):
     """Jurafsky and Martin, Speech and Language Processing, chapter 2."""
     expected = "e r,er _,n e,ne w,l o,lo w,new er_,low _"
     assert textbook.merges == tuple(tuple(marked(pair).split(" ")) for pair in expected.split(","))
-    assert len(textbook) == len(SPECIAL_PIECES) + LETTERS + 8
+    assert len(textbook) == len(SPECIAL_TOKENS) + LETTERS + 8
 
 
 def test_the_textbook_example_whatever_the_order_of_the_words(textbook):
@@ -58,14 +58,14 @@ def test_the_textbook_example_is_encoded_as_the_textbook_says(textbook):
     assert textbook.encode_word("new") == ["new", END_OF_WORD]
 
 
-def test_pieces_stand_by_falling_count_of_use(textbook):
+def test_tokens_stand_by_falling_count_of_use(textbook):
     use = Counter()
     for word, count in TEXTBOOK.items():
-        for piece in textbook.encode_word(word):
-            use[piece] += count
-    body = textbook.pieces[5:]
-    assert list(body) == sorted(body, key=lambda piece: (-use[piece], piece))
-    assert textbook.counts.tolist() == [0] * 5 + [use[piece] for piece in body]
+        for token in textbook.encode_word(word):
+            use[token] += count
+    body = textbook.tokens[5:]
+    assert list(body) == sorted(body, key=lambda token: (-use[token], token))
+    assert textbook.counts.tolist() == [0] * 5 + [use[token] for token in body]
 
 
 @pytest.mark.parametrize("alphabet_limit", [1000, 30])
@@ -74,15 +74,15 @@ def test_counts_are_those_of_encoding(books, shared_data, alphabet_limit):
     vocabulary = learn_bpe(counts, size=2000, alphabet_limit=alphabet_limit)
     use = Counter()
     for word, count in counts.items():
-        for piece in vocabulary.encode_word(word):
-            use[piece] += count
-    assert vocabulary.counts.tolist() == [use[piece] for piece in vocabulary.pieces]
+        for token in vocabulary.encode_word(word):
+            use[token] += count
+    assert vocabulary.counts.tolist() == [use[token] for token in vocabulary.tokens]
     assert (use[UNK] > 0) == (alphabet_limit == 30)
 
 
 def test_earlier_merges_go_first_and_the_leftmost_of_equals():
-    pieces = [*SPECIAL_PIECES, *"abc", END_OF_WORD, "bc", "ab", "aa"]
-    vocabulary = BpeVocabulary(pieces, [("b", "c"), ("a", "b"), ("a", "a")])
+    tokens = [*SPECIAL_TOKENS, *"abc", END_OF_WORD, "bc", "ab", "aa"]
+    vocabulary = BpeVocabulary(tokens, [("b", "c"), ("a", "b"), ("a", "a")])
     assert vocabulary.encode_word("abc") == ["a", "bc", END_OF_WORD]
     assert vocabulary.encode_word("abab") == ["ab", "ab", END_OF_WORD]
     assert vocabulary.encode_word("aaa") == ["aa", "a", END_OF_WORD]
@@ -128,13 +128,13 @@ def test_offsets_and_word_starts(learned):
     for text, *row in zip(texts, *(field.to_list() for field in tokens), strict=True):
         words, before = [], None
         for id, start, end, byte_start, byte_end, is_start in zip(*row, strict=True):
-            piece = learned.piece(id)
+            token = learned.token(id)
             assert text.encode()[byte_start:byte_end].decode() == text[start:end]
-            if piece == END_OF_WORD:
+            if token == END_OF_WORD:
                 assert start == end == before
-            elif piece != UNK:
+            elif token != UNK:
                 found = normalize([text[start:end]], lowercase=True).numpy()[0].decode()
-                assert found == piece.removesuffix(END_OF_WORD)
+                assert found == token.removesuffix(END_OF_WORD)
             before = end
             if is_start:
                 words.append("")
@@ -157,12 +157,12 @@ def test_detokenize(learned):
     assert tokenizer.detokenize(ids) == "a [SEP] a"
 
 
-def test_piece_texts(textbook):
-    texts = [textbook.piece_text(textbook.id(marked(p))) for p in ("low_", "low", "_", "[MASK]")]
+def test_token_texts(textbook):
+    texts = [textbook.token_text(textbook.id(marked(p))) for p in ("low_", "low", "_", "[MASK]")]
     assert texts == ["low", "low", "", "[MASK]"]
 
 
-def test_a_piece_alone_does_not_say_whether_it_continues_a_word(learned):
+def test_a_token_alone_does_not_say_whether_it_continues_a_word(learned):
     assert not hasattr(learned, "continuations")
 
 
@@ -183,9 +183,9 @@ def test_a_folder_keeps_everything(textbook, tmp_path):
 def test_hugging_face_lowers_a_final_sigma_as_we_do(tmp_path):
     """Python's lower case, and so the original BERT's, has ς at the end of a word."""
     tokenizers = pytest.importorskip("tokenizers")
-    letters = [piece for letter in "αοδσς.'" for piece in (letter, letter + END_OF_WORD)]
+    letters = [token for letter in "αοδσς.'" for token in (letter, letter + END_OF_WORD)]
     merges = [(letter, END_OF_WORD) for letter in "αοδσς.'"]
-    vocabulary = BpeVocabulary([*SPECIAL_PIECES, END_OF_WORD, *letters], merges)
+    vocabulary = BpeVocabulary([*SPECIAL_TOKENS, END_OF_WORD, *letters], merges)
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=True)
     tokenizer.save(tmp_path)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
@@ -195,9 +195,9 @@ def test_hugging_face_lowers_a_final_sigma_as_we_do(tmp_path):
 
 
 def test_the_hash_tells_merges_apart(textbook):
-    other = BpeVocabulary(textbook.pieces, textbook.merges[::-1])
+    other = BpeVocabulary(textbook.tokens, textbook.merges[::-1])
     assert other.sha256 != textbook.sha256
-    assert textbook.sha256 != WordPieceVocabulary(textbook.pieces).sha256
+    assert textbook.sha256 != WordPieceVocabulary(textbook.tokens).sha256
 
 
 def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_data, tmp_path):
@@ -233,10 +233,10 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_dat
         (None, "a ‗\r\n", "line 1 has a Windows line end"),
     ],
 )
-def test_bad_folders_are_refused(tmp_path, vocab, merges, sentence):
+def test_bad_folders_are_rejected(tmp_path, vocab, merges, sentence):
     if vocab is None:
-        pieces = [*SPECIAL_PIECES, "a", END_OF_WORD, "a" + END_OF_WORD]
-        vocab = json.dumps({piece: i for i, piece in enumerate(pieces)})
+        tokens = [*SPECIAL_TOKENS, "a", END_OF_WORD, "a" + END_OF_WORD]
+        vocab = json.dumps({token: i for i, token in enumerate(tokens)})
     (tmp_path / "vocab.json").write_text(vocab)
     (tmp_path / "merges.txt").write_text(merges)
     with pytest.raises(InputError, match=sentence) as refusal:
@@ -251,13 +251,13 @@ def test_letters_of_byte_level_bpe_may_be_those_of_the_text(tmp_path):
     assert Tokenizer.from_folder(tmp_path).vocabulary == learned
 
 
-def test_a_roberta_folder_as_transformers_5_saves_it_is_refused(tmp_path):
+def test_a_roberta_folder_as_transformers_5_saves_it_is_rejected(tmp_path):
     content = {"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match="byte-level BPE"):
         Tokenizer.from_folder(tmp_path)
 
 
-def test_a_size_without_room_for_the_alphabet_is_refused():
+def test_a_size_without_room_for_the_alphabet_is_rejected():
     with pytest.raises(InputError, match="too small"):
         learn_bpe(TEXTBOOK, size=12)

@@ -13,13 +13,13 @@ import tensorflow as tf
 
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-PIECES = "the cafe cat ##s sat on mat x ##x , i ##t ##i".split()
+TOKENS = "the cafe cat ##s sat on mat x ##x , i ##t ##i".split()
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
 TOKENIZERS = {
-    "wordpiece": Tokenizer.from_vocab(WordPieceVocabulary([*SPECIAL_PIECES, *PIECES])),
+    "wordpiece": Tokenizer.from_vocab(WordPieceVocabulary([*SPECIAL_TOKENS, *TOKENS])),
     "bpe": Tokenizer.from_vocab(learn_bpe(WORDS, size=24)),
 }
 TEXTS = {
@@ -85,4 +85,4 @@ def test_an_export_stands_alone(answers, name):
 def test_a_turkish_locale_changes_nothing(answers):
     vocabulary = TOKENIZERS["wordpiece"].vocabulary
     ids = [id for id in answers["wordpiece"]["ids"][2] if id >= 0]
-    assert [vocabulary.piece(id) for id in ids] == ["i", "##t", "i", "##t", "i", "##i"]
+    assert [vocabulary.token(id) for id in ids] == ["i", "##t", "i", "##t", "i", "##i"]

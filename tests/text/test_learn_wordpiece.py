@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.learners import learn_merges, learn_wordpiece, longest_pieces
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.learners import learn_merges, learn_wordpiece, longest_tokens
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 WORDS = Counter(
     "the cat sat on the mat and the other cats sat on other mats while the rattling chatter of "
@@ -76,7 +76,7 @@ def test_the_order_of_the_words_changes_nothing():
     results = set()
     for seed in range(5):
         random.Random(seed).shuffle(items)
-        results.add(learn_wordpiece(dict(items), size=80).pieces)
+        results.add(learn_wordpiece(dict(items), size=80).tokens)
     assert len(results) == 1
 
 
@@ -84,30 +84,30 @@ def test_the_size_is_met_exactly_where_the_text_allows():
     assert len(learn_wordpiece(WORDS, size=70)) == 70
     everything = learn_wordpiece(WORDS, size=10_000)
     # With no limit every word ends as one piece.
-    assert set(WORDS) <= set(everything.pieces)
+    assert set(WORDS) <= set(everything.tokens)
     assert len(everything) < 10_000
     assert len(learn_wordpiece(WORDS, size=len(everything))) == len(everything)
 
 
-def test_pieces_stand_by_falling_count_of_use_after_the_special_ones():
+def test_tokens_stand_by_falling_count_of_use_after_the_special_ones():
     vocabulary = learn_wordpiece(WORDS, size=80, unused=3)
-    assert vocabulary.pieces[:5] == SPECIAL_PIECES
-    assert vocabulary.pieces[-3:] == ("[unused0]", "[unused1]", "[unused2]")
-    body = vocabulary.pieces[5:-3]
+    assert vocabulary.tokens[:5] == SPECIAL_TOKENS
+    assert vocabulary.tokens[-3:] == ("[unused0]", "[unused1]", "[unused2]")
+    body = vocabulary.tokens[5:-3]
     use = Counter()
     for word, count in WORDS.items():
-        for piece in longest_pieces(word, set(body)):
-            use[piece] += count
-    assert list(body) == sorted(body, key=lambda piece: (-use[piece], piece))
-    assert vocabulary.counts.tolist() == [0] * 5 + [use[piece] for piece in body] + [0] * 3
-    assert vocabulary.piece(5) == "the"
+        for token in longest_tokens(word, set(body)):
+            use[token] += count
+    assert list(body) == sorted(body, key=lambda token: (-use[token], token))
+    assert vocabulary.counts.tolist() == [0] * 5 + [use[token] for token in body] + [0] * 3
+    assert vocabulary.token(5) == "the"
 
 
 def test_every_word_of_the_alphabet_can_be_written():
     vocabulary = learn_wordpiece({"ab": 3, "cd": 2, "e": 1}, size=20)
-    pieces = set(vocabulary.pieces)
-    assert longest_pieces("dcba", pieces) != ["[UNK]"]
-    assert "e" in pieces and "##e" not in pieces  # never seen within a word
+    tokens = set(vocabulary.tokens)
+    assert longest_tokens("dcba", tokens) != ["[UNK]"]
+    assert "e" in tokens and "##e" not in tokens  # never seen within a word
 
 
 def test_rare_pairs_are_left_alone():
@@ -119,17 +119,17 @@ def test_rare_pairs_are_left_alone():
 def test_words_beyond_the_alphabet_limit_teach_nothing_and_count_as_unknown():
     counts = {"aaaa": 10, "aab": 5, "zz": 1}
     vocabulary = learn_wordpiece(counts, size=40, alphabet_limit=2)
-    assert not any("z" in piece for piece in vocabulary.pieces)
+    assert not any("z" in token for token in vocabulary.tokens)
     assert vocabulary.counts[vocabulary.unk_id] == 1
     assert vocabulary.counts.dtype == np.int64
 
 
 def test_words_longer_than_the_tokenizer_reads_are_left_out():
     vocabulary = learn_wordpiece({"a" * 201: 1000, "ab": 1}, size=500)
-    assert set(vocabulary.pieces[5:]) == {"a", "b", "##a", "##b", "ab"}
+    assert set(vocabulary.tokens[5:]) == {"a", "b", "##a", "##b", "ab"}
 
 
-def test_a_size_without_room_for_the_alphabet_is_refused():
+def test_a_size_without_room_for_the_alphabet_is_rejected():
     with pytest.raises(InputError, match="A vocabulary of 20 pieces is too small"):
         learn_wordpiece(WORDS, size=20)
     with pytest.raises(InputError, match="no words"):
@@ -143,7 +143,7 @@ def test_the_smallest_size_that_the_refusal_names_is_enough():
     assert len(learn_wordpiece(WORDS, size=needed)) == needed
 
 
-def test_bad_counts_are_refused():
+def test_bad_counts_are_rejected():
     for counts in ({"": 1}, {"a": 0}, {"a": -1}):
         with pytest.raises(ValueError, match="Received"):
             learn_wordpiece(counts, size=20)
@@ -158,13 +158,13 @@ def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(books, shared_data)
     theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
     theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=8000, special_tokens=list(SPECIAL_PIECES), show_progress=False
+        vocab_size=8000, special_tokens=list(SPECIAL_TOKENS), show_progress=False
     )
     theirs.train_from_iterator((" ".join([word] * n) for word, n in counts.items()), trainer)
     assert len(ours) == theirs.get_vocab_size() == 8000
     words = books.counts(left_out)
     lengths = []
-    for pieces in (set(ours.pieces), set(theirs.get_vocab())):
-        lengths.append(sum(len(longest_pieces(word, pieces)) * n for word, n in words.items()))
+    for tokens in (set(ours.tokens), set(theirs.get_vocab())):
+        lengths.append(sum(len(longest_tokens(word, tokens)) * n for word, n in words.items()))
     assert lengths[0] < 1.01 * lengths[1]
     assert lengths[0] < 1.09 * sum(words.values())

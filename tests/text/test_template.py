@@ -15,11 +15,11 @@ from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
-from keras_bert.text.vocabulary import SPECIAL_PIECES, SpecialTokens
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-VOCABULARY = WordPieceVocabulary([*SPECIAL_PIECES, *"abcdef"])
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 CLS, SEP, MASK = (("[CLS]", 2), ("[SEP]", 3), ("[MASK]", 4))
 GPT = Template(
     single=(("[CLS]", 0), (0, 0), ("[MASK]", 0)),
@@ -58,7 +58,7 @@ def ids_of(template, *texts):
 @pytest.mark.parametrize("processor", PROCESSORS.values(), ids=PROCESSORS)
 def test_rows_are_those_of_the_tokenizers_library(processor):
     theirs = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({p: i for i, p in enumerate(VOCABULARY.pieces)}, "[UNK]")
+        tokenizers.models.WordLevel({p: i for i, p in enumerate(VOCABULARY.tokens)}, "[UNK]")
     )
     theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     theirs.post_processor = processor
@@ -86,7 +86,7 @@ def test_numbers_and_places_are_those_of_the_parts(template):
             assert ids.index(6) == template.before(1, texts=2) + 3
         if template.first_token is not None:
             assert ids[0] == VOCABULARY.id(template.first_token)
-        assert {VOCABULARY.pieces[id] for id in ids} - {"a", "b"} <= set(template.special_tokens)
+        assert {VOCABULARY.tokens[id] for id in ids} - {"a", "b"} <= set(template.special_tokens)
     assert Template.from_dict(json.loads(json.dumps(template.to_dict()))) == template
 
 
@@ -109,7 +109,7 @@ def test_what_is_not_said_is_berts():
         (TemplateProcessing(single="$A:0 [CLS]:2", pair="$A $B", special_tokens=[CLS]), "segment"),
     ],
 )
-def test_a_template_that_is_not_known_is_refused(processor, message):
+def test_a_template_that_is_not_known_is_rejected(processor, message):
     with pytest.raises(InputError, match=rf"folder/tokenizer.json: post_processor .*{message}"):
         read(processor)
 
@@ -140,7 +140,7 @@ OTHER = WordPieceVocabulary(
 def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
     assert (OTHER.pad_id, OTHER.cls_id, OTHER.sep_id, OTHER.unk_id) == (1, 0, 2, 3)
     assert OTHER.mask_id is None and OTHER.special_ids.tolist() == [0, 1, 2, 3, 4]
-    assert OTHER != WordPieceVocabulary(OTHER.pieces, special_tokens=SpecialTokens(unk="[UNK]"))
+    assert OTHER != WordPieceVocabulary(OTHER.tokens, special_tokens=SpecialTokens(unk="[UNK]"))
     with pytest.raises(InputError, match="mask token"):
         Masker(vocabulary=OTHER, unit="token", rate=0.15, max_predictions=5)
     assert pickle.loads(pickle.dumps(OTHER)).special_tokens == OTHERS
@@ -153,7 +153,7 @@ def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
     assert SpecialTokens.from_dict(OTHERS.to_dict()) == OTHERS
 
 
-def test_formats_for_bert_alone_refuse_other_templates():
+def test_formats_for_bert_alone_reject_other_templates():
     check_wordpiece(Tokenizer(VOCABULARY, lowercase=True), needed_by="x")
     for tokenizer in (
         Tokenizer(VOCABULARY, lowercase=True, template=GPT),

@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer, normalization
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-PIECES = (
-    *SPECIAL_PIECES,
+TOKENS = (
+    *SPECIAL_TOKENS,
     *"the cafe cat ##s sat on mat ##ing una ##ffa ##ble e ##e x ##x 日 本 . , ! [ ] mask".split(),
 )
 
@@ -38,7 +38,7 @@ HARD = [
 
 @pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
 def tokenizer(request):
-    return Tokenizer.from_vocab(WordPieceVocabulary(PIECES), lowercase=request.param)
+    return Tokenizer.from_vocab(WordPieceVocabulary(TOKENS), lowercase=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def minilm(minilm_folder):
     return Tokenizer.from_folder(minilm_folder)
 
 
-def pieces(tokenizer, text):
-    return [PIECES[id] for id in tokenizer.tokenize([text]).to_list()[0]]
+def tokens(tokenizer, text):
+    return [TOKENS[id] for id in tokenizer.tokenize([text]).to_list()[0]]
 
 
 def test_inputs_of_every_kind_give_the_same(tokenizer):
@@ -68,13 +68,13 @@ def test_inputs_of_every_kind_give_the_same(tokenizer):
 @pytest.mark.parametrize(
     "given", ["one text", b"one text", [["a"], ["b"]], [1, 2], tf.constant("a")]
 )
-def test_what_is_no_batch_of_texts_is_refused(tokenizer, given):
+def test_what_is_no_batch_of_texts_is_rejected(tokenizer, given):
     with pytest.raises((ValueError, TypeError), match="Received|type|string"):
         tokenizer.tokenize(given)
 
 
-def test_special_pieces_in_a_text_are_ordinary_text(tokenizer):
-    found = pieces(tokenizer, "[MASK] [mask]")
+def test_special_tokens_in_a_text_are_ordinary_text(tokenizer):
+    found = tokens(tokenizer, "[MASK] [mask]")
     assert found == ["[", "mask" if tokenizer.lowercase else "[UNK]", "]", "[", "mask", "]"]
 
 
@@ -85,9 +85,9 @@ def test_tokenizers_of_one_vocabulary_are_compiled_once(monkeypatch):
         builder, "build_fast_wordpiece_model", lambda *args: compiled.append(args) or build(*args)
     )
     for lowercase in (True, False):
-        Tokenizer(WordPieceVocabulary([*SPECIAL_PIECES, "once"]), lowercase=lowercase)
-    Tokenizer(WordPieceVocabulary([*SPECIAL_PIECES, "another"]), lowercase=True)
-    assert [pieces[-1] for pieces, *_ in compiled] == ["once", "another"]
+        Tokenizer(WordPieceVocabulary([*SPECIAL_TOKENS, "once"]), lowercase=lowercase)
+    Tokenizer(WordPieceVocabulary([*SPECIAL_TOKENS, "another"]), lowercase=True)
+    assert [tokens[-1] for tokens, *_ in compiled] == ["once", "another"]
 
 
 def test_detokenize(tokenizer):
@@ -127,22 +127,22 @@ def check_offsets(tokenizer, texts):
             # Tokens follow one another; what they share is one character that became several
             # pieces, such as a Hangul syllable.
             assert before[0] <= start and before[1] <= end and before[1] - start <= 1
-            shares = before[1] > start or starts[i + 1 : i + 2] and starts[i + 1] < end
+            fractions = before[1] > start or starts[i + 1 : i + 2] and starts[i + 1] < end
             before = (start, end)
-            piece = text[start:end]
+            token = text[start:end]
             if "\ud83d" not in text:  # bytes are those of the string as it reaches the tokenizer
-                assert data[byte_start:byte_end].decode() == piece
+                assert data[byte_start:byte_end].decode() == token
             if id != vocabulary.unk_id:
-                expected = vocabulary.piece(id)
+                expected = vocabulary.token(id)
                 expected = expected if word_starts[i] else expected.removeprefix("##")
                 expected = expected.replace("ς", "σ")
-                found = normal(piece, tokenizer.lowercase).replace("ς", "σ")
-                assert expected in found if shares else expected == found
+                found = normal(token, tokenizer.lowercase).replace("ς", "σ")
+                assert expected in found if fractions else expected == found
             # No combining mark is left behind, none is torn from the letter that it stands on.
             if tokenizer.lowercase:
                 rest = text[end:]
                 assert not rest or unicodedata.category(rest[0]) != "Mn"
-                assert unicodedata.category(piece[0]) != "Mn" or normal(piece[0], True)
+                assert unicodedata.category(token[0]) != "Mn" or normal(token[0], True)
             checked += 1
     return checked
 
@@ -193,7 +193,7 @@ def test_offsets_in_bytes_that_are_not_utf8(minilm):
     assert found == ["café", "the", "cats"]
 
 
-def test_a_word_too_long_is_one_unknown_piece_with_its_offsets(minilm):
+def test_a_word_too_long_is_one_unknown_token_with_its_offsets(minilm):
     tokens = minilm.tokenize_with_offsets(["a " + "é" * 201 + " b", "é" * 200])
     assert tokens.ids.to_list()[0] == [minilm.vocabulary.id(p) for p in ("a", "[UNK]", "b")]
     assert tokens.starts.to_list()[0] == [0, 2, 204]
@@ -212,7 +212,7 @@ def test_a_folder_keeps_everything(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "folder")
     again = Tokenizer.from_folder(tmp_path / "folder")
     assert again.vocabulary == tokenizer.vocabulary and again.lowercase is tokenizer.lowercase
-    assert len(again) == len(PIECES)
+    assert len(again) == len(TOKENS)
     assert sorted(entry.name for entry in (tmp_path / "folder").iterdir()) == [
         "tokenizer_config.json",
         "vocab.txt",
@@ -253,14 +253,14 @@ def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_pat
         ('{"do_lower_case": tr', "config.json, line 1: this is not JSON"),
     ],
 )
-def test_folders_that_ask_for_other_ids_are_refused(tmp_path, config, sentence):
-    WordPieceVocabulary(PIECES).save(tmp_path / "vocab.txt")
+def test_folders_that_ask_for_other_ids_are_rejected(tmp_path, config, sentence):
+    WordPieceVocabulary(TOKENS).save(tmp_path / "vocab.txt")
     (tmp_path / "tokenizer_config.json").write_text(config)
     with pytest.raises(InputError, match=sentence):
         Tokenizer.from_folder(tmp_path)
 
 
-def test_what_is_no_folder_is_refused(tmp_path):
+def test_what_is_no_folder_is_rejected(tmp_path):
     with pytest.raises(InputError, match="not a folder"):
         Tokenizer.from_folder(tmp_path / "none")
     with pytest.raises(InputError, match=r"vocab\.txt"):

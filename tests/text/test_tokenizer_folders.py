@@ -6,27 +6,27 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
-PIECES = [*SPECIAL_PIECES, "the", "bank", "b", "##s", "<", ">"]
+TOKENS = [*SPECIAL_TOKENS, "the", "bank", "b", "##s", "<", ">"]
 BERT = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
-USER = {"id": len(PIECES), "content": "<b>", "special": False}
+USER = {"id": len(TOKENS), "content": "<b>", "special": False}
 
 
-def ids(pieces):
-    return {piece: id for id, piece in enumerate(pieces)}
+def ids(tokens):
+    return {token: id for id, token in enumerate(tokens)}
 
 
 def tokenizer_json(**changes):
     """What transformers 5 saves of a BERT tokenizer, as far as it matters."""
     return {
-        "added_tokens": [{"id": i, "content": piece} for i, piece in enumerate(SPECIAL_PIECES)],
+        "added_tokens": [{"id": i, "content": token} for i, token in enumerate(SPECIAL_TOKENS)],
         "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "model": {
             "type": "WordPiece",
             "continuing_subword_prefix": "##",
-            "vocab": ids(PIECES),
+            "vocab": ids(TOKENS),
         },
         **changes,
     }
@@ -34,7 +34,7 @@ def tokenizer_json(**changes):
 
 def write(folder, *, vocab=True, **contents):
     if vocab:
-        (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
+        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
     for name, content in contents.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     return folder
@@ -49,20 +49,20 @@ def test_a_tokenizer_json_alone_is_read(tmp_path):
     ("name", "content"),
     [
         ("tokenizer", tokenizer_json(added_tokens=[*tokenizer_json()["added_tokens"], USER])),
-        ("tokenizer_config", {**BERT, "added_tokens_decoder": {str(len(PIECES)): USER}}),
+        ("tokenizer_config", {**BERT, "added_tokens_decoder": {str(len(TOKENS)): USER}}),
         ("tokenizer_config", {**BERT, "additional_special_tokens": ["[CLS]", "<b>"]}),
         ("tokenizer_config", {**BERT, "extra_special_tokens": [USER]}),
-        ("added_tokens", {"<b>": len(PIECES)}),
+        ("added_tokens", {"<b>": len(TOKENS)}),
     ],
 )
-def test_tokens_that_are_cut_out_of_a_text_are_refused(tmp_path, name, content):
+def test_tokens_that_are_cut_out_of_a_text_are_rejected(tmp_path, name, content):
     """They were read as ordinary text, or as a piece that no text comes to."""
     with pytest.raises(InputError, match="adds '<b>' to its special tokens"):
         Tokenizer.from_folder(write(tmp_path, **{name: content}))
 
 
-def test_the_special_pieces_may_be_told_again(tmp_path):
-    decoder = {str(i): {"content": piece} for i, piece in enumerate(SPECIAL_PIECES)}
+def test_the_special_tokens_may_be_told_again(tmp_path):
+    decoder = {str(i): {"content": token} for i, token in enumerate(SPECIAL_TOKENS)}
     config = {**BERT, "added_tokens_decoder": decoder, "additional_special_tokens": None}
     folder = write(tmp_path, tokenizer_config=config, added_tokens={"[MASK]": 4})
     assert Tokenizer.from_folder(folder).lowercase
@@ -83,7 +83,7 @@ def test_the_special_pieces_may_be_told_again(tmp_path):
     ],
 )
 @pytest.mark.parametrize("vocab", [True, False])
-def test_words_that_are_not_berts_are_refused(tmp_path, vocab, changes):
+def test_words_that_are_not_berts_are_rejected(tmp_path, vocab, changes):
     content = tokenizer_json(**changes)
     config = {"tokenizer_class": "PreTrainedTokenizerFast"}
     folder = write(tmp_path, vocab=vocab, tokenizer=content, tokenizer_config=config)
@@ -98,7 +98,7 @@ def test_words_that_are_not_berts_are_refused(tmp_path, vocab, changes):
     ("changes", "sentence"),
     [
         ({"model": "WordPiece"}, "model should be an object"),
-        ({"model": {**tokenizer_json()["model"], "vocab": PIECES}}, "vocab should be an object"),
+        ({"model": {**tokenizer_json()["model"], "vocab": TOKENS}}, "vocab should be an object"),
         ({"model": {**tokenizer_json()["model"], "vocab": {"a": "1"}}}, "every piece an id"),
         ({"added_tokens": ["[CLS]"]}, "added_tokens should be objects"),
         ({"added_tokens": [{"content": "[CLS]"}]}, "every piece an id"),
@@ -116,28 +116,28 @@ def test_a_broken_tokenizer_json_is_one_sentence(tmp_path, changes, sentence):
 @pytest.mark.parametrize(
     ("vocab", "said"),
     [
-        ({**ids(PIECES), "the": 6, "bank": 5}, "'the' has the id 5 in vocab.txt and the id 6 in"),
-        (ids(PIECES[:-1]), "'>' has the id 10 in vocab.txt and none in tokenizer.json"),
-        (ids([*PIECES, "river"]), "'river' has none in vocab.txt and the id 11 in tokenizer.json"),
+        ({**ids(TOKENS), "the": 6, "bank": 5}, "'the' has the id 5 in vocab.txt and the id 6 in"),
+        (ids(TOKENS[:-1]), "'>' has the id 10 in vocab.txt and none in tokenizer.json"),
+        (ids([*TOKENS, "river"]), "'river' has none in vocab.txt and the id 11 in tokenizer.json"),
     ],
 )
-def test_two_vocabularies_in_one_folder_are_refused(tmp_path, vocab, said):
+def test_two_vocabularies_in_one_folder_are_rejected(tmp_path, vocab, said):
     """transformers read the one, and this library the other: ids differed without a word."""
     content = tokenizer_json(model={**tokenizer_json()["model"], "vocab": vocab})
     with pytest.raises(InputError, match=said):
         Tokenizer.from_folder(write(tmp_path, tokenizer=content))
 
 
-def test_the_special_pieces_may_be_added_to_the_others(tmp_path):
+def test_the_special_tokens_may_be_added_to_the_others(tmp_path):
     """And stand in no other place of tokenizer.json."""
-    others = {piece: id for piece, id in ids(PIECES).items() if piece not in SPECIAL_PIECES}
+    others = {token: id for token, id in ids(TOKENS).items() if token not in SPECIAL_TOKENS}
     content = tokenizer_json(model={**tokenizer_json()["model"], "vocab": others})
     for vocab in (False, True):
         tokenizer = Tokenizer.from_folder(write(tmp_path, vocab=vocab, tokenizer=content))
-        assert tokenizer.vocabulary.pieces == tuple(PIECES)
+        assert tokenizer.vocabulary.tokens == tuple(TOKENS)
 
 
-def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):
+def test_a_setting_that_is_no_truth_value_is_rejected(tmp_path):
     """The text "false" was taken for true."""
     with pytest.raises(InputError, match="do_lower_case is 'false'; it should be true or false"):
         Tokenizer.from_folder(write(tmp_path, tokenizer_config={"do_lower_case": "false"}))
@@ -155,7 +155,7 @@ def test_a_setting_that_is_no_truth_value_is_refused(tmp_path):
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "a dictionary of Japanese"),
     ],
 )
-def test_what_would_give_other_ids_is_refused(tmp_path, changes, sentence):
+def test_what_would_give_other_ids_is_rejected(tmp_path, changes, sentence):
     with pytest.raises(InputError, match=sentence):
         Tokenizer.from_folder(write(tmp_path, tokenizer_config=changes))
 

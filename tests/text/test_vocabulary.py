@@ -6,51 +6,51 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
-PIECES = [*SPECIAL_PIECES, "[unused0]", "play", "##ing", "##", "#", "well"]
+TOKENS = [*SPECIAL_TOKENS, "[unused0]", "play", "##ing", "##", "#", "well"]
 
 
 @pytest.fixture
 def vocabulary():
-    return WordPieceVocabulary(PIECES)
+    return WordPieceVocabulary(TOKENS)
 
 
 def test_ids_are_places(vocabulary):
-    assert len(vocabulary) == len(PIECES)
-    assert [vocabulary.id(piece) for piece in PIECES] == list(range(len(PIECES)))
-    assert [vocabulary.piece(i) for i in range(len(PIECES))] == PIECES
+    assert len(vocabulary) == len(TOKENS)
+    assert [vocabulary.id(token) for token in TOKENS] == list(range(len(TOKENS)))
+    assert [vocabulary.token(i) for i in range(len(TOKENS))] == TOKENS
     special = [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id]
     assert [*special, vocabulary.mask_id] == [0, 1, 2, 3, 4]
     assert "play" in vocabulary and "played" not in vocabulary
 
 
-def test_unknown_pieces_and_ids_are_refused(vocabulary):
+def test_unknown_tokens_and_ids_are_rejected(vocabulary):
     with pytest.raises(ValueError, match="Received: 'played'"):
         vocabulary.id("played")
-    for id in (-1, len(PIECES)):
+    for id in (-1, len(TOKENS)):
         with pytest.raises(ValueError, match=f"Received: {id}"):
-            vocabulary.piece(id)
+            vocabulary.token(id)
 
 
 def test_special_ids_and_continuations(vocabulary):
     assert vocabulary.special_ids.dtype == np.int32
     assert vocabulary.special_ids.tolist() == [0, 1, 2, 3, 4, 5]
-    assert [PIECES[i] for i in np.flatnonzero(vocabulary.continuations)] == ["##ing"]
+    assert [TOKENS[i] for i in np.flatnonzero(vocabulary.continuations)] == ["##ing"]
 
 
 def test_word_starts_of_rows_with_words_cut_by_truncation(vocabulary):
-    ids = {piece: i for i, piece in enumerate(PIECES)}
+    ids = {token: i for i, token in enumerate(TOKENS)}
     row = ["[CLS]", "##ing", "well", "play", "##ing", "[SEP]", "[UNK]", "##ing", "well", "[SEP]"]
-    starts = vocabulary.word_starts(np.array([[ids[piece] for piece in row]]))
+    starts = vocabulary.word_starts(np.array([[ids[token] for token in row]]))
     #                   the cut-off word begins at its first piece that is left
     assert starts.tolist() == [[True, True, True, True, False, True, True, False, True, True]]
 
 
-def test_piece_texts(vocabulary):
-    texts = [vocabulary.piece_text(i) for i in range(len(PIECES))]
+def test_token_texts(vocabulary):
+    texts = [vocabulary.token_text(i) for i in range(len(TOKENS))]
     assert texts[-5:] == ["play", "ing", "##", "#", "well"]
 
 
@@ -64,25 +64,25 @@ def test_join(vocabulary):
 def test_saved_and_read_back_and_pickled(vocabulary, tmp_path):
     path = tmp_path / "vocab.txt"
     vocabulary.save(path)
-    assert path.read_bytes() == "".join(f"{piece}\n" for piece in PIECES).encode()
+    assert path.read_bytes() == "".join(f"{token}\n" for token in TOKENS).encode()
     assert [entry.name for entry in tmp_path.iterdir()] == ["vocab.txt"]
     again = load_vocabulary(path)
     assert again == vocabulary and hash(again) == hash(vocabulary)
     assert pickle.loads(pickle.dumps(vocabulary)) == vocabulary
-    path.write_text("\n".join(PIECES))  # without the last line end
+    path.write_text("\n".join(TOKENS))  # without the last line end
     assert load_vocabulary(path) == vocabulary
 
 
-def test_the_hash_tells_order_and_pieces_apart(vocabulary):
-    swapped = [*PIECES[:-2], PIECES[-1], PIECES[-2]]
+def test_the_hash_tells_order_and_tokens_apart(vocabulary):
+    swapped = [*TOKENS[:-2], TOKENS[-1], TOKENS[-2]]
     assert WordPieceVocabulary(swapped).sha256 != vocabulary.sha256
-    assert WordPieceVocabulary(PIECES, counts=range(len(PIECES))).sha256 == vocabulary.sha256
+    assert WordPieceVocabulary(TOKENS, counts=range(len(TOKENS))).sha256 == vocabulary.sha256
 
 
-def test_pieces_with_unusual_line_breaks_stay_whole(tmp_path):
-    pieces = [*SPECIAL_PIECES, "a\u2028b", "\x85", "\x0c"]
-    WordPieceVocabulary(pieces).save(tmp_path / "vocab.txt")
-    assert load_vocabulary(tmp_path / "vocab.txt").pieces == tuple(pieces)
+def test_tokens_with_unusual_line_breaks_stay_whole(tmp_path):
+    tokens = [*SPECIAL_TOKENS, "a\u2028b", "\x85", "\x0c"]
+    WordPieceVocabulary(tokens).save(tmp_path / "vocab.txt")
+    assert load_vocabulary(tmp_path / "vocab.txt").tokens == tuple(tokens)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_pieces_with_unusual_line_breaks_stay_whole(tmp_path):
         (b"\xef\xbb\xbf[PAD]\n", "byte order mark"),
     ],
 )
-def test_bad_files_are_refused_with_their_place(tmp_path, content, sentence):
+def test_bad_files_are_rejected_with_their_place(tmp_path, content, sentence):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
     with pytest.raises(InputError, match=sentence) as refusal:
@@ -106,7 +106,7 @@ def test_bad_files_are_refused_with_their_place(tmp_path, content, sentence):
     assert str(path) in str(refusal.value)
 
 
-def test_missing_files_and_folders_are_refused(tmp_path):
+def test_missing_files_and_folders_are_rejected(tmp_path):
     for path in (tmp_path / "none.txt", tmp_path):
         with pytest.raises(InputError, match=r"could not be read|has no vocab.txt"):
             load_vocabulary(path)
@@ -114,4 +114,4 @@ def test_missing_files_and_folders_are_refused(tmp_path):
 
 def test_counts_must_fit():
     with pytest.raises(ValueError, match="one number a piece"):
-        WordPieceVocabulary(PIECES, counts=[1, 2, 3])
+        WordPieceVocabulary(TOKENS, counts=[1, 2, 3])

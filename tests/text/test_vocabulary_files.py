@@ -9,7 +9,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.text.template import BERT_TEMPLATE
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
     open_folder,
@@ -32,7 +32,7 @@ def test_a_learned_wordpiece_vocabulary_is_a_file_with_its_counts_beside_it(tmp_
     assert names(path.parent) == ["v.counts.tsv", "v.txt"]
     assert opened(path) == (learned, learned.counts.tolist(), True)  # a file does not say its case
     assert open_vocabulary(path, lowercase=False)[1] is False
-    write_vocabulary(path, WordPieceVocabulary(SPECIAL_PIECES), lowercase=True)  # without counts
+    write_vocabulary(path, WordPieceVocabulary(SPECIAL_TOKENS), lowercase=True)  # without counts
     assert path.read_text() == "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
 
@@ -86,7 +86,7 @@ def test_a_killed_save_is_never_read_as_a_mixture(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["vocab.json", "merges.txt", "tokenizer_config.json"])
-def test_a_part_of_a_folder_is_refused_and_not_taken_for_uncased(tmp_path, missing):
+def test_a_part_of_a_folder_is_rejected_and_not_taken_for_uncased(tmp_path, missing):
     """As a run that was killed between its files once left it."""
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     (tmp_path / "tokenizer.json").unlink()
@@ -114,7 +114,7 @@ def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
     assert open_vocabulary(tmp_path) == (NEW["wordpiece"], True, BERT_TEMPLATE)
 
 
-def test_who_contradicts_the_folder_is_refused(tmp_path):
+def test_who_contradicts_the_folder_is_rejected(tmp_path):
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     assert open_vocabulary(tmp_path, lowercase=False) == (NEW["bpe"], False, BERT_TEMPLATE)
     with pytest.raises(

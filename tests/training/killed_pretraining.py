@@ -18,8 +18,8 @@ from pathlib import Path
 import safetensors.numpy
 
 from keras_bert.training import checkpoint
-from keras_bert.training.monitoring.curve import Curve
-from keras_bert.training.monitoring.tensorboard import TensorBoardCurve
+from keras_bert.training.monitoring.history import History
+from keras_bert.training.monitoring.tensorboard import TensorBoardHistory
 from keras_bert.training.pretrain import pretrain
 from tests.kill_points import EVENTS, is_below
 
@@ -28,7 +28,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_while_writing(step, share):
+def die_while_writing(step, fraction):
     """In the first checkpoint of a step from `step` on, of which that share of the bytes stands."""
     save_file = checkpoint.save_file
 
@@ -36,7 +36,7 @@ def die_while_writing(step, share):
         if int(metadata["step"]) < step:
             return save_file(tensors, path, metadata=metadata)
         content = safetensors.numpy.save(tensors, metadata=metadata)
-        path.write_bytes(content[: int(share * len(content))])
+        path.write_bytes(content[: int(fraction * len(content))])
         die()
 
     checkpoint.save_file = save_a_part
@@ -55,7 +55,7 @@ def die_after_events(step, count, under):
         nonlocal is_done
         is_done = is_done or number >= step
 
-    end, write = Curve.on_train_batch_end, TensorBoardCurve._write
+    end, write = History.on_train_batch_end, TensorBoardHistory._write
     restore = checkpoint.Checkpoint.restore
 
     def on_train_batch_end(self, batch, logs=None):
@@ -76,7 +76,7 @@ def die_after_events(step, count, under):
         if name in EVENTS and is_below(under, arguments[0]):
             event()
 
-    Curve.on_train_batch_end, TensorBoardCurve._write = on_train_batch_end, write_metrics
+    History.on_train_batch_end, TensorBoardHistory._write = on_train_batch_end, write_metrics
     checkpoint.Checkpoint.restore = restore_and_look
     sys.addaudithook(call)
 

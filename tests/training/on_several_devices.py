@@ -92,7 +92,7 @@ def data(tmp_path_factory):
 
 
 def make_data(folder):
-    make_data_folder(folder / "rows", rows=44, eval_rows=11, objective="mlm", masking="dynamic")
+    make_data_folder(folder / "rows", rows=44, eval_examples=11, objective="mlm", masking="dynamic")
     (folder / "config.json").write_text(json.dumps(CONFIG))
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
     save_folder(make_encoder(tokenizer, hidden_dropout_prob=0.2), tokenizer, folder / "model")
@@ -158,7 +158,7 @@ def alone(data):
     assert child.wait() == 0, child.said[-3000:]
     metrics = metrics_of(data / "one")
     assert len(metrics["history"]) == 21  # each of 20 steps, and the evaluation before them
-    losses = [entry["train"]["loss"] for entry in metrics["history"][1:]]
+    losses = [record["train"]["loss"] for record in metrics["history"][1:]]
     assert max(losses) - min(losses) > 0.1  # it is a curve
     return metrics
 
@@ -187,12 +187,12 @@ def metrics_of(output):
     return json.loads((output / "metrics.json").read_text())
 
 
-def assert_same_curves(run, expected, *, to):
+def assert_same_histories(run, expected, *, to):
     """Every figure of every entry, to an absolute difference."""
-    assert [entry["step"] for entry in run["history"]] == [e["step"] for e in expected["history"]]
-    for entry, other in zip(run["history"], expected["history"], strict=True):
+    assert [record["step"] for record in run["history"]] == [e["step"] for e in expected["history"]]
+    for record, other in zip(run["history"], expected["history"], strict=True):
         for part in ("train", "eval"):
-            assert entry.get(part) == pytest.approx(other.get(part), abs=to), entry["step"]
+            assert record.get(part) == pytest.approx(other.get(part), abs=to), record["step"]
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +212,7 @@ def test_pre_training_on_four_devices_follows_that_on_one(data, alone):
     given = pretraining(data, data / "four", strategy="mirrored")
     child = Child(data / "log", pretrain_on, 4, given)
     assert child.wait() == 0, child.said[-3000:]
-    assert_same_curves(metrics_of(data / "four"), alone, to=1e-5)
+    assert_same_histories(metrics_of(data / "four"), alone, to=1e-5)
 
 
 def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(data, alone):
@@ -225,8 +225,8 @@ def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(
     assert held == ["step-000000005.safetensors", "step-000000010.safetensors"]
     child = Child(data / "log", pretrain_on, 2, {**given, "output": part})
     assert child.wait() == 0, child.said[-3000:]
-    assert_same_curves(metrics_of(whole), alone, to=1e-5)
-    assert_same_curves(metrics_of(part), metrics_of(whole), to=0)
+    assert_same_histories(metrics_of(whole), alone, to=1e-5)
+    assert_same_histories(metrics_of(part), metrics_of(whole), to=0)
     assert_same_weights(part, whole)
     last = "checkpoints/step-000000020.safetensors"
     states, expected = (load_file(folder / last) for folder in (part, whole))
@@ -300,7 +300,7 @@ def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_
     statuses, said = two_workers(data, outputs, "pretrain", given)
     assert statuses == [0, 0], said
     assert not outputs[1].exists()
-    assert_same_curves(metrics_of(outputs[0]), alone, to=1e-5)
+    assert_same_histories(metrics_of(outputs[0]), alone, to=1e-5)
 
 
 def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tuned_alone):
@@ -318,7 +318,7 @@ def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tun
     assert statuses == [0, 0], said
     assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
     assert not outputs[1].exists()  # only the chief writes
-    assert_same_curves(metrics_of(outputs[0]), tuned_alone, to=1e-5)
+    assert_same_histories(metrics_of(outputs[0]), tuned_alone, to=1e-5)
 
 
 # From here on in this process, on four devices.
@@ -334,7 +334,7 @@ def mirrored():
 def test_fine_tuning_on_four_devices_follows_that_on_one(data, tuned_alone, tmp_path):
     given = finetuning(data, tmp_path / "mirrored", dropout=0.0, strategy="mirrored")
     metrics = finetune(**given)
-    assert_same_curves(metrics, tuned_alone, to=1e-5)
+    assert_same_histories(metrics, tuned_alone, to=1e-5)
     for name in ("accuracy", "macro_f1"):
         assert metrics["dev"][name] == tuned_alone["dev"][name]
 
@@ -347,7 +347,7 @@ def test_a_run_on_four_devices_goes_on_bit_by_bit(data, tmp_path):
         metrics = finetune(**finetuning(data, whole, **given))
     resumed = finetune(**finetuning(data, part, **given))
     assert_same_weights(whole, part)
-    assert_same_curves(resumed, metrics, to=0)
+    assert_same_histories(resumed, metrics, to=0)
 
 
 def test_replicas_draw_their_own_dropout():
@@ -448,7 +448,7 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
     [
         {},
         {"optimizer": "lamb", "gradient_accumulation_steps": 2},
-        {"shares": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
+        {"fractions": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
     ],
     ids=["adamw", "accumulated", "layerwise"],
 )

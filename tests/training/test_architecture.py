@@ -26,7 +26,7 @@ def sizes(vocabulary):
     "change",
     [{"vocab_size": 10**12}, {"num_hidden_layers": 10**9}, {"max_position_embeddings": 10**15}],
 )
-def test_more_than_the_machine_holds_is_refused_before_memory_is_taken(
+def test_more_than_the_machine_holds_is_rejected_before_memory_is_taken(
     vocabulary, sizes, tmp_path, change
 ):
     path = tmp_path / "config.json"
@@ -38,7 +38,7 @@ def test_more_than_the_machine_holds_is_refused_before_memory_is_taken(
     assert read_architecture(path, vocabulary).to_dict() == sizes
 
 
-def test_layers_without_number_are_refused_however_narrow_they_are(vocabulary, sizes, tmp_path):
+def test_layers_without_number_are_rejected_however_narrow_they_are(vocabulary, sizes, tmp_path):
     path = tmp_path / "config.json"
     narrow = {"hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1}
     path.write_text(json.dumps({**sizes, **narrow, "num_hidden_layers": 10**6}))

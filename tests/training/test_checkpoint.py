@@ -107,9 +107,9 @@ def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(
     checkpoint = Checkpoint(tmp_path, model)
     assert checkpoint.latest is None
     checkpoint.save(5, {})
-    aside = tmp_path / ".step-000000009.safetensors.keras-bert-0123456789ab"
-    aside.mkdir()
-    (aside / "step-000000009.safetensors").write_bytes(b"half of it")
+    temporary = tmp_path / ".step-000000009.safetensors.keras-bert-0123456789ab"
+    temporary.mkdir()
+    (temporary / "step-000000009.safetensors").write_bytes(b"half of it")
     (tmp_path / "notes.txt").write_text("not ours")
     checkpoint = Checkpoint(tmp_path, model)  # as the run that goes on does
     assert checkpoint.restore()[0] == 5
@@ -125,7 +125,7 @@ def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(
         ({"units": 5}, r"holds model/small/dense/bias in the shape \(4,\), and the model has \(5,"),
     ],
 )
-def test_a_checkpoint_of_another_model_is_refused(tmp_path, other, message):
+def test_a_checkpoint_of_another_model_is_rejected(tmp_path, other, message):
     Checkpoint(tmp_path, small_model(seed=1)).save(1, {})
     model = small_model(seed=2, **other)
     before = values(model)
@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, other, message):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_a_cut_off_file_is_refused(tmp_path):
+def test_a_cut_off_file_is_rejected(tmp_path):
     model = small_model(seed=1)
     checkpoint = Checkpoint(tmp_path, model)
     checkpoint.save(1, {})
@@ -168,12 +168,12 @@ def test_one_that_cannot_be_read_now_is_neither_passed_over_nor_deleted(
         checkpoint.save(step, {})
     newest = checkpoint.latest
 
-    def refuse(path, **options):
+    def reject(path, **options):
         if path == newest:
             raise OSError(number, os.strerror(number), str(path))
         return safe_open(path, **options)
 
-    monkeypatch.setattr("keras_bert.training.checkpoint.safe_open", refuse)
+    monkeypatch.setattr("keras_bert.training.checkpoint.safe_open", reject)
     with pytest.raises(InputError, match=f"cannot be read: {os.strerror(number)}; the same comm"):
         checkpoint.restore()
     assert newest.exists()

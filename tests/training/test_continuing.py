@@ -67,10 +67,10 @@ def saved(folder):
         if mixed if mix is None else mix:
             more["layer_mix"] = {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.5}
         read = list(task_class(kind).read(folder / kind))
-        made_with = task_class(kind).made_from(read)
-        if "labels" in made_with:  # another order than that of a file
-            made_with["labels"] = made_with["labels"][::-1]
-        task = task_class(kind)(encoder, tokenizer, **{**made_with, **options, **more})
+        inferred_arguments = task_class(kind).infer_arguments(read)
+        if "labels" in inferred_arguments:  # another order than that of a file
+            inferred_arguments["labels"] = inferred_arguments["labels"][::-1]
+        task = task_class(kind)(encoder, tokenizer, **{**inferred_arguments, **options, **more})
         keras.utils.set_random_seed(3)
         for weight in task.trainable_weights:
             weight.assign_add(keras.random.normal(weight.shape) * 0.1)
@@ -189,7 +189,7 @@ def test_another_kind_has_a_new_head_and_that_is_said(saved, continued):
     ) in said
 
 
-def test_a_head_of_ours_that_cannot_be_read_is_refused_and_one_of_others_new(
+def test_a_head_of_ours_that_cannot_be_read_is_rejected_and_one_of_others_new(
     saved, continued, tmp_path
 ):
     config = saved("tagger", mix=False, name="torn", bilstm=None, crf=False) / "config.json"

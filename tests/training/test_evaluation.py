@@ -5,11 +5,11 @@ import pytest
 
 from keras_bert.inference.answers import Inference
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.training.labelled_rows import Evaluation
+from keras_bert.training.labelled_examples import Evaluation
 from tests.small_model import make_encoder, make_tokenizer
 
 
-def test_it_gives_keras_s_figures_and_the_outputs_in_the_order_of_the_rows():
+def test_it_gives_keras_s_metrics_and_the_outputs_in_the_order_of_the_rows():
     tokenizer = make_tokenizer(["good", "bad"])
     task = Classifier(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["a", "b"])
     task.compile_defaults(jit_compile=False)
@@ -19,8 +19,8 @@ def test_it_gives_keras_s_figures_and_the_outputs_in_the_order_of_the_rows():
     batches = rows.evaluation_batches(batch_size=4)
     for _ in range(2):  # nothing is left of the first time, nor of the weights that it was of
         task.classifier.kernel.assign(task.classifier.kernel * 3)
-        figures, outputs = evaluation()
-        assert figures == pytest.approx(task.evaluate(batches, return_dict=True, verbose=0))
+        metrics, outputs = evaluation()
+        assert metrics == pytest.approx(task.evaluate(batches, return_dict=True, verbose=0))
         expected = Inference(task, batch_size=4).outputs(rows)
         assert outputs.keys() == expected.keys() == {"logits"}
         np.testing.assert_allclose(outputs["logits"], expected["logits"], atol=1e-6)

@@ -103,7 +103,7 @@ def task(outputs):
 def flops(outputs, rows=(0, 0, 0, 2, 0, 1), causal_fraction=0.0):
     return flops_a_token(
         task(outputs),
-        rows_by_length=rows,
+        examples_by_length=rows,
         masked_rate=0.4,
         max_predictions=2,
         causal_fraction=causal_fraction,

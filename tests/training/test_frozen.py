@@ -9,7 +9,7 @@ from keras_bert.readers.texts import GivenTexts
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.training.frozen import FrozenRows, freeze
+from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 RNG = np.random.default_rng(8)
@@ -49,7 +49,9 @@ def test_trains_the_same_weights_to_the_same_values(mixed, tokenizer, texts, tmp
 
     features, head = freeze(trained)
     rows = []
-    frozen = FrozenRows(texts, features, head, batch_size=5, folder=tmp_path, on_batch=rows.append)
+    frozen = FrozenExamples(
+        texts, features, head, batch_size=5, folder=tmp_path, on_batch=rows.append
+    )
     assert sum(rows) == len(texts) and max(rows) == 5
     assert list(tmp_path.iterdir()) == []
     before = {w.path: np.array(w) for w in trained.weights}
@@ -68,7 +70,7 @@ def test_trains_the_same_weights_to_the_same_values(mixed, tokenizer, texts, tmp
 def test_the_head_gives_the_tasks_own_answers(mixed, tokenizer, texts):
     task = make(tokenizer, mixed=mixed)
     features, head = freeze(task)
-    frozen = FrozenRows(texts, features, head, batch_size=4)
+    frozen = FrozenExamples(texts, features, head, batch_size=4)
     sizes = [state.shape[1] for state in features.output.values()]
     assert sizes == ([1, 1, 1] if mixed else [1])  # [CLS] alone is kept
     for (x, y), (kept, also_y) in zip(
@@ -89,7 +91,7 @@ def test_a_head_over_all_tokens_gives_the_tasks_own_answers(kind, mixed, tokeniz
     options["layer_mix"] = {"layer_norm_eps": 1e-6, "l2": 0.0} if mixed else None
     task = (Tagger if kind == "tagger" else QuestionAnswerer)(encoder, tokenizer, **options)
     features, head = freeze(task)
-    frozen = FrozenRows(texts, features, head, batch_size=4)
+    frozen = FrozenExamples(texts, features, head, batch_size=4)
     for (x, _), (kept, _) in zip(
         texts.training_batches(steps=5, seed=1),
         frozen.training_batches(steps=5, seed=1),
@@ -111,4 +113,4 @@ def test_a_full_disk_is_said_before_the_encoder_runs(tokenizer, texts, monkeypat
     monkeypatch.setattr("os.posix_fallocate", full)
     features, head = freeze(make(tokenizer, mixed=False))
     with pytest.raises(InputError, match="no room for 0 MiB .* No space left on device"):
-        FrozenRows(texts, features, head, batch_size=4)
+        FrozenExamples(texts, features, head, batch_size=4)

@@ -16,7 +16,7 @@ def small_model():
 SETTINGS = {"learning_rate": 0.1, "warmup": 0.0, "weight_decay": 0.1, "steps": 9}
 
 
-@pytest.mark.parametrize("more", [{}, {"clip_norm": 0}, {"shares": [1.0, 1.0, 0.5, 0.5]}])
+@pytest.mark.parametrize("more", [{}, {"clip_norm": 0}, {"fractions": [1.0, 1.0, 0.5, 0.5]}])
 def test_it_is_that_of_all_variables_before_the_cut_and_the_weights_are_the_same(more):
     rng = np.random.default_rng(0)
     models = [small_model(), small_model()]

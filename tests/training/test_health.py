@@ -10,16 +10,16 @@ def metrics(
 ):
     """Of a run that is healthy, unless something else is said."""
     every = steps // (len(held_out) - 1) if len(held_out) > 1 else steps
-    curve = [
+    history = [
         {"step": n * every, "train": {"loss": value}, "eval": {"loss": value}, "input_wait": wait}
         for n, value in enumerate(held_out)
     ]
-    figures = {"masked_lm_loss": loss, "next_sentence_accuracy": sentences}
-    found = {"steps": steps, "history": curve, "unigram_entropy": 6.0, "eval": figures}
-    return {**found, "train": figures, "eval_rows": rows, **more}
+    scores = {"masked_lm_loss": loss, "next_sentence_accuracy": sentences}
+    found = {"steps": steps, "history": history, "unigram_entropy": 6.0, "eval": scores}
+    return {**found, "train": scores, "eval_rows": rows, **more}
 
 
-def test_a_healthy_run_is_told_with_every_figure():
+def test_a_healthy_run_is_told_with_every_metric():
     assert health(metrics()) == {
         "is_healthy": True,
         "sentence": "The run looks healthy: masked-token loss 4.000, below the 6.000 of word "
@@ -90,28 +90,28 @@ def test_chance_is_what_one_answer_to_all_pairs_gets_right():
 def test_the_losses_of_another_phase_are_no_course():
     """At step 1,000 the rows become others, whose loss is higher; it falls since."""
     losses = {0: 7.0, 500: 4.0, 1000: 3.0, 1500: 4.4, 1800: 4.2, 2000: 4.1}
-    curve = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
-    found = health(metrics(history=curve), since=1000)
+    history = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
+    found = health(metrics(history=history), since=1000)
     assert found["is_healthy"] is True
     assert "no divergence (held-out loss 4.100, at the lowest 4.100)" in found["sentence"]
-    assert health(metrics(history=curve))["is_healthy"] is False
+    assert health(metrics(history=history))["is_healthy"] is False
 
 
 def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_left_out():
-    curve = [
+    history = [
         {"step": n, "train": {"loss": v}, "input_wait": None} for n, v in enumerate((6, 4.0, 4.3))
     ]
-    found = health(metrics(eval=None, eval_rows=None, history=curve))
+    found = health(metrics(eval=None, eval_examples=None, history=history))
     assert found["is_healthy"] is True
     assert "no divergence (training loss 4.300, at the lowest 4.000)" in found["sentence"]
     assert "sentences" not in found["sentence"] and "input" not in found["sentence"]
-    curve[-1]["train"]["loss"] = 4.5
-    assert health(metrics(eval=None, history=curve))["is_healthy"] is False
+    history[-1]["train"]["loss"] = 4.5
+    assert health(metrics(eval=None, history=history))["is_healthy"] is False
 
 
 def test_a_causal_lm_has_no_plateau_and_nothing_known_is_no_verdict():
-    figures = {"causal_lm_loss": 5.9}
-    found = health(metrics(eval=figures, train=figures))
+    scores = {"causal_lm_loss": 5.9}
+    found = health(metrics(eval=scores, train=scores))
     assert found["is_healthy"] is True and "plateau" not in found["sentence"]
     assert "next-token loss 5.900, below" in found["sentence"]
     nothing = health(metrics(unigram_entropy=None, eval=None, train={}, held_out=(), wait=None))

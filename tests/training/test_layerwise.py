@@ -12,7 +12,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training import run_folder
 from keras_bert.training.checkpoint import (
     Checkpoint,
-    best_entry,
+    best_record,
     evaluations_since_best,
     latest_checkpoint,
 )
@@ -27,7 +27,7 @@ ADAM = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
 
 
 def adamw(rate=0.1, **changes):
-    values = {"shares": [1.0, 0.5, 0.25], "first_steps": [0, 2, 4], **ADAM, **changes}
+    values = {"fractions": [1.0, 0.5, 0.25], "first_steps": [0, 2, 4], **ADAM, **changes}
     return LayerwiseAdamW(rate, **values)
 
 
@@ -44,7 +44,7 @@ def apply(optimizer, gradients, variables):
 def test_each_variable_moves_as_in_an_adamw_of_its_own_from_its_first_step_on():
     (variables, gradients), (alone, _) = draw(8), draw(8)
     together = adamw()
-    own = [keras.optimizers.AdamW(0.1 * share, **ADAM) for share in together.shares]
+    own = [keras.optimizers.AdamW(0.1 * fraction, **ADAM) for fraction in together.fractions]
     for step in range(8):
         before = [np.array(variable) for variable in variables]
         apply(together, gradients[step], variables)
@@ -69,7 +69,7 @@ def test_an_embedding_s_gradient_of_rows_waits_and_moves_as_a_dense_one_does():
     values = np.array([[1.0, 2.0]], "float32")
     whole = np.zeros((4, 2), "float32")
     whole[1] = values
-    one, other = (adamw(shares=[0.5], first_steps=[1]) for _ in range(2))
+    one, other = (adamw(fractions=[0.5], first_steps=[1]) for _ in range(2))
     for step in range(3):
         one.apply([tf.IndexedSlices(values, [1], dense_shape=[4, 2])], [rows])
         apply(other, [whole], [dense])
@@ -77,7 +77,7 @@ def test_an_embedding_s_gradient_of_rows_waits_and_moves_as_a_dense_one_does():
         assert np.array_equal(rows, np.ones((4, 2))) == (step == 0)
 
 
-def test_the_optimizer_survives_serialisation_and_wants_a_share_for_each_variable():
+def test_the_optimizer_survives_serialisation_and_wants_a_fraction_for_each_variable():
     config = keras.saving.serialize_keras_object(adamw())
     assert keras.saving.deserialize_keras_object(config).get_config() == adamw().get_config()
     with pytest.raises(ValueError, match="3 shares, 3 first steps, 1 variables"):
@@ -204,7 +204,7 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
     for step in range(9):
         moved = [d for d in range(4) if not np.array_equal(at[step][d], at[step + 1][d])]
         assert moved == [0, 1, 2][: 1 + step // 3], step
-    assert set(optimizers[0].shares) == {0.8**depth for depth in (0, 1, 2)}
+    assert set(optimizers[0].fractions) == {0.8**depth for depth in (0, 1, 2)}
     again = finetune(**given, output=part)
     assert again["dev"] == metrics["dev"]
     assert_same_weights(whole, part)
@@ -215,7 +215,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
     assert "Trained are the head and the last 1 of 2 layers." in told
-    losses = [entry["train"]["loss"] for entry in metrics["history"]]
+    losses = [record["train"]["loss"] for record in metrics["history"]]
     assert losses[-1] < losses[0]
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))
     after = by_depth(load_task(tmp_path / "model"))
@@ -257,12 +257,12 @@ def test_patience_counts_on_after_a_stop(patient):
 
 
 def test_patience_is_counted_from_the_best_evaluation():
-    def entries(*figures):
-        return [{} if figure is None else {"eval": {"f1": figure}} for figure in figures]
+    def records(*metrics):
+        return [{} if metric is None else {"eval": {"f1": metric}} for metric in metrics]
 
-    assert evaluations_since_best(entries(None), "f1") == 0
-    assert evaluations_since_best(entries(0.5, None, 0.5, 0.4), "f1") == 2
-    assert evaluations_since_best(entries(0.5, 0.4, None, 0.6, None), "f1") == 0
+    assert evaluations_since_best(records(None), "f1") == 0
+    assert evaluations_since_best(records(0.5, None, 0.5, 0.4), "f1") == 2
+    assert evaluations_since_best(records(0.5, 0.4, None, 0.6, None), "f1") == 0
 
 
 def test_nan_is_never_the_best_metric():
@@ -270,7 +270,7 @@ def test_nan_is_never_the_best_metric():
     left_out = {"eval": {"loss": 1.0}}  # as the curve has it
     low, high = ({"eval": {"f1": value}} for value in (-1.0, 0.5))
     for first in (nan, left_out):
-        assert best_entry([first, low, high, nan], "f1") is high
-        assert best_entry([first, low], "f1") is low
-        assert best_entry([first, nan], "f1") is first
+        assert best_record([first, low, high, nan], "f1") is high
+        assert best_record([first, low], "f1") is low
+        assert best_record([first, nan], "f1") is first
         assert evaluations_since_best([first, high, nan], "f1") == 1

@@ -50,7 +50,7 @@ SIZES = {
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("loop")
-    data = make_data_folder(folder / "data", rows=44, eval_rows=11)
+    data = make_data_folder(folder / "data", rows=44, eval_examples=11)
     (folder / "config.json").write_text(json.dumps(SIZES))
     return {
         "data": str(data),
@@ -130,22 +130,22 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
         pretrain(**odd, output=output)
     assert latest_checkpoint(output / "checkpoints").name == "step-000000030.safetensors"
     metrics = pretrain(**odd, output=output)
-    steps = [entry["step"] for entry in metrics["history"]]
+    steps = [record["step"] for record in metrics["history"]]
     assert steps[:8] == [0, 3, 6, 7, 10, 13, 14, 17] and steps == sorted(set(steps))
-    evaluated = [entry["step"] for entry in metrics["history"] if "eval" in entry]
+    evaluated = [record["step"] for record in metrics["history"] if "eval" in record]
     assert evaluated == [0, 10, 20, 30, 40, 50, 60]
     found, expected = (load_file(run / "model" / "model.safetensors") for run in (output, plain))
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
-def test_a_run_that_an_earlier_version_stopped_inside_of_an_entry_resumes(
+def test_a_run_that_an_earlier_version_stopped_inside_of_an_record_resumes(
     given, instant, tmp_path, monkeypatch, interrupts
 ):
     settings = {**given, "steps": 60, "eval_every": 10, "checkpoint_every": 7}
     with monkeypatch.context() as patch:
         of_each_step = dataclasses.replace(
-            plan_steps(60, evaluate_every=10, checkpoint_every=7), entry=1
+            plan_steps(60, evaluate_every=10, checkpoint_every=7), record=1
         )
         patch.setattr("keras_bert.training.pretrain.plan_steps", lambda *a, **options: of_each_step)
         original = loop._End.on_train_batch_end
@@ -159,7 +159,7 @@ def test_a_run_that_an_earlier_version_stopped_inside_of_an_entry_resumes(
         with pytest.raises(Terminated):
             pretrain(**settings, output=tmp_path / "run")
     metrics = pretrain(**settings, output=tmp_path / "run")
-    steps = [entry["step"] for entry in metrics["history"]]
+    steps = [record["step"] for record in metrics["history"]]
     assert steps[:17] == [*range(13), 13, 14, 17, 20] and steps[-1] == 60
 
 
@@ -178,8 +178,8 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
     with monkeypatch.context() as patch, pytest.raises(Terminated):
         patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_21)
         pretrain(**settings, output=tmp_path / "run")
-    settled = json.loads((tmp_path / "run" / "run.json").read_text())["resolved"]
-    [[in_an_epoch]] = settled["window_batches"]
+    resolved = json.loads((tmp_path / "run" / "run.json").read_text())["resolved"]
+    [[in_an_epoch]] = resolved["window_batches"]
     assert 8 <= in_an_epoch < 20
     begun = []
     place_of = WindowBatches.place_of
@@ -193,7 +193,7 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
     assert step >= 21 and (epoch, window) == (step // in_an_epoch, 0) and skipped < in_an_epoch
 
 
-def test_steps_that_are_no_whole_executions_are_refused(given):
+def test_steps_that_are_no_whole_executions_are_rejected(given):
     values = {**given, "output": "o", "steps_per_execution": 4}
     with pytest.raises(InputError, match="`checkpoint_every` is 6; it should be a multiple of"):
         PretrainSettings.of(values)
@@ -203,7 +203,7 @@ def test_steps_that_are_no_whole_executions_are_refused(given):
         )
 
 
-def test_a_second_run_in_the_same_folder_is_refused(given, tmp_path, capsys):
+def test_a_second_run_in_the_same_folder_is_rejected(given, tmp_path, capsys):
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
     with owned(tmp_path / "run"):
         assert main(["pretrain", *flags, "--output", str(tmp_path / "run")]) == 2
@@ -211,7 +211,7 @@ def test_a_second_run_in_the_same_folder_is_refused(given, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
+def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not(
     given, instant, tmp_path, monkeypatch, capfd, interrupts, times
 ):
     original = loop._End.on_train_batch_end
@@ -236,7 +236,7 @@ def test_a_first_interrupt_waits_for_the_end_of_the_entry_and_a_second_does_not(
     assert said.endswith(f"keras-bert: {last} goes on.\n")
 
 
-def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_entry(
+def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_record(
     given, instant, tmp_path, monkeypatch, interrupts
 ):
     """In a run of phases it left the others, which went on, alone."""
@@ -304,7 +304,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
     assert again["eval_at_start"] == pytest.approx(first["eval"], rel=1e-4)
     # Rows of another objective take the heads that they have a use for.
     make_evaluation_instant(monkeypatch)
-    alone = make_data_folder(tmp_path / "mlm", rows=20, eval_rows=11, objective="mlm")
+    alone = make_data_folder(tmp_path / "mlm", rows=20, eval_examples=11, objective="mlm")
     settings = {**further, "data": str(alone), "steps": 2}
     pretrain(**settings, model=folder / "model", output=tmp_path / "other")
     stored = tmp_path / "other" / "model"
@@ -315,7 +315,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
 
 
 @pytest.mark.filterwarnings("ignore:.*byte-level tokenizer is not part")
-def test_a_model_whose_tokenizer_is_not_ours_is_refused(given, tmp_path):
+def test_a_model_whose_tokenizer_is_not_ours_is_rejected(given, tmp_path):
     """Its ids are of another vocabulary than those of any rows."""
     config = BertConfig(**{**SIZES, "model_type": "roberta"})
     save_folder(BertEncoder(config), None, tmp_path / "model")
@@ -325,7 +325,7 @@ def test_a_model_whose_tokenizer_is_not_ours_is_refused(given, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_one_segment_type_and_rows_of_pairs_are_refused(given, tmp_path):
+def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "type_vocab_size": 1}))
     values = {**given, "architecture": str(tmp_path / "config.json")}
     with pytest.raises(InputError, match="two segments, and .* has one .type_vocab_size 1.. Make"):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from keras_bert.training.monitoring.tensorboard import as_table
-from keras_bert.training.pretraining_rows import MaskExamples
+from keras_bert.training.pretraining_examples import MaskExamples
 from tests.pretraining_folder import VOCABULARY
 
 MASK, CLS, SEP = VOCABULARY.mask_id, VOCABULARY.cls_id, VOCABULARY.sep_id
@@ -48,13 +48,13 @@ def test_the_first_masked_places_of_the_first_rows_that_count():
     assert found[0]["before"] == "[CLS]"
     assert found[0]["after"] == "w4 [MASK] [MASK] w3 [SEP]"
     assert found[1]["before"] == "[CLS] [MASK] w4"
-    pieces, probabilities = zip(*found[0]["candidates"], strict=True)
-    assert pieces[:2] == ("w1", "w2") and len(pieces) == 5
+    tokens, probabilities = zip(*found[0]["candidates"], strict=True)
+    assert tokens[:2] == ("w1", "w2") and len(tokens) == 5
     expected = np.exp([9, 8]) / (np.exp([9, 8]).sum() + len(VOCABULARY) - 2)
     np.testing.assert_allclose(probabilities[:2], expected, atol=1e-4)
 
 
-def test_a_table_marks_the_right_piece_and_no_piece_is_markdown():
+def test_a_table_marks_the_right_token_and_no_token_is_markdown():
     examples = [
         {
             "before": "a | b",

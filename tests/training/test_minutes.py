@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.inputs.batches import settled
+from keras_bert.inputs.batches import resolved
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training import plan, pretrain, pretraining_rows
+from keras_bert.training import plan, pretrain, pretraining_examples
 from keras_bert.training.loop import BatchSource
 from keras_bert.training.plan import steps_in
 from keras_bert.training.pretrain_settings import PretrainSettings
-from keras_bert.training.pretraining_rows import InputTimer
+from keras_bert.training.pretraining_examples import InputTimer
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SECONDS = 0.25  # of a batch; sums of it are exact
@@ -36,7 +36,7 @@ class Clock:
 @pytest.fixture()
 def clock(monkeypatch):
     clock = Clock()
-    for module in (plan, pretraining_rows):
+    for module in (plan, pretraining_examples):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -53,7 +53,7 @@ def slow_batches(clock, count, made=lambda number: None):
         lambda number: tf.numpy_function(wait, [number], tf.int64)
     )
     dataset = dataset.map(lambda number: (tf.ones([4, 3]), tf.ones([4, 1])))
-    return settled(dataset.apply(tf.data.experimental.assert_cardinality(count)))
+    return resolved(dataset.apply(tf.data.experimental.assert_cardinality(count)))
 
 
 class Slow(BatchSource):
@@ -98,7 +98,7 @@ def test_the_time_there_is_is_planned_for_and_the_model_is_as_before(clock):
 def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypatch):
     """Also where a step has several batches, of so many tokens each."""
     paths = [
-        make_data_folder(tmp_path / name, rows=rows, eval_rows=0, objective="mlm", seed=rows)
+        make_data_folder(tmp_path / name, rows=rows, eval_examples=0, objective="mlm", seed=rows)
         for name, rows in (("first", 20), ("second", 30))
     ]
     settings = PretrainSettings.of(
@@ -114,7 +114,7 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
         return [1] * len(given)
 
     monkeypatch.setattr(pretrain, "steps_in", steps_of)
-    run = SimpleNamespace(settled=lambda name: None, settle=lambda name, value: value)
+    run = SimpleNamespace(resolved=lambda name: None, settle=lambda name, value: value)
     folders = [DataFolder.open(path) for path in paths]
     pretrain._steps(task, run, folders, settings, began=0.0, report=lambda line: None)
     options = {"vocabulary": VOCABULARY, "seed": 0, "batch_tokens": 32, "task": task}

@@ -229,10 +229,10 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
         ({"optimizer": "sgd"}, "'sgd'; it must be one of adamw, lamb"),
         ({"gradient_accumulation_steps": 0}, "number of batches a step is 0"),
         ({"schedule": "square"}, "'square'; it must be one of linear, slanted-triangular, cosine"),
-        ({"optimizer": "lamb", "shares": [0.5] * 6}, "under adamw, not under lamb"),
+        ({"optimizer": "lamb", "fractions": [0.5] * 6}, "under adamw, not under lamb"),
     ],
 )
-def test_numbers_out_of_range_are_refused_in_a_sentence(changed, message):
+def test_numbers_out_of_range_are_rejected_in_a_sentence(changed, message):
     settings = {"learning_rate": 1e-4, "warmup": 0.1, "weight_decay": 0.01, "steps": 10, **changed}
     with pytest.raises(InputError, match=message):
         make_optimizer(small_model(), **settings)

@@ -21,7 +21,7 @@ from keras_bert.training.plan import plan_epochs, plan_steps
         ([60, 75], 10, 7, 1),
     ],
 )
-def test_evaluations_checkpoints_and_executions_end_entries(
+def test_evaluations_checkpoints_and_executions_end_records(
     steps, evaluate_every, checkpoint_every, an_execution
 ):
     plan = plan_steps(
@@ -30,10 +30,10 @@ def test_evaluations_checkpoints_and_executions_end_entries(
         checkpoint_every=checkpoint_every,
         steps_per_execution=an_execution,
     )
-    assert plan.entry % an_execution == 0 and plan.entry <= max(50, an_execution)
-    ends = [plan.step_of(n) for n in range(plan.entries)]
+    assert plan.record % an_execution == 0 and plan.record <= max(50, an_execution)
+    ends = [plan.step_of(n) for n in range(plan.records)]
     lengths = [end - begin for begin, end in itertools.pairwise([0, *ends])]
-    assert max(lengths) <= plan.entry and all(length % an_execution == 0 for length in lengths)
+    assert max(lengths) <= plan.record and all(length % an_execution == 0 for length in lengths)
     evaluations, checkpoints, begin = set(), set(), 0
     for phase in steps if isinstance(steps, list) else [steps]:
         end = begin + phase
@@ -45,16 +45,16 @@ def test_evaluations_checkpoints_and_executions_end_entries(
     assert ends[-1] == begin and ends == sorted({*ends, *evaluations, *checkpoints})
 
 
-def test_an_entry_is_not_a_step_where_evaluations_and_checkpoints_have_no_common_divisor():
+def test_an_record_is_not_a_step_where_evaluations_and_checkpoints_have_no_common_divisor():
     plan = plan_steps(100_000, evaluate_every=1000, checkpoint_every=997)
-    assert plan.entry == 50 and plan.entries <= 100_000 / 50 + 2 * (100 + 101)
+    assert plan.record == 50 and plan.records <= 100_000 / 50 + 2 * (100 + 101)
     plan = plan_epochs(3, examples=32_000, batch_size=32, checkpoint_every=997)
-    assert plan.entry == 50 and plan.evaluate_every == 1000 and plan.entries < 3 * 25
+    assert plan.record == 50 and plan.evaluate_every == 1000 and plan.records < 3 * 25
 
 
-def test_a_run_has_about_twenty_entries_unless_they_would_be_long():
-    assert plan_steps(300, evaluate_every=300, checkpoint_every=300).entry == 15
-    assert plan_steps(10_000, evaluate_every=500, checkpoint_every=500).entry == 50
+def test_a_run_has_about_twenty_records_unless_they_would_be_long():
+    assert plan_steps(300, evaluate_every=300, checkpoint_every=300).record == 15
+    assert plan_steps(10_000, evaluate_every=500, checkpoint_every=500).record == 50
 
 
 @pytest.mark.parametrize("examples", [1, 7, 96, 720, 6920])
@@ -70,6 +70,6 @@ def test_every_epoch_is_evaluated_and_kept(examples):
         an_epoch = plan.evaluate_every
         assert plan.steps == 3 * an_epoch and an_epoch % an_execution == 0
         needed = -(-examples // batch_size)
-        assert needed <= an_epoch < needed + plan.entry
+        assert needed <= an_epoch < needed + plan.record
         for epoch in (1, 2, 3):
             assert plan.evaluates(epoch * an_epoch) and plan.checkpoints(epoch * an_epoch)

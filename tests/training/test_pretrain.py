@@ -25,17 +25,17 @@ from tensorboard.plugins import projector
 
 import keras_bert.training.pretrain as module
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import is_aside
+from keras_bert.base.files import is_temporary
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import load_task
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import checkpoint
-from keras_bert.training.monitoring.curve import Curve
+from keras_bert.training.monitoring.history import History
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.pretrain_settings import PretrainSettings
-from keras_bert.training.pretraining_rows import RowsOfPhases
+from keras_bert.training.pretraining_examples import ExamplesOfPhases
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return make_data_folder(tmp_path_factory.mktemp("data") / "rows", rows=44, eval_rows=11)
+    return make_data_folder(tmp_path_factory.mktemp("data") / "rows", rows=44, eval_examples=11)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def run(data, architecture):
 
 
 @pytest.fixture(scope="module")
-def unbroken(run, phases, tmp_path_factory):
+def uninterrupted(run, phases, tmp_path_factory):
     output = tmp_path_factory.mktemp("unbroken") / "run"
     run(output, **phases)
     return output
@@ -114,7 +114,7 @@ def last_checkpoint(output):
     return tensors
 
 
-def curve(output):
+def history(output):
     """The rows without what a clock says."""
     rows = json.loads((output / "metrics.json").read_text())["history"]
     timed = ("seconds", "tokens_per_second", "input_wait", "mfu")
@@ -129,11 +129,11 @@ def assert_same_run(output, expected):
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
-    assert curve(output) == curve(expected)
+    assert history(output) == history(expected)
 
 
-def test_dropout_is_on_and_its_state_is_in_the_checkpoint(unbroken):
-    states = {k: v for k, v in last_checkpoint(unbroken).items() if "seed_generators" in k}
+def test_dropout_is_on_and_its_state_is_in_the_checkpoint(uninterrupted):
+    states = {k: v for k, v in last_checkpoint(uninterrupted).items() if "seed_generators" in k}
     assert len(states) == 1 + 3  # after the embeddings, and three in the block
     # The first number is the seed, the second counts the draws: one a training step.
     assert all(state[1] == 13 for state in states.values())
@@ -150,7 +150,7 @@ def raise_stopped():
 @contextlib.contextmanager
 def in_step(number, happens):
     """While a run trains, something happens once at the end of a step."""
-    original = Curve.on_train_batch_end
+    original = History.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
         original(self, batch, logs)
@@ -158,7 +158,7 @@ def in_step(number, happens):
             happens()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Curve, "on_train_batch_end", on_train_batch_end)
+        patch.setattr(History, "on_train_batch_end", on_train_batch_end)
         yield
 
 
@@ -174,8 +174,8 @@ def moments_of_kills(rng):
     return sorted(moments, key=lambda moment: (moment[0], moment[1] != "writing"))
 
 
-def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_unbroken_one(
-    run, unbroken, phases, data, architecture, tmp_path
+def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_uninterrupted_one(
+    run, uninterrupted, phases, data, architecture, tmp_path
 ):
     output, temporary = tmp_path / "run", tmp_path / "temporary"
     temporary.mkdir()
@@ -199,11 +199,13 @@ def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_unbroken_o
     lives = json.loads(killed.stdout)
     assert [life["status"] for life in lives] == [-signal.SIGKILL] * 10, killed.stderr[-3000:]
     for (_, kind, _), life in zip(moments, lives, strict=True):
-        assert kind == "events" or any(map(is_aside, life["left"])), lives  # half of a checkpoint
+        assert kind == "events" or any(map(is_temporary, life["left"])), (
+            lives
+        )  # half of a checkpoint
     assert not list(temporary.iterdir())
     run(output, **phases)
-    assert_same_run(output, unbroken)
-    assert not any(is_aside(path.name) for path in output.rglob("*"))
+    assert_same_run(output, uninterrupted)
+    assert not any(is_temporary(path.name) for path in output.rglob("*"))
 
 
 @contextlib.contextmanager
@@ -224,8 +226,8 @@ def full_disk_from(step):
         yield
 
 
-def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_unbroken_one(
-    run, unbroken, phases, tmp_path
+def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_uninterrupted_one(
+    run, uninterrupted, phases, tmp_path
 ):
     """One run that goes on after a full disk, an exception, an interrupt and a request to end, and
     from the checkpoint before the newest, which is torn; in its first phase and in its second.
@@ -261,9 +263,9 @@ def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_
     assert said == [
         f"{torn} is not a whole checkpoint; the one before it is gone on with, of step 11."
     ]
-    assert_same_run(output, unbroken)
+    assert_same_run(output, uninterrupted)
     steps = [step for step, _ in scalars(output / "logs" / "train", "masked_lm/loss")]
-    assert steps == [row["step"] for row in curve(output)[1:]]  # the steps done twice stand once
+    assert steps == [row["step"] for row in history(output)[1:]]  # the steps done twice stand once
 
 
 def checkpoints(output):
@@ -296,39 +298,41 @@ def tags_in(path):
     }
 
 
-def test_what_a_run_leaves(unbroken, phases):
+def test_what_a_run_leaves(uninterrupted, phases):
     names = {"checkpoints", "logs", "metrics.json", "model", "run.json"}
-    assert {path.name for path in unbroken.iterdir()} == names
-    rows = curve(unbroken)
+    assert {path.name for path in uninterrupted.iterdir()} == names
+    rows = history(uninterrupted)
     assert [row["step"] for row in rows] == list(range(14))
     # A phase ends with an evaluation.
     assert [row["step"] for row in rows if "eval" in row] == [0, 6, 13]
     assert rows[-1]["learning_rate"] == 0.0
-    metrics = json.loads((unbroken / "metrics.json").read_text())
+    metrics = json.loads((uninterrupted / "metrics.json").read_text())
     assert metrics["eval"] == rows[-1]["eval"] and metrics["eval_at_start"] == rows[0]["eval"]
     # Logits have a deviation of about 1 at the start, which costs about 1/2.
     assert math.log(25) < metrics["eval_at_start"]["masked_lm_loss"] < math.log(25) + 1
-    settings = json.loads((unbroken / "run.json").read_text())["settings"]
+    settings = json.loads((uninterrupted / "run.json").read_text())["settings"]
     given = {**SHORT, **phases, "data": [str(folder) for folder in phases["data"]]}
     assert {name: settings[name] for name in given} == given
 
 
-def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(unbroken, data, longer):
-    logs = unbroken / "logs"
+def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(
+    uninterrupted, data, longer
+):
+    logs = uninterrupted / "logs"
     assert {path.name for path in logs.iterdir()} == {
         *("train", "eval", "unigram_entropy", "embeddings")
     }
-    rows = curve(unbroken)
+    rows = history(uninterrupted)
     for run_name in ("train", "eval"):
         for tag in ("masked_lm/loss", "next_sentence/accuracy"):
             written = scalars(logs / run_name, tag)
-            figures = [
+            scores = [
                 (row["step"], row[run_name][tag.replace("/", "_")])
                 for row in rows
                 if row.get(run_name)
             ]
-            assert [step for step, _ in written] == [step for step, _ in figures]
-            np.testing.assert_allclose(written, figures, rtol=1e-5)
+            assert [step for step, _ in written] == [step for step, _ in scores]
+            np.testing.assert_allclose(written, scores, rtol=1e-5)
     line = scalars(logs / "unigram_entropy", "masked_lm/loss")
     assert [step for step, _ in line] == [row["step"] for row in rows]
     # That of the last phase, as in metrics.json, and so in curves.png.
@@ -351,14 +355,14 @@ def tokens_of_a_row(folder):
     return split.tokens / split.instances
 
 
-def test_the_projector_has_the_embeddings_of_the_model_under_the_pieces_names(unbroken):
-    folder = unbroken / "logs" / "embeddings"
+def test_the_projector_has_the_embeddings_of_the_model_under_the_tokens_names(uninterrupted):
+    folder = uninterrupted / "logs" / "embeddings"
     (config,) = folder.glob("projector_config.pbtxt")
     parsed = text_format.Parse(config.read_text(), projector.ProjectorConfig())
     (embedding,) = parsed.embeddings
     header, *lines = (folder / embedding.metadata_path).read_text().splitlines()
-    assert header == "piece\tcount" and lines[0] == f"{VOCABULARY.pieces[5]}\t100"
-    table = load_file(unbroken / "model" / "model.safetensors")
+    assert header == "piece\tcount" and lines[0] == f"{VOCABULARY.tokens[5]}\t100"
+    table = load_file(uninterrupted / "model" / "model.safetensors")
     (table,) = (v for name, v in table.items() if name.endswith("word_embeddings.weight"))
     rows = [VOCABULARY.id(line.split("\t")[0]) for line in lines]
     assert sorted(rows) == list(range(len(VOCABULARY)))
@@ -366,22 +370,22 @@ def test_the_projector_has_the_embeddings_of_the_model_under_the_pieces_names(un
     np.testing.assert_allclose(vectors, table[rows], rtol=1e-4, atol=1e-7)
 
 
-def test_gradients_are_measured_of_each_step(unbroken):
-    entries = json.loads((unbroken / "metrics.json").read_text())["history"]
-    assert "gradient_norm" not in entries[0]  # before the first step
-    norms = [entry["gradient_norm"] for entry in entries[1:]]
+def test_gradients_are_measured_of_each_step(uninterrupted):
+    records = json.loads((uninterrupted / "metrics.json").read_text())["history"]
+    assert "gradient_norm" not in records[0]  # before the first step
+    norms = [record["gradient_norm"] for record in records[1:]]
     assert all(0.1 < norm < 100 for norm in norms) and len(set(norms)) == len(norms)
-    written = [value for _, value in scalars(unbroken / "logs" / "train", "run/gradient_norm")]
+    written = [value for _, value in scalars(uninterrupted / "logs" / "train", "run/gradient_norm")]
     np.testing.assert_allclose(written, norms, rtol=1e-5)
 
 
-def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, longer):
-    task = load_task(unbroken / "model")
+def test_the_model_folder_gives_the_losses_that_the_run_reported(uninterrupted, longer):
+    task = load_task(uninterrupted / "model")
     task.compile_defaults("sgd")
     # The last batch of 4 holds 3 rows: what fills it up must not count.
     dataset = task.dataset(DataFolder.open(longer), split="eval", batch_size=4)
     results = task.evaluate(dataset, return_dict=True, verbose=0)
-    reported = curve(unbroken)[-1]["eval"]
+    reported = history(uninterrupted)[-1]["eval"]
     assert results["masked_lm_cross_entropy"] == pytest.approx(reported["masked_lm_loss"], rel=1e-4)
     assert results["next_sentence_cross_entropy"] == pytest.approx(
         reported["next_sentence_loss"], rel=1e-4
@@ -389,24 +393,26 @@ def test_the_model_folder_gives_the_losses_that_the_run_reported(unbroken, longe
     assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
 
 
-def test_a_finished_run_is_not_repeated(run, unbroken, phases, monkeypatch):
-    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
-    assert run(unbroken, **phases) == json.loads((unbroken / "metrics.json").read_text())
+def test_a_finished_run_is_not_repeated(run, uninterrupted, phases, monkeypatch):
+    monkeypatch.setattr(History, "on_epoch_begin", None)  # training would fail
+    assert run(uninterrupted, **phases) == json.loads((uninterrupted / "metrics.json").read_text())
 
 
-def test_a_run_killed_after_its_last_step_only_writes_its_results(run, unbroken, phases, tmp_path):
+def test_a_run_killed_after_its_last_step_only_writes_its_results(
+    run, uninterrupted, phases, tmp_path
+):
     output = tmp_path / "run"
     output.mkdir()
     for name in ("checkpoints", "run.json"):
-        (unbroken / name).rename(output / name)
+        (uninterrupted / name).rename(output / name)
     try:
         run(output, **phases)
     finally:
-        (output / "run.json").rename(unbroken / "run.json")
-        (output / "checkpoints").rename(unbroken / "checkpoints")
-    assert curve(output) == curve(unbroken)
+        (output / "run.json").rename(uninterrupted / "run.json")
+        (output / "checkpoints").rename(uninterrupted / "checkpoints")
+    assert history(output) == history(uninterrupted)
     assert (output / "model" / "model.safetensors").read_bytes() == (
-        unbroken / "model" / "model.safetensors"
+        uninterrupted / "model" / "model.safetensors"
     ).read_bytes()
 
 
@@ -432,24 +438,24 @@ def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path
 
 @pytest.mark.parametrize("damage", ["removed", "truncated"])
 def test_a_damaged_model_of_a_finished_run_is_written_again(
-    run, unbroken, phases, tmp_path, damage, monkeypatch
+    run, uninterrupted, phases, tmp_path, damage, monkeypatch
 ):
     output = tmp_path / "run"
-    shutil.copytree(unbroken, output)
+    shutil.copytree(uninterrupted, output)
     if damage == "removed":
         shutil.rmtree(output / "model")
     else:
         os.truncate(output / "model" / "model.safetensors", 2000)
-    monkeypatch.setattr(Curve, "on_epoch_begin", None)  # training would fail
+    monkeypatch.setattr(History, "on_epoch_begin", None)  # training would fail
     told = []
     metrics = run(output, **phases, report=told.append)
     assert any("resumes from its last checkpoint to write it again" in line for line in told)
-    assert metrics == json.loads((unbroken / "metrics.json").read_text())
-    assert_same_run(output, unbroken)
+    assert metrics == json.loads((uninterrupted / "metrics.json").read_text())
+    assert_same_run(output, uninterrupted)
 
 
 def test_it_learns_more_than_word_frequencies(run, tmp_path):
-    folder = make_data_folder(tmp_path / "rows", rows=2000, eval_rows=100)
+    folder = make_data_folder(tmp_path / "rows", rows=2000, eval_examples=100)
     metrics = run(
         tmp_path / "run",
         data=folder,
@@ -474,10 +480,10 @@ def test_it_learns_more_than_word_frequencies(run, tmp_path):
     assert tags_in(files[0]) == tags_in(files[1]) == variables
 
 
-def assert_examples_are_learned(entries):
+def assert_examples_are_learned(records):
     """The same places at every evaluation, in whose words the model believes more and more."""
-    held = [entry["examples"] for entry in entries if "eval" in entry]
-    assert len(held) == 3 and all("examples" not in e for e in entries if "eval" not in e)
+    held = [record["examples"] for record in records if "eval" in record]
+    assert len(held) == 3 and all("examples" not in e for e in records if "eval" not in e)
     for examples in zip(*held, strict=True):
         assert len({(e["before"], e["after"], e["expected"]) for e in examples}) == 1
     right = [
@@ -502,7 +508,7 @@ def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(ru
                 np.testing.assert_array_equal(saved[f"{prefix}{name}"], value)
 
 
-def test_what_minutes_come_to_is_settled_once(run, tmp_path, monkeypatch):
+def test_what_minutes_come_to_is_resolved_once(run, tmp_path, monkeypatch):
     trained = []
 
     def trained_for(*given, steps, **more):
@@ -526,7 +532,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
     )
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
     task = SimpleNamespace(tokenizer=tokenizer, input=("input_ids",), output=("masked_lm",))
-    rows = RowsOfPhases.of(folders, task, steps=[7, 6], settings=settings)
+    rows = ExamplesOfPhases.of(folders, task, steps=[7, 6], settings=settings)
     for step, folder, batch_size, first in ((6, 0, 4, 12), (7, 1, 2, 0), (9, 1, 2, 4)):
         found = rows.at(step).training(step).take(3)
         expected = training_dataset(
@@ -574,33 +580,33 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ({"learning_rate": -1.0}, "`learning_rate` is -1.0"),
     ],
 )
-def test_wrong_arguments_are_refused_before_anything_is_written(run, tmp_path, settings, message):
+def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, settings, message):
     with pytest.raises(InputError, match=message):
         run(tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_data_folder_that_is_not_finished_is_refused(run, tmp_path):
-    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=3)
+def test_a_data_folder_that_is_not_finished_is_rejected(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_examples=3)
     (folder / "COMPLETED").unlink()
     with pytest.raises(InputError, match="COMPLETED"):
         run(tmp_path / "run", data=folder)
 
 
-def test_a_vocabulary_that_did_not_make_the_rows_is_refused(run, tmp_path):
-    (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.pieces, "w99"]))
+def test_a_vocabulary_that_did_not_make_the_rows_is_rejected(run, tmp_path):
+    (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.tokens, "w99"]))
     with pytest.raises(InputError, match="made with another vocabulary"):
         run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
 
 
-def test_rows_longer_than_the_model_are_refused(run, architecture, tmp_path):
+def test_rows_longer_than_the_model_are_rejected(run, architecture, tmp_path):
     values = {**json.loads(architecture.read_text()), "max_position_embeddings": 12}
     (tmp_path / "config.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match="up to 16 tokens, and the model has positions for 12"):
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 
-def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_refused(
+def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_rejected(
     run, architecture, tmp_path
 ):
     values = {**json.loads(architecture.read_text()), "vocab_size": 24}
@@ -612,17 +618,17 @@ def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_refused(
 @pytest.mark.parametrize("masking", ["static", "dynamic"])
 def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, masking, capsys):
     folder = make_data_folder(
-        tmp_path / "rows", objective="mlm", masking=masking, rows=2000, eval_rows=100
+        tmp_path / "rows", objective="mlm", masking=masking, rows=2000, eval_examples=100
     )
     settings = {"steps": 300, "batch_size": 32, "learning_rate": 5e-3}
     settings |= {"eval_every": 300, "checkpoint_every": 300}
     if masking == "dynamic":
         settings["batch_tokens"] = settings.pop("batch_size") * 16
     metrics = run(tmp_path / "run", data=folder, **settings)
-    figures = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
+    scores = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
     for part in ("masked", "replaced", "kept"):
-        figures |= {f"masked_lm_{part}_loss", f"masked_lm_{part}_accuracy"}
-    assert set(metrics["eval"]) == set(metrics["train"]) == figures
+        scores |= {f"masked_lm_{part}_loss", f"masked_lm_{part}_accuracy"}
+    assert set(metrics["eval"]) == set(metrics["train"]) == scores
     assert metrics["eval_at_start"]["masked_lm_loss"] > metrics["unigram_entropy"]
     assert metrics["eval"]["masked_lm_loss"] < 0.6 * metrics["unigram_entropy"]
     shown = capsys.readouterr().err
@@ -645,8 +651,8 @@ def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, ma
     assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
 
 
-def test_other_settings_are_refused_and_forced(run, tmp_path):
-    folder = make_data_folder(tmp_path / "rows", rows=9, eval_rows=0)
+def test_other_settings_are_rejected_and_forced(run, tmp_path):
+    folder = make_data_folder(tmp_path / "rows", rows=9, eval_examples=0)
     metrics = run(tmp_path / "run", data=folder, steps=1)
     assert metrics["eval"] is None and metrics["eval_at_start"] is None  # there is no eval split
     assert metrics["train"]["masked_lm_loss"] > 0

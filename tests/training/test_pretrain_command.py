@@ -86,8 +86,8 @@ def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(calle
 
 
 def test_it_prints_no_next_sentences_where_there_were_none(called, capsys, monkeypatch):
-    figures = {"masked_lm_loss": 5.25, "masked_lm_accuracy": 0.2}
-    monkeypatch.setitem(METRICS, "eval", figures)
+    metrics = {"masked_lm_loss": 5.25, "masked_lm_accuracy": 0.2}
+    monkeypatch.setitem(METRICS, "eval", metrics)
     main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "runs/a", "--steps", "7"])
     assert "accuracy at the end: masked tokens 20.0 %\n" in capsys.readouterr().out
 
@@ -154,7 +154,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2(arguments, message, capsys, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_of_a_later_version_are_refused_by_name(capsys, tmp_path):
+def test_settings_of_a_later_version_are_rejected_by_name(capsys, tmp_path):
     RunFolder(tmp_path, command="pretrain", settings={"layers_dropped": 2}, inputs={})
     code = main.main(["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"])
     assert code == 2

@@ -46,7 +46,7 @@ def folders(tmp_path_factory):
         "span": make_data_folder(root / "span", objective="span", masking="dynamic", **sizes),
         "mlm-sop": make_data_folder(root / "sop", objective="mlm-sop", **sizes),
         "mlm": make_data_folder(root / "mlm", objective="mlm", **sizes),
-        "untested": make_data_folder(root / "untested", objective="span", rows=9, eval_rows=0),
+        "untested": make_data_folder(root / "untested", objective="span", rows=9, eval_examples=0),
     }
 
 
@@ -69,7 +69,7 @@ def run(folders, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unbroken(run, tmp_path_factory):
+def uninterrupted(run, tmp_path_factory):
     """Objective -> (the folder of a run, its metrics).
 
     Beside it, under the name FOLDER-killed, is what a kill after step 5 would have left.
@@ -103,9 +103,11 @@ def without_clock(metrics):
     return [{k: v for k, v in row.items() if k not in timed} for row in metrics["history"]]
 
 
-def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(run, unbroken):
+def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_uninterrupted_one(
+    run, uninterrupted
+):
     """LAMB and the gradients of a step's parts: tests/training/test_checkpoint.py."""
-    folder, expected = unbroken["span"]
+    folder, expected = uninterrupted["span"]
     killed = folder.with_name(f"{folder.name}-killed")
     assert [path.name for path in (killed / "checkpoints").iterdir()] == [
         "step-000000005.safetensors"
@@ -120,8 +122,8 @@ def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_unbroken_one(r
         np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
-def test_a_step_may_have_parts_and_schedules_count_steps(unbroken):
-    folder, metrics = unbroken["mlm-sop"]
+def test_a_step_may_have_parts_and_schedules_count_steps(uninterrupted):
+    folder, metrics = uninterrupted["mlm-sop"]
     assert [row["step"] for row in metrics["history"]] == list(range(13))
     held = load_file(max((folder / "checkpoints").iterdir()))
     assert held["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
@@ -134,32 +136,32 @@ def test_a_step_may_have_parts_and_schedules_count_steps(unbroken):
         assert rates[step] == pytest.approx(expected, rel=1e-4)
 
 
-def test_every_head_has_its_figures_and_what_the_model_saw_parts_those_of_tokens(
-    unbroken, objective
+def test_every_head_has_its_metrics_and_what_the_model_saw_parts_those_of_tokens(
+    uninterrupted, objective
 ):
-    _, metrics = unbroken[objective]
+    _, metrics = uninterrupted[objective]
     names = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
     other = OTHER_HEAD[objective]
     names |= {f"{other}_loss", f"{other}_accuracy"}
     of_tokens = ["masked_lm", other] if objective == "span" else ["masked_lm"]
     parts = {
-        f"{output}_{part}_{figure}"
+        f"{output}_{part}_{metric}"
         for output in of_tokens
         for part in ("masked", "replaced", "kept")
-        for figure in ("loss", "accuracy")
+        for metric in ("loss", "accuracy")
     }
     assert names | {f"{output}_masked_loss" for output in of_tokens} <= set(metrics["eval"])
     assert set(metrics["eval"]) | set(metrics["train"]) <= names | parts
     assert parts <= set().union(*(row["train"] for row in metrics["history"]))
-    figures = metrics["eval_at_start"]
-    assert math.log(25) < figures["masked_lm_loss"] < math.log(25) + 1
+    scores = metrics["eval_at_start"]
+    assert math.log(25) < scores["masked_lm_loss"] < math.log(25) + 1
     weight = KINDS[objective].get("span_boundary_weight", 1.0)
-    total = figures["masked_lm_loss"] + weight * figures[f"{other}_loss"]
-    assert figures["loss"] == pytest.approx(total, abs=2e-6)
+    total = scores["masked_lm_loss"] + weight * scores[f"{other}_loss"]
+    assert scores["loss"] == pytest.approx(total, abs=2e-6)
 
 
-def test_spans_are_a_masked_lm_to_others_and_their_head_lies_beside_it(unbroken):
-    folder, _ = unbroken["span"]
+def test_spans_are_a_masked_lm_to_others_and_their_head_lies_beside_it(uninterrupted):
+    folder, _ = uninterrupted["span"]
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"]
     kept = {"task": "span-pretrainer", "max_span_length": 1, "span_boundary_weight": 0.5}
@@ -184,46 +186,46 @@ def test_spans_are_a_masked_lm_to_others_and_their_head_lies_beside_it(unbroken)
     assert type(load_task(folder / "model")) is SpanPretrainer
 
 
-def test_the_order_of_sentences_has_the_place_of_next_sentences(unbroken):
-    folder, _ = unbroken["mlm-sop"]
+def test_the_order_of_sentences_has_the_place_of_next_sentences(uninterrupted):
+    folder, _ = uninterrupted["mlm-sop"]
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForPreTraining"]
     assert "cls.seq_relationship.weight" in load_file(folder / "model" / "model.safetensors")
     assert type(load_task(folder / "model")) is SentenceOrderPretrainer
 
 
-def test_evaluate_gives_the_figures_of_the_run_and_what_follows_from_them(
-    unbroken, folders, objective, capsys
+def test_evaluate_gives_the_metrics_of_the_run_and_what_follows_from_them(
+    uninterrupted, folders, objective, capsys
 ):
-    folder, metrics = unbroken[objective]
+    folder, metrics = uninterrupted[objective]
     data = folders[objective]
     assert main(["evaluate", "--model", str(folder), "--data", str(data), "--batch-size", "7"]) == 0
     printed = capsys.readouterr()
     assert "Next: keras-bert finetune" in printed.err
-    figures = json.loads(printed.out)
-    reported = {name: figures[name] for name in metrics["eval"]}
+    scores = json.loads(printed.out)
+    reported = {name: scores[name] for name in metrics["eval"]}
     assert reported == pytest.approx(metrics["eval"], rel=1e-4, abs=1e-6)
-    assert figures["objective"] == objective and figures["rows"] == 30
+    assert scores["objective"] == objective and scores["rows"] == 30
     task = load_task(folder / "model")
     predictions, letters = 0, 0
     for _, labels, weights in task.dataset(DataFolder.open(data), split="eval", batch_size=30):
         ids = labels["masked_lm"].numpy()[weights["masked_lm"].numpy() > 0]
         predictions += len(ids)
-        letters += sum(len(VOCABULARY.piece(id)) for id in ids)
-    assert figures["predictions"] == predictions
-    loss = figures["masked_lm_loss"]
-    assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
+        letters += sum(len(VOCABULARY.token(id)) for id in ids)
+    assert scores["predictions"] == predictions
+    loss = scores["masked_lm_loss"]
+    assert scores["masked_lm_perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
     bits = loss * predictions / math.log(2) / letters
-    assert figures["masked_lm_bits_per_character"] == pytest.approx(bits, rel=1e-5)
+    assert scores["masked_lm_bits_per_character"] == pytest.approx(bits, rel=1e-5)
     boundary = "span_boundary_perplexity"
-    assert (boundary in figures) == (objective == "span")
-    if boundary in figures:
-        expected = math.exp(figures["span_boundary_loss"])
-        assert figures[boundary] == pytest.approx(expected, rel=1e-5)
+    assert (boundary in scores) == (objective == "span")
+    if boundary in scores:
+        expected = math.exp(scores["span_boundary_loss"])
+        assert scores[boundary] == pytest.approx(expected, rel=1e-5)
 
 
-def test_offsets_beyond_the_longest_are_not_predicted_from_the_boundaries(unbroken, folders):
-    task = load_task(unbroken["span"][0] / "model")
+def test_offsets_beyond_the_longest_are_not_predicted_from_the_boundaries(uninterrupted, folders):
+    task = load_task(uninterrupted["span"][0] / "model")
     dataset = task.dataset(DataFolder.open(folders["span"]), split="eval", batch_size=30)
     [(x, _, weights)] = dataset.as_numpy_iterator()
     expected = weights["masked_lm"] * (x["span_offset"] <= 1)
@@ -231,12 +233,12 @@ def test_offsets_beyond_the_longest_are_not_predicted_from_the_boundaries(unbrok
     assert 0 < expected.sum() < weights["masked_lm"].sum()
 
 
-def test_of_other_rows_what_they_have_labels_for_is_measured(unbroken, folders, monkeypatch):
+def test_of_other_rows_what_they_have_labels_for_is_measured(uninterrupted, folders, monkeypatch):
     converted = []  # by AutoGraph, which writes Python files into the temporary folder
     monkeypatch.setattr(loader, "load_source", lambda source, *_: converted.append(source))
     said = []
     found = evaluate(
-        model=unbroken["mlm-sop"][0], data=folders["span"], batches=2, batch_size=8,
+        model=uninterrupted["mlm-sop"][0], data=folders["span"], batches=2, batch_size=8,
         report=said.append,
     )  # fmt: skip
     assert said == [
@@ -256,8 +258,8 @@ def begun(run, tmp_path, monkeypatch):
     return lambda rows, **settings: run(next(outputs), rows, **settings)
 
 
-def test_a_run_goes_on_from_a_folder_with_its_head(begun, unbroken):
-    folder, _ = unbroken["span"]
+def test_a_run_goes_on_from_a_folder_with_its_head(begun, uninterrupted):
+    folder, _ = uninterrupted["span"]
     with pytest.raises(InputError, match="`max_span_length` is 3, and the model in .* with 1; le"):
         begun("span", model=folder, max_span_length=3)
     task, source = begun("span", model=folder, max_span_length=None), load_task(folder / "model")
@@ -277,9 +279,9 @@ def changed(folder, output, *, tensors=lambda found: found, **config):
     return output
 
 
-def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unbroken, tmp_path):
+def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, uninterrupted, tmp_path):
     """Its class or its tensors may say that it has one."""
-    folder, _ = unbroken["span"]
+    folder, _ = uninterrupted["span"]
     source = load_task(folder / "model")
     bias = np.asarray(source.lm_head.bias)
     said = []
@@ -328,23 +330,23 @@ def hybrid(run, tmp_path_factory):
 
 def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folders, capsys):
     folder, metrics = hybrid
-    figures = metrics["eval"]
-    total = 0.75 * figures["masked_lm_loss"] + 0.25 * figures["causal_lm_loss"]
-    assert figures["loss"] == pytest.approx(total, abs=2e-6)
-    assert not any(name.startswith("causal_lm_masked") for name in figures)
+    scores = metrics["eval"]
+    total = 0.75 * scores["masked_lm_loss"] + 0.25 * scores["causal_lm_loss"]
+    assert scores["loss"] == pytest.approx(total, abs=2e-6)
+    assert not any(name.startswith("causal_lm_masked") for name in scores)
     assert main(["evaluate", "--model", str(folder), "--data", str(folders["mlm"])]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {name: found[name] for name in figures} == pytest.approx(figures, rel=1e-4, abs=1e-6)
+    assert {name: found[name] for name in scores} == pytest.approx(scores, rel=1e-4, abs=1e-6)
     assert found["causal_lm_perplexity"] == pytest.approx(
-        math.exp(figures["causal_lm_loss"]), rel=1e-4
+        math.exp(scores["causal_lm_loss"]), rel=1e-4
     )
     # Every token after [CLS] is predicted, and [SEP] has no characters.
     task = load_task(folder / "model")
     [(x, y, weights)] = task.dataset(DataFolder.open(folders["mlm"]), split="eval", batch_size=30)
     ids = y["causal_lm"].numpy()[weights["causal_lm"].numpy() > 0]
     assert len(ids) == int(tf.reduce_sum(x["input_mask"])) - 30
-    letters = sum(len(VOCABULARY.piece(id)) for id in ids if id != VOCABULARY.sep_id)
-    bits = figures["causal_lm_loss"] * len(ids) / math.log(2) / letters
+    letters = sum(len(VOCABULARY.token(id)) for id in ids if id != VOCABULARY.sep_id)
+    bits = scores["causal_lm_loss"] * len(ids) / math.log(2) / letters
     assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
@@ -438,14 +440,14 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
         ("span", {"span_boundary_weight": -1}, "`span_boundary_weight` is -1.0; at least 0"),
     ],
 )
-def test_settings_of_no_use_are_refused(run, tmp_path, objective, settings, message):
+def test_settings_of_no_use_are_rejected(run, tmp_path, objective, settings, message):
     with pytest.raises(InputError, match=message):
         run(tmp_path / "run", objective, **settings)
     assert not (tmp_path / "run").exists()
 
 
-def test_what_cannot_be_measured_is_said(unbroken, folders, tmp_path):
-    folder, _ = unbroken["span"]
+def test_what_cannot_be_measured_is_said(uninterrupted, folders, tmp_path):
+    folder, _ = uninterrupted["span"]
     with pytest.raises(InputError, match="has no eval rows to measure on"):
         evaluate(model=folder, data=folders["untested"])
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=False)

@@ -11,20 +11,20 @@ from keras_bert.training.plan import plan_steps
 NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}
 
 
-class Entries:
+class Records:
     """Stands in for a `Curve`."""
 
     def __init__(self):
-        self.entries = []
+        self.records = []
         self.plan = plan_steps(6000, evaluate_every=6000, checkpoint_every=6000)
 
     def add(self, step, seconds, **more):
-        figures = {"masked_lm_loss": 9.5, "masked_lm_accuracy": 0.125}
-        self.entries.append(
+        metrics = {"masked_lm_loss": 9.5, "masked_lm_accuracy": 0.125}
+        self.records.append(
             {
                 "step": step,
                 "seconds": seconds,
-                "train": figures,
+                "train": metrics,
                 "tokens_per_second": 8412.3,
                 **more,
             }
@@ -38,8 +38,8 @@ class Terminal(io.StringIO):
 
 def show(stream, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
-    curve = Entries()
-    progress = Progress(curve, first_step=1000, names=NAMES)
+    history = Records()
+    progress = Progress(history, first_step=1000, names=NAMES)
     progress.on_train_begin()
     for step, seconds, more in [
         (1050, 100.0, {}),  # with the time that compiling took
@@ -49,7 +49,7 @@ def show(stream, monkeypatch):
     ]:
         progress.on_epoch_begin(0)
         progress.on_train_batch_end(0)
-        curve.add(step, seconds, **more)
+        history.add(step, seconds, **more)
         progress.on_epoch_end(0)
     progress.on_train_end()
     return stream.getvalue()
@@ -75,7 +75,7 @@ def test_a_terminal_gets_a_bar_and_lines_of_evaluations_that_stay(monkeypatch):
 def test_a_run_that_fails_leaves_the_terminal_on_a_new_line(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    progress = Progress(Entries(), first_step=0, names=NAMES)
+    progress = Progress(Records(), first_step=0, names=NAMES)
     progress.close()
     progress.on_train_begin()
     progress.close()
@@ -83,11 +83,11 @@ def test_a_run_that_fails_leaves_the_terminal_on_a_new_line(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("figures", "text"),
+    ("metrics", "text"),
     [
         ({"masked_lm_accuracy": 1.0, "masked_lm_loss": 0.0004}, "loss 0.000, accuracy 100.0 %"),
         ({"other": 1.0}, ""),
     ],
 )
-def test_figures_are_named_in_a_fixed_order(figures, text):
-    assert describe(figures, NAMES) == text
+def test_metrics_are_named_in_a_fixed_order(metrics, text):
+    assert describe(metrics, NAMES) == text

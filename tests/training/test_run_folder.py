@@ -105,7 +105,7 @@ def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_p
     assert not open_folder(tmp_path).resumed
 
 
-def test_other_settings_are_refused_with_both_values(tmp_path):
+def test_other_settings_are_rejected_with_both_values(tmp_path):
     open_folder(tmp_path)
     with pytest.raises(
         InputError,
@@ -119,7 +119,7 @@ def test_other_settings_are_refused_with_both_values(tmp_path):
         open_folder(tmp_path, new_one=1)
 
 
-def test_other_content_under_the_same_name_is_refused(tmp_path):
+def test_other_content_under_the_same_name_is_rejected(tmp_path):
     open_folder(tmp_path)
     with pytest.raises(InputError, match="begun on other content of data"):
         open_folder(tmp_path, inputs={"data": "abd"})
@@ -136,12 +136,12 @@ def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
         with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
             pass
     with RunFolder.of(moved, command="finetune", inputs=inputs) as run:
-        assert run.resumed and run.settled("steps") == 7
+        assert run.resumed and run.resolved("steps") == 7
     recorded = read_settings(tmp_path / "run.json", command="finetune")
     assert recorded == json.loads(json.dumps(moved.recorded()))
 
 
-def test_a_folder_that_holds_something_else_is_refused(tmp_path):
+def test_a_folder_that_holds_something_else_is_rejected(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="holds something else .thesis.tex."):
         open_folder(tmp_path)

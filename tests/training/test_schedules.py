@@ -35,7 +35,7 @@ def test_a_schedule_survives_serialisation(name):
 @pytest.mark.parametrize(
     "values", [{"peak": 0.0}, {"warmup_steps": 8}, {"warmup_steps": -1}, {"steps": 0}]
 )
-def test_the_schedule_refuses_what_has_no_meaning(values):
+def test_the_schedule_rejects_what_has_no_meaning(values):
     with pytest.raises(ValueError, match="Received: peak="):
         WarmupLinearDecay(**{"peak": 0.4, "warmup_steps": 4, "steps": 8, **values})
 

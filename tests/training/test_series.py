@@ -82,7 +82,7 @@ def test_seeds_are_repeated_and_the_best_one_s_model_is_kept(seeds, given):
     assert metrics["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
     assert metrics["std"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
     best = metrics["kept"]["run"]
-    assert best == list(runs)[int(np.argmax([run["figure"] for run in runs.values()]))]
+    assert best == list(runs)[int(np.argmax([run["metric"] for run in runs.values()]))]
     assert evaluate(model=output, data=given["dev"])["confusion"] == runs[best]["dev"]["confusion"]
     for name in runs:
         left = {path.name for path in (output / "runs" / name).iterdir()}
@@ -124,7 +124,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
     assert finetune(**given, num_seeds=2, output=tmp_path / "stopped") == again and not made
 
 
-def test_other_settings_are_refused(seeds, given):
+def test_other_settings_are_rejected(seeds, given):
     output, _, _ = seeds
     with pytest.raises(InputError, match="begun with num_seeds 2, and now it is 3; give the same"):
         finetune(**given, num_seeds=3, output=output)
@@ -134,19 +134,19 @@ def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
     output = tmp_path / "run"
     flags = [f"--{name}={given[name]}" for name in ("model", "train", "dev", "seed")]
     tried = ["--learning-rate", "1e-9", "0.05", "--batch-size", "16", "--epochs", "6"]
-    tried += ["--figure", "macro_f1"]  # one that Keras's metrics do not give
+    tried += ["--metric", "macro_f1"]  # one that Keras's metrics do not give
     command = ["sweep", *flags, "--freeze-encoder", *tried, "--output", str(output)]
     assert main(command) == 0
     told = capsys.readouterr().out
     metrics = json.loads((output / "metrics.json").read_text())
     names = [f"rate-{rate}-batch-16-epochs-6" for rate in ("1e-09", "0.05")]
     assert list(metrics["runs"]) == names
-    figures = [run["figure"] for run in metrics["runs"].values()]
-    assert figures[0] < max(figures) and metrics["kept"]["run"] == names[np.argmax(figures)]
+    scores = [run["metric"] for run in metrics["runs"].values()]
+    assert scores[0] < max(scores) and metrics["kept"]["run"] == names[np.argmax(scores)]
     measures = evaluate(model=output, data=given["dev"])
-    assert measures["macro_f1"] == pytest.approx(max(figures), abs=1e-6)
+    assert measures["macro_f1"] == pytest.approx(max(scores), abs=1e-6)
     (best,) = [line for line in told.splitlines() if " best " in line]
-    assert "0.05" in best and f"{max(figures):.4f}" in best
+    assert "0.05" in best and f"{max(scores):.4f}" in best
     assert told.splitlines()[-1] == f"Next: keras-bert predict --model {output} --data FILE"
 
     experiment, of_runs = hparams(output / "logs")
@@ -158,7 +158,7 @@ def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
         run = metrics["runs"][name]
         for key, value in session.hparams.items():
             assert value.number_value == run[key]
-        assert scalars["kept/macro_f1"] == pytest.approx([run["figure"]])
+        assert scalars["kept/macro_f1"] == pytest.approx([run["metric"]])
         assert len(scalars["dev/macro_f1"]) == run["epochs"]
     assert list(of_runs) == sorted(names)
     assert main(command) == 0
@@ -177,8 +177,8 @@ class Measured:
         with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
             tokenizer = make_tokenizer()
             save_folder(make_encoder(tokenizer), tokenizer, run.model)
-            entry = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
-            kept = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [entry]}
+            record = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
+            kept = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [record]}
             return run.finish({**kept, "dev": {}, "steps": 1, "seconds": 1.0})
 
 
@@ -198,7 +198,7 @@ def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):
 
     metrics = series_of([math.nan, 0.25, 0.5, math.nan], given, tmp_path / "run", on_run=log)
     assert metrics["kept"]["run"] == "seed-2"
-    assert [run["figure"] for run in metrics["runs"].values()] == [None, 0.25, 0.5, None]
+    assert [run["metric"] for run in metrics["runs"].values()] == [None, 0.25, 0.5, None]
     assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text())
 
 
@@ -257,7 +257,7 @@ def test_a_sweep_checks_every_run_before_the_first(values, message):
         sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
 
 
-def test_means_and_deviations_of_figures_within_figures():
+def test_means_and_deviations_of_metrics_within_metrics():
     runs = [{"f1": 0.5, "strict": {"f1": 0.1}, "n": 3, "best": [1.0]}]
     runs.append({"f1": 0.7, "strict": {"f1": 0.4}, "n": 3, "best": [2.0]})
     means, deviations = mean_and_deviation(runs)

@@ -77,19 +77,19 @@ def test_one_device_needs_no_strategy(monkeypatch):
             assert not tf.distribute.has_strategy()
 
 
-def test_batches_without_a_row_for_each_device_are_refused(monkeypatch):
+def test_batches_without_a_row_for_each_device_are_rejected(monkeypatch):
     devices = Devices()
     monkeypatch.setattr(devices, "replicas", 4)
-    devices.check_rows(4)
+    devices.check_sequences(4)
     with pytest.raises(InputError, match="as few as 3 rows here, and 4 devices take a part"):
-        devices.check_rows(3)
+        devices.check_sequences(3)
     with pytest.raises(InputError, match="give a larger `batch_tokens`"):
-        devices.check_rows(3, by="batch_tokens")
-    devices.check_rows(6)
+        devices.check_sequences(3, by="batch_tokens")
+    devices.check_sequences(6)
     monkeypatch.setattr(devices, "_strategy", object.__new__(tf.distribute.TPUStrategy))
-    devices.check_rows(8)
+    devices.check_sequences(8)
     with pytest.raises(InputError, match="have 6 rows here, .* a `batch_size` that is a multiple"):
-        devices.check_rows(6)
+        devices.check_sequences(6)
 
 
 class Told:
@@ -124,12 +124,12 @@ def test_workers_that_were_given_something_else_are_told():
     with pytest.raises(InputError, match=r"data \(content\) is '9c' on this one, and '7f' on the"):
         follow(given={**elsewhere, "data (content)": "7f"}, metrics=None)
     with pytest.raises(InputError, match="it holds mine.txt"):
-        follow(refused="it holds mine.txt")
+        follow(rejected="it holds mine.txt")
 
 
 def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):
     """XLA compiles it, every shape is known, and no string is in it."""
-    path = make_data_folder(tmp_path / "rows", rows=16, eval_rows=0, objective="mlm")
+    path = make_data_folder(tmp_path / "rows", rows=16, eval_examples=0, objective="mlm")
     folder = DataFolder.open(path)
     config = BertConfig(
         vocab_size=len(VOCABULARY),
@@ -155,6 +155,6 @@ def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):
         assert tf.string.as_datatype_enum not in types, node.name
         assert node.op not in ("Where", "Unique", "PyFunc", "EagerPyFunc"), node.name
     before = np.array(task.encoder.weights[0])
-    figures = step(next(iter(dataset)))
-    assert np.isfinite(float(figures["loss"]))
+    metrics = step(next(iter(dataset)))
+    assert np.isfinite(float(metrics["loss"]))
     assert not np.array_equal(before, task.encoder.weights[0])

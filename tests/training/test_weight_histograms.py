@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
 from keras_bert.training.plan import Plan
 
-PLAN = Plan(steps=8, entry=2, evaluate_every=4, checkpoint_every=2)
+PLAN = Plan(steps=8, record=2, evaluate_every=4, checkpoint_every=2)
 
 
 def session(folder, epochs):

@@ -9,7 +9,7 @@ from keras_bert.base.files.ownership import (
     check_output_folder,
     held_names,
     owned,
-    refuse_input_as_output,
+    reject_input_as_output,
     same_files,
 )
 from keras_bert.base.files.publishing import (
@@ -31,12 +31,12 @@ from keras_bert.base.files.reading import (
     read_json,
     read_small,
 )
-from keras_bert.base.files.system_errors import aside_name, is_aside, system_errors
+from keras_bert.base.files.system_errors import is_temporary, system_errors, temporary_name
 
 __all__ = [
     "NotJson",
     "Owner",
-    "aside_name",
+    "temporary_name",
     "check_object",
     "check_output_file",
     "check_output_folder",
@@ -45,14 +45,14 @@ __all__ = [
     "clear_leftovers_in",
     "delete",
     "held_names",
-    "is_aside",
+    "is_temporary",
     "new_file",
     "new_folder",
     "owned",
     "parse_json",
     "read_json",
     "read_small",
-    "refuse_input_as_output",
+    "reject_input_as_output",
     "same_files",
     "scratch_folder",
     "system_errors",

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files.reading import parse_json
-from keras_bert.base.files.system_errors import is_aside, system_errors
+from keras_bert.base.files.system_errors import is_temporary, system_errors
 from keras_bert.base.formatting import listed
 
 
@@ -62,7 +62,7 @@ def check_output_file(path, *, is_ours, force=False):
         )
 
 
-def refuse_input_as_output(inputs, output):
+def reject_input_as_output(inputs, output):
     """Raises `InputError` where an input (a path or a glob) is the output, or lies in it.
 
     What is no path of this machine (`-`, `tfds:…`, another file system's) cannot be.
@@ -99,7 +99,9 @@ def same_files(folder, other, *, besides=()):
 
 def held_names(folder):
     """What a folder holds, sorted, without what a killed run of ours left aside."""
-    return sorted(name for name in os.listdir(folder) if not (name == OWNER_FILE or is_aside(name)))
+    return sorted(
+        name for name in os.listdir(folder) if not (name == OWNER_FILE or is_temporary(name))
+    )
 
 
 OWNER_FILE = ".keras-bert-owner"

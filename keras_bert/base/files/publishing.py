@@ -20,7 +20,12 @@ import os
 import shutil
 from pathlib import Path
 
-from keras_bert.base.files.system_errors import READY, aside_name, split_aside, system_errors
+from keras_bert.base.files.system_errors import (
+    READY,
+    split_temporary,
+    system_errors,
+    temporary_name,
+)
 
 _BEFORE = ".before"
 
@@ -42,7 +47,7 @@ def new_file(path, *, clear=True):
     """
     with system_errors(path):
         target = Path(os.path.realpath(path))
-        with _aside(target, clear) as folder:
+        with _temporary(target, clear) as folder:
             yield folder / target.name
             _publish(folder, target)
 
@@ -55,7 +60,7 @@ def new_folder(path):
     """
     with system_errors(path):
         target = Path(os.path.realpath(path))
-        with _aside(target) as folder:
+        with _temporary(target) as folder:
             os.mkdir(folder / target.name)
             yield folder / target.name
             _publish(folder, target)
@@ -67,14 +72,14 @@ def scratch_folder(path):
 
     Raises `InputError` where the system does not let it be written.
     """
-    with system_errors(path), _aside(Path(os.path.realpath(path))) as folder:
+    with system_errors(path), _temporary(Path(os.path.realpath(path))) as folder:
         yield folder
 
 
 def write_text(path, text):
     """Writes a text file in UTF-8, its line ends as they are."""
-    with new_file(path) as aside:
-        _write(aside, text)
+    with new_file(path) as temporary:
+        _write(temporary, text)
 
 
 def write_texts(folder, texts):
@@ -83,9 +88,9 @@ def write_texts(folder, texts):
     Whoever finds that one finds the others, all of this call's.
     """
     *beside, last = texts
-    with new_file(Path(folder) / last) as aside:
+    with new_file(Path(folder) / last) as temporary:
         for name in (*beside, last):
-            _write(aside.with_name(name), texts[name])
+            _write(temporary.with_name(name), texts[name])
 
 
 def write_json(path, value):
@@ -102,9 +107,11 @@ def delete(path):
     path = Path(path)
     with system_errors(path):
         if path.is_dir() and not path.is_symlink():
-            aside = path.with_name(aside_name(path.name))
-            os.rename(path, aside)
-            shutil.rmtree(aside, ignore_errors=True)  # what resists is hidden, and in nobody's way
+            temporary = path.with_name(temporary_name(path.name))
+            os.rename(path, temporary)
+            shutil.rmtree(
+                temporary, ignore_errors=True
+            )  # what resists is hidden, and in nobody's way
         else:
             path.unlink(missing_ok=True)
 
@@ -125,7 +132,7 @@ def clear_leftovers_in(folder, *, owned=False):
 
 
 @contextlib.contextmanager
-def _aside(path, clear=True):
+def _temporary(path, clear=True):
     """A hidden folder beside `path`, ours alone; it is gone at the end."""
     os.makedirs(path.parent, exist_ok=True)
     if clear:
@@ -142,7 +149,7 @@ def _aside(path, clear=True):
 
 def _make_locked(path):
     while True:
-        folder = path.with_name(aside_name(path.name))
+        folder = path.with_name(temporary_name(path.name))
         os.mkdir(folder)
         with contextlib.suppress(BlockingIOError, FileNotFoundError):
             lock = _lock(folder)
@@ -209,7 +216,7 @@ def _clear(folder, wanted, owned=False):
     if not folder.is_dir():
         return
     for entry in os.listdir(folder):
-        name, is_ready = split_aside(entry)
+        name, is_ready = split_temporary(entry)
         if name is None or wanted not in (None, name):
             continue
         found = folder / entry

@@ -11,23 +11,23 @@ from keras_bert.base.errors import InputError
 MARK = ".keras-bert-"
 READY = ".ready"
 
-_ASIDE = re.compile(rf"\.(.+){re.escape(MARK)}[0-9a-f]{{12}}({re.escape(READY)})?", re.DOTALL)
+_TEMPORARY = re.compile(rf"\.(.+){re.escape(MARK)}[0-9a-f]{{12}}({re.escape(READY)})?", re.DOTALL)
 
 
-def aside_name(name):
+def temporary_name(name):
     """A new hidden name for what is to be called `name`: `.NAME.keras-bert-RANDOM`."""
     return f".{name}{MARK}{secrets.token_hex(6)}"
 
 
-def is_aside(name, of=None):
-    """Whether something is called as `aside_name` calls it, for any name or the one given."""
-    match = _ASIDE.fullmatch(name)
+def is_temporary(name, of=None):
+    """Whether something is called as `temporary_name` calls it, for any name or the one given."""
+    match = _TEMPORARY.fullmatch(name)
     return match is not None and of in (None, match[1])
 
 
-def split_aside(name):
+def split_temporary(name):
     """What a hidden name is for, and whether it ends in READY; (None, False) if it is not ours."""
-    match = _ASIDE.fullmatch(name)
+    match = _TEMPORARY.fullmatch(name)
     return (match[1], match[2] is not None) if match else (None, False)
 
 
@@ -84,5 +84,5 @@ def _words_of(error, path):
 def _is_about(named, path):
     """Whether a file is `path`, in it, aside for it, or a folder above it."""
     folder, name = os.path.split(path)
-    aside = os.path.join(folder, f".{name}{MARK}")
-    return f"{named}/".startswith((f"{path}/", aside)) or f"{path}/".startswith(f"{named}/")
+    temporary = os.path.join(folder, f".{name}{MARK}")
+    return f"{named}/".startswith((f"{path}/", temporary)) or f"{path}/".startswith(f"{named}/")

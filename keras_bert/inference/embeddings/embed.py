@@ -76,7 +76,7 @@ class Embedder:
 
     Attributes:
         width: D of the vectors.
-        pieces, unknown: how many pieces the texts so far had, and how many of them are [UNK].
+        tokens, unknown: how many pieces the texts so far had, and how many of them are [UNK].
 
     Raises:
         InputError: the model has too few layers or positions for the settings.
@@ -114,7 +114,7 @@ class Embedder:
         self._max_length = max_length
         self._batch_size = settings.batch_size
         self.width = model.output.shape[-1]
-        self.pieces = self.unknown = 0
+        self.tokens = self.unknown = 0
 
     def __call__(self, examples):
         """Yields the `TextEmbedding` of each example, in order.
@@ -128,7 +128,7 @@ class Embedder:
         for block in self._blocks(examples):
             tokens = self._tokenizer.tokenize_with_offsets([example.text for example in block])
             ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
-            self.pieces += len(ids)
+            self.tokens += len(ids)
             self.unknown += int(np.sum(ids == self._tokenizer.vocabulary.unk_id))
             for example, length in zip(block, np.diff(splits).tolist(), strict=True):
                 if length * self.width > _NUMBERS_TOGETHER:
@@ -175,8 +175,8 @@ class Embedder:
         firsts = np.empty((len(lengths), self.width), np.float32)
         specials = np.empty((special, len(lengths), self.width), np.float32)
         for batch in self._batches(lengths):
-            pieces = np.concatenate([ids[first[row] : last[row]] for row in batch])
-            inputs = self._inputs_of(pieces, lengths[batch])
+            tokens = np.concatenate([ids[first[row] : last[row]] for row in batch])
+            inputs = self._inputs_of(tokens, lengths[batch])
             for vector, row in zip(np.asarray(self._vectors_of(inputs)), batch, strict=True):
                 keep = slice(begin[row] + found.core_starts[row], begin[row] + found.core_ends[row])
                 here = before - first[row]
@@ -199,7 +199,7 @@ class Embedder:
 
     def _pool(self, vectors, starts, ends, word_starts):
         """The pieces of one text as the tokens that were asked for: starts, ends, vectors."""
-        if self._tokens == "pieces":
+        if self._tokens == "subwords":
             return {"starts": starts, "ends": ends, "vectors": vectors}
         first = np.flatnonzero(word_starts)
         if self._tokens == "none":
@@ -236,7 +236,7 @@ def windows_of(lengths, *, room):
     return windows(lengths, room, stride=room - overlap, last="even").numpy()
 
 
-def _sentences(vectors, splits, firsts, specials, text_of_row):
+def _sentences(vectors, splits, firsts, specials, text_of_sequence):
     """Those of texts, of the rows that each is read in.
 
     Shapes: vectors (T, D) of all texts; of their rows, firsts (R, D), those of the first token, and
@@ -244,8 +244,8 @@ def _sentences(vectors, splits, firsts, specials, text_of_row):
     the text's tokens and the special ones (N, D).
     """
     # Every text has a row, and rows are in the order of texts.
-    rows = np.flatnonzero(np.diff(text_of_row, prepend=-1))
-    counts = np.diff(rows, append=len(text_of_row)).astype(np.float32)[:, None]
+    rows = np.flatnonzero(np.diff(text_of_sequence, prepend=-1))
+    counts = np.diff(rows, append=len(text_of_sequence)).astype(np.float32)[:, None]
     cls, *specials = (np.add.reduceat(x, rows, axis=0) / counts for x in (firsts, *specials))
     mean = np.stack(
         [

@@ -76,8 +76,8 @@ def embed_to_file(
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
     total = _count_lines(settings.data) if progress else None
     with (
-        files.new_file(output) as aside,
-        make(aside, width=embedder.width, settings=described) as file,
+        files.new_file(output) as temporary,
+        make(temporary, width=embedder.width, settings=described) as file,
         tqdm(total=total, unit=" lines", disable=not progress, file=drawn_on(sys.stderr)) as bar,
     ):
         for found in embedder(texts):
@@ -85,7 +85,7 @@ def embed_to_file(
             counts["texts"] += 1
             counts["tokens"] += len(found.starts)
             bar.update(found.line - bar.n)
-    note = note_on_unknown(embedder.unknown, embedder.pieces)
+    note = note_on_unknown(embedder.unknown, embedder.tokens)
     if note and report is not None:
         report(f"Note: {note}")
     return counts

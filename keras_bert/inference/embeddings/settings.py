@@ -21,7 +21,7 @@ _LAYERS = {
 LAYERS = tuple(_LAYERS)
 # Tokens of a row where an encoder takes sequences of any length.
 ANY_LENGTH = 512
-TOKENS = ("words-mean", "words-first", "pieces", "none")
+TOKENS = ("words-mean", "words-first", "subwords", "none")
 
 
 def check_layers(name, *, config):

@@ -16,9 +16,9 @@ from keras_bert.tasks.signatures import (
     examples_signature,
     ids_signature,
     in_turn,
-    of_rows,
+    of_sequences,
     of_texts,
-    rows_together,
+    sequences_together,
     warmup_texts,
 )
 from keras_bert.text.ragged import kept, leading
@@ -45,12 +45,12 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
     vectors_of = layers_model(encoder, layers)
     width = vectors_of.output.shape[-1]
 
-    @functools.partial(of_rows, encoder=encoder)
+    @functools.partial(of_sequences, encoder=encoder)
     def from_ids(**inputs):
         vectors = in_turn(
             lambda some: {"vectors": vectors_of(some, training=False)},
             inputs,
-            together=rows_together(inputs["input_ids"]),
+            together=sequences_together(inputs["input_ids"]),
             specs={"vectors": tf.TensorSpec([None, None, width])},
         )["vectors"]  # (B, S, D)
         is_token = tf.cast(inputs["input_mask"] > 0, tf.float32)[..., None]  # (B, S, 1)
@@ -76,19 +76,19 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         vectors = answer.pop("embeddings")[:, before:]
         if tokens == "none":
             return answer
-        pieces = tf.RaggedTensor.from_row_splits(
+        subwords = tf.RaggedTensor.from_row_splits(
             tf.boolean_mask(vectors, tf.sequence_mask(ids.row_lengths(), tf.shape(vectors)[1])),
             ids.row_splits,
         )
-        if tokens == "pieces":
+        if tokens == "subwords":
             begins = tf.ones_like(begins)
         starts = kept(starts, begins.values)
         ends = kept(ends, ends_word(begins.values))
         if tokens == "words-mean":
             word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each piece
-            embedded = tf.math.segment_mean(pieces.values, word)
+            embedded = tf.math.segment_mean(subwords.values, word)
         else:
-            embedded = tf.boolean_mask(pieces.values, begins.values)
+            embedded = tf.boolean_mask(subwords.values, begins.values)
         return {
             **answer,
             "embeddings": tf.ensure_shape(

@@ -13,7 +13,7 @@ Legend: B sentences, W words, C labels; words come first in a row.
 import numpy as np
 
 
-def likeliest(emissions, is_word, potentials):
+def most_probable(emissions, is_word, potentials):
     """The likeliest labels, by Viterbi's algorithm, and the probability of each at its word.
 
     Shapes: emissions (B, W, C), is_word bool (B, W) -> int (B, W), float64 (B, W); where no word
@@ -38,16 +38,16 @@ def likeliest(emissions, is_word, potentials):
     label = (best + end).argmax(axis=-1)  # (B,)
     after = np.broadcast_to(end, forward.shape)
     total = _log_sum(forward + end, axis=-1)
-    labels, chances = np.zeros((2, *is_word.shape))
+    labels, probabilities = np.zeros((2, *is_word.shape))
     for place in reversed(range(width)):
         row = np.arange(len(label))
         labels[:, place] = label
-        chances[:, place] = np.exp((reached[place] + after)[row, label] - total)
+        probabilities[:, place] = np.exp((reached[place] + after)[row, label] - total)
         if place:
             label = back[place - 1][row, label]
             summed = _log_sum(between + (after + emissions[:, place])[:, None, :], axis=2)
             after = np.where(is_word[:, place, None], summed, after)
-    return labels.astype(np.int64), chances
+    return labels.astype(np.int64), probabilities
 
 
 def _log_sum(x, *, axis):

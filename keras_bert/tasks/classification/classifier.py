@@ -9,20 +9,20 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.readers.labels import oddities, one_label, several_labels
+from keras_bert.readers.labels import one_label, several_labels, warnings
 from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.decode import (
     classifier_answers,
-    label_mistakes,
+    label_errors,
     multi_label_answers,
-    multi_label_mistakes,
+    multi_label_errors,
 )
 from keras_bert.tasks.classification.labels import (
     decision_weights,
     label_matrix,
     label_numbers,
     parse_class_weights,
-    row_weights,
+    sequence_weights,
     sorted_labels,
 )
 from keras_bert.tasks.classification.pooled_task import PooledTask
@@ -72,7 +72,7 @@ class Classifier(PooledTask):
             whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
         class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
             `multi_label`, what each label weighs in it (see `decision_weights`).
-        figure: the metric of `official_metrics` that a run keeps the best epoch by; None is the
+        metric: the metric of `official_metrics` that a run keeps the best epoch by; None is the
             accuracy, or with `multi_label` the micro F1.
         dropout: the share of what the head reads that is dropped in training. None is the config's
             `head_dropout`.
@@ -108,7 +108,7 @@ class Classifier(PooledTask):
         threshold=0.5,
         pooling=None,
         class_weights=NO_WEIGHTS,
-        figure=None,
+        metric=None,
         dropout=None,
         max_length=None,
         name="classifier",
@@ -120,13 +120,13 @@ class Classifier(PooledTask):
         self.threshold = threshold
         self.settle_pooling(pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
-        self.METRIC = figure or ("micro_f1" if multi_label else "accuracy")
+        self.METRIC = metric or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
         if self.METRIC != "accuracy":
             self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
         if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
             raise InputError(
-                f"`figure` is {figure}, which is that of two labels; here are {len(self.labels)}. "
+                f"`metric` is {metric}, which is that of two labels; here are {len(self.labels)}. "
                 "Give macro_f1."
             )
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
@@ -142,13 +142,13 @@ class Classifier(PooledTask):
         several = values.get("problem_type") == "multi_label_classification"
         return {**super().settings_in_config(values), "multi_label": several}
 
-    def config_entries(self):
+    def config_keys(self):
         return {"problem_type": "multi_label_classification"} if self.multi_label else {}
 
     @property
-    def made_with(self):
+    def inferred_arguments(self):
         several = {"multi_label": True} if self.multi_label else {}
-        return {**super().made_with, **several}
+        return {**super().inferred_arguments, **several}
 
     # Training.
 
@@ -177,7 +177,7 @@ class Classifier(PooledTask):
         cls,
         data,
         *,
-        made_with=None,
+        inferred_arguments=None,
         like=None,
         labelled=True,
         multi_label=False,
@@ -187,20 +187,20 @@ class Classifier(PooledTask):
 
         A sequence is of (text, label), or of pairs of texts of (text, text, label).
         """
-        made_with = made_with or {}
-        several = multi_label or made_with.get("multi_label", False)
+        inferred_arguments = inferred_arguments or {}
+        several = multi_label or inferred_arguments.get("multi_label", False)
         return open_labelled_texts(
             data,
             texts=cls.TEXTS,
             form=several_labels if several else one_label,
-            labels=made_with.get("labels"),
+            labels=inferred_arguments.get("labels"),
             like=like,
             need_labels=labelled,
             **columns,
         )
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         """The labels that occur."""
         labels = sorted_labels({label for example in examples for label in _labels_of(example)})
         if len(labels) < cls.LEAST_LABELS:
@@ -211,12 +211,12 @@ class Classifier(PooledTask):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         what = "text" if len(cls.TEXTS) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
-        each = listed(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
+        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         dev_counts = Counter(label for example in dev for label in _labels_of(example))
-        most = max(made_with["labels"], key=lambda label: dev_counts[label])
+        most = max(inferred_arguments["labels"], key=lambda label: dev_counts[label])
         return (
             f"{counted(len(train), f'training {what}')} ({each}) and "
             f"{counted(len(dev), f'dev {what}')}, of which {percent(dev_counts[most] / len(dev))} "
@@ -225,7 +225,7 @@ class Classifier(PooledTask):
 
     @classmethod
     def notes(cls, examples):
-        return oddities(examples)
+        return warnings(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.inputs.tokenized_examples import TokenizedExamples
@@ -235,7 +235,7 @@ class Classifier(PooledTask):
             find, weigh = (
                 (label_matrix, decision_weights)
                 if self.multi_label
-                else (label_numbers, row_weights)
+                else (label_numbers, sequence_weights)
             )
             labels = {"logits": find(examples, self.labels)}
             if self._class_weights != NO_WEIGHTS:
@@ -280,9 +280,9 @@ class Classifier(PooledTask):
         numbers = label_numbers(examples, self.labels)
         return classification_metrics(numbers, probabilities, labels=self.labels)
 
-    def mistakes(self, answers, examples):
+    def errors(self, answers, examples):
         """How sure the wrong answers were, with their lines."""
-        find = multi_label_mistakes if self.multi_label else label_mistakes
+        find = multi_label_errors if self.multi_label else label_errors
         return find(answers, examples)
 
     @staticmethod
@@ -311,13 +311,13 @@ class Classifier(PooledTask):
             **super().get_config(),
             "dropout": self.dropout.rate,
             "class_weights": weights,
-            "figure": self.METRIC,
+            "metric": self.METRIC,
         }
 
 
 def columns_of_texts(examples, count):
     """The texts of examples that have so many each, a list a place."""
-    return [[example.texts[place] for example in examples] for place in range(count)]
+    return [[example.texts[position] for example in examples] for position in range(count)]
 
 
 def _labels_of(example):

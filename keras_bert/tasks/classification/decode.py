@@ -50,7 +50,7 @@ def score_answers(scores, examples):
 _SHOWN = 200  # characters of a text
 
 
-def label_mistakes(answers, examples):
+def label_errors(answers, examples):
     """[(how sure the wrong answer was, its text)] of answers with one label."""
     return [
         (
@@ -63,24 +63,24 @@ def label_mistakes(answers, examples):
     ]
 
 
-def multi_label_mistakes(answers, examples):
+def multi_label_errors(answers, examples):
     """[(how sure the surest wrong decision was, its text)] of answers with any number of labels."""
     found = []
     for answer, example in zip(answers, examples, strict=True):
         wrong = set(answer["labels"]) ^ set(example.label)
         if wrong:
             probabilities = answer["probabilities"]
-            surest = max(
+            most_confident = max(
                 probabilities[label] if label in answer["labels"] else 1 - probabilities[label]
                 for label in wrong
             )
             right, said = ("|".join(labels) for labels in (example.label, answer["labels"]))
             line = f'{where(example)}: "{right}", and not "{said}": {shown(example)}'
-            found.append((surest, line))
+            found.append((most_confident, line))
     return found
 
 
-def score_mistakes(answers, examples):
+def score_errors(answers, examples):
     """[(how far off, the text)] of all scores."""
     return [
         (

@@ -16,17 +16,17 @@ def sorted_labels(labels):
 
 def label_numbers(examples, labels):
     """int32 (N,): the place in `labels` of each example's label; InputError where it has none."""
-    place = {label: number for number, label in enumerate(labels)}
-    return np.array([_place(example, example.label, place) for example in examples], np.int32)
+    position = {label: number for number, label in enumerate(labels)}
+    return np.array([_position(example, example.label, position) for example in examples], np.int32)
 
 
 def label_matrix(examples, labels):
     """float32 (N, C): 1 at each of an example's labels; InputError where one is not known."""
-    place = {label: number for number, label in enumerate(labels)}
+    position = {label: number for number, label in enumerate(labels)}
     matrix = np.zeros((len(examples), len(labels)), np.float32)
     for row, example in zip(matrix, examples, strict=True):
         for label in example.label:
-            row[_place(example, label, place)] = 1
+            row[_position(example, label, position)] = 1
     return matrix
 
 
@@ -58,7 +58,7 @@ def parse_class_weights(text, labels):
     return tuple(weights.values())
 
 
-def row_weights(numbers, weights):
+def sequence_weights(numbers, weights):
     """float32 (N,): what each row weighs, of the numbers (N,) of its labels.
 
     Balanced weights make the labels that occur among the rows weigh the same in sum, and the rows
@@ -78,19 +78,21 @@ def decision_weights(matrix, weights):
     the same in sum, and all of them 1 in the mean.
     """
     if weights == BALANCED:
-        return np.stack([row_weights(column, BALANCED) for column in matrix.T.astype(int)], axis=1)
+        return np.stack(
+            [sequence_weights(column, BALANCED) for column in matrix.T.astype(int)], axis=1
+        )
     return np.where(matrix > 0, np.asarray(weights, np.float32), np.float32(1))
 
 
-def _place(example, label, place):
-    if label not in place:
+def _position(example, label, position):
+    if label not in position:
         bare = (label or "").strip("\"'")
-        quotes = f" Without its quotes it would be {bare}." if bare in place else ""
+        quotes = f" Without its quotes it would be {bare}." if bare in position else ""
         raise example.error(
             f'the label "{label}" is none of those that the model is trained with '
-            f"({quoted(place)}).{quotes}"
+            f"({quoted(position)}).{quotes}"
         )
-    return place[label]
+    return position[label]
 
 
 def _order(label):

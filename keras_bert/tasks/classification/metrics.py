@@ -124,8 +124,8 @@ def calibration(confidence, right):
         for weights in (None, confidence, right)
     )
     return [
-        {"confidence": float(mean), "accuracy": float(share), "examples": int(count)}
-        for mean, share, count in zip(
+        {"confidence": float(mean), "accuracy": float(fraction), "examples": int(count)}
+        for mean, fraction, count in zip(
             _ratio(sums, counts), _ratio(hits, counts), counts, strict=True
         )
     ]

@@ -8,10 +8,10 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.heads.labelled import labelled_head
-from keras_bert.readers.labels import oddities, score
+from keras_bert.readers.labels import score, warnings
 from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.classifier import columns_of_texts
-from keras_bert.tasks.classification.decode import score_answers, score_mistakes
+from keras_bert.tasks.classification.decode import score_answers, score_errors
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import RegressionSettings
 from keras_bert.tasks.settings import MAX_LENGTH
@@ -36,7 +36,7 @@ class Regressor(PooledTask):
         mean: the score that the new head begins with.
         scale: the unit in which the head computes: a power of two, so that nothing is rounded when
             a folder is written.
-        figure: the figure of `official_metrics` that a run keeps the best epoch by.
+        metric: the figure of `official_metrics` that a run keeps the best epoch by.
 
     Attributes: `one_text`, `pooling`, `scale`, `max_length`, `scorer` (the `Dense`), `dropout`.
 
@@ -60,7 +60,7 @@ class Regressor(PooledTask):
         mean=0.0,
         scale=1.0,
         pooling=None,
-        figure="pearson",
+        metric="pearson",
         dropout=None,
         max_length=None,
         name="regressor",
@@ -72,7 +72,7 @@ class Regressor(PooledTask):
         self.one_text = one_text
         self.scale = float(scale)
         self.settle_pooling(pooling)
-        self.METRIC = figure
+        self.METRIC = metric
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
@@ -82,12 +82,12 @@ class Regressor(PooledTask):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
 
-    def config_entries(self):
+    def config_keys(self):
         one = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
         return {"problem_type": "regression", **one}
 
     @property
-    def made_with(self):
+    def inferred_arguments(self):
         return {"one_text": True} if self.one_text else {}
 
     # Training.
@@ -107,13 +107,15 @@ class Regressor(PooledTask):
     # Labelled files.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, one_text=False, **columns):
+    def read(
+        cls, data, *, inferred_arguments=None, like=None, labelled=True, one_text=False, **columns
+    ):
         """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
 
         A sequence is of (text, text, score). Rows without a score are left out and counted, unless
         labels are not asked for.
         """
-        one_text = one_text or (made_with or {}).get("one_text", False)
+        one_text = one_text or (inferred_arguments or {}).get("one_text", False)
         return open_labelled_texts(
             data,
             texts=TEXT if one_text else PAIR,
@@ -124,7 +126,7 @@ class Regressor(PooledTask):
         )
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         """The mean of the scores, and the power of two that is nearest to their deviation."""
         scores = np.array([example.label for example in examples], np.float64)
         if (scores == scores[0]).all():
@@ -136,18 +138,18 @@ class Regressor(PooledTask):
         return {"mean": float(scores.mean()), "scale": scale}
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         scores = [example.label for example in train]
         what = "pair" if train[0].text_b is not None else "text"
         return (
             f"{counted(len(train), f'training {what}')} with scores from {min(scores):g} to "
-            f"{max(scores):g}, {made_with['mean']:.3g} in the mean, and "
+            f"{max(scores):g}, {inferred_arguments['mean']:.3g} in the mean, and "
             f"{counted(len(dev), f'dev {what}')}."
         )
 
     @classmethod
     def notes(cls, examples):
-        return oddities(examples)
+        return warnings(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.inputs.tokenized_examples import TokenizedExamples
@@ -177,9 +179,9 @@ class Regressor(PooledTask):
             [example.label for example in examples], [answer["score"] for answer in answers]
         )
 
-    def mistakes(self, answers, examples):
+    def errors(self, answers, examples):
         """How far off every score is."""
-        return score_mistakes(answers, examples)
+        return score_errors(answers, examples)
 
     @staticmethod
     def describe_measures(measures):
@@ -198,5 +200,5 @@ class Regressor(PooledTask):
             **super().get_config(),
             "dropout": self.dropout.rate,
             "scale": self.scale,
-            "figure": self.METRIC,
+            "metric": self.METRIC,
         }

@@ -17,9 +17,9 @@ from keras_bert.tasks.settings import TaskSettings
 # As `keras_bert.heads.pooling.POOLINGS`, which is Keras's to load.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 # The figures that a run may keep the best epoch by.
-SINGLE_LABEL_FIGURES = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
-MULTI_LABEL_FIGURES = ("micro_f1", "macro_f1", "subset_accuracy")
-SCORE_FIGURES = ("pearson", "spearman", "pearson_and_spearman")
+SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
+MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
+SCORE_METRICS = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
 
 
@@ -62,12 +62,12 @@ class LabelSettings(PoolingSettings):
         "that it has",
         unit="none|balanced|LABEL=WEIGHT,…",
     )
-    figure: str | None = setting(
+    metric: str | None = setting(
         None,
         help="the figure on the dev data that the best epoch is kept by; f1 is that of the last of "
         "two labels",
         default_help="accuracy, or micro_f1 of several labels a text",
-        choices=tuple(dict.fromkeys((*SINGLE_LABEL_FIGURES, *MULTI_LABEL_FIGURES))),
+        choices=tuple(dict.fromkeys((*SINGLE_LABEL_METRICS, *MULTI_LABEL_METRICS))),
     )
 
     def check(self):
@@ -78,11 +78,11 @@ class LabelSettings(PoolingSettings):
                 "`threshold` is for several labels per text; give `multi_label`, too, or leave it "
                 "out. Of one label per text, the most probable one is given."
             )
-        figures = MULTI_LABEL_FIGURES if several else SINGLE_LABEL_FIGURES
-        if self.figure is not None and self.figure not in figures:
+        metrics = MULTI_LABEL_METRICS if several else SINGLE_LABEL_METRICS
+        if self.metric is not None and self.metric not in metrics:
             raise InputError(
-                f"`figure` is {self.figure}; with {'several labels' if several else 'one label'} a "
-                f"text it should be one of {', '.join(figures)}."
+                f"`metric` is {self.metric}; with {'several labels' if several else 'one label'} a "
+                f"text it should be one of {', '.join(metrics)}."
             )
 
 
@@ -109,10 +109,10 @@ class RegressionSettings(PoolingSettings):
     one_text: bool = setting(
         False, help="score a text instead of a pair of texts", reads=True, stored=True
     )
-    figure: str = setting(
+    metric: str = setting(
         "pearson",
         help="the figure on the dev data that the best epoch is kept by",
-        choices=SCORE_FIGURES,
+        choices=SCORE_METRICS,
     )
     header: bool | None = header_setting()
     fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")

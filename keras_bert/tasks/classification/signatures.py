@@ -9,7 +9,7 @@ from keras_bert.tasks.signatures import (
     Signature,
     examples_signature,
     ids_signature,
-    of_rows,
+    of_sequences,
     outputs_in_turn,
     warmup_texts,
 )
@@ -60,7 +60,7 @@ def regressor_signatures(task, *, max_length):
 def _signatures(task, answer, *, texts, max_length):
     """The three signatures; `answer` is the function of the task's outputs to what is given."""
 
-    @functools.partial(of_rows, encoder=task.encoder)
+    @functools.partial(of_sequences, encoder=task.encoder)
     def from_ids(**inputs):
         return answer(outputs_in_turn(task, inputs))
 

@@ -45,7 +45,7 @@ def choice_answers(logits, examples):
     return answers
 
 
-def choice_mistakes(answers, examples):
+def choice_errors(answers, examples):
     """[(how sure the wrong answer was, its text)]."""
     return [
         (answer["score"], _mistake(answer, example))

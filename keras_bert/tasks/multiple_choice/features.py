@@ -10,17 +10,17 @@ class ChoiceRows(TokenizedExamples):
     """Examples of a context (N, None) and choices (N, None, None), ragged ids.
 
     A batch of B examples has inputs of (B, n, S), n the most choices among them. `lengths` are
-    those of an example's longest row, and `encoder_rows` its number of choices.
+    those of an example's longest row, and `encoder_sequences` its number of choices.
     """
 
-    def row_tokens(self):
+    def sequence_tokens(self):
         """int (N,): the tokens of each context and its longest choice."""
         context, choices = self.segments
         longest = tf.reduce_max(choices.row_lengths(axis=2), axis=1)
         return (context.row_lengths() + longest).numpy()
 
     @property
-    def encoder_rows(self):
+    def encoder_sequences(self):
         """int (N,): the number of choices of each example."""
         return self.segments[1].row_lengths().numpy()
 

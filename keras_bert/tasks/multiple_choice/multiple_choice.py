@@ -8,7 +8,7 @@ from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.labelled import labelled_head
 from keras_bert.readers.labelled_choices import open_labelled_choices
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_mistakes
+from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_errors
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
 from keras_bert.tasks.settings import MAX_LENGTH
 
@@ -95,7 +95,7 @@ class MultipleChoice(PooledTask):
         }
 
     @staticmethod
-    def to_rows(x):
+    def to_sequences(x):
         return FlattenRows()(x)  # (B n, …)
 
     @staticmethod
@@ -104,7 +104,7 @@ class MultipleChoice(PooledTask):
 
     def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
-        vector = self.vector(encoded, self.to_rows(mask))  # (B n, D)
+        vector = self.vector(encoded, self.to_sequences(mask))  # (B n, D)
         logits = self.classifier(self.dropout(vector))  # (B n, 1)
         logits = GroupRows()(logits, mask)[..., 0]  # (B, n)
         return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, _NO_CHOICE)}
@@ -122,7 +122,7 @@ class MultipleChoice(PooledTask):
     # Labelled files.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
         """`LabelledChoices` of JSON Lines, a table with a column a choice, `tfds:…` or a sequence.
 
         A sequence is of (context, choices, number of the right choice, from 0).
@@ -130,7 +130,7 @@ class MultipleChoice(PooledTask):
         return open_labelled_choices(data, need_labels=labelled, **columns)
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         counts = [len(example.choices) for example in train]
         choices = f"{min(counts)}" if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
         chance = np.mean([1 / len(example.choices) for example in dev])
@@ -166,9 +166,9 @@ class MultipleChoice(PooledTask):
 
         return choice_metrics(answers, examples)
 
-    def mistakes(self, answers, examples):
+    def errors(self, answers, examples):
         """How sure the wrong choices were, with their lines."""
-        return choice_mistakes(answers, examples)
+        return choice_errors(answers, examples)
 
     @staticmethod
     def describe_measures(measures):

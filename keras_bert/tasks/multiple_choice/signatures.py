@@ -8,7 +8,7 @@ from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.signatures import (
     Signature,
     ids_signature,
-    of_rows,
+    of_sequences,
     outputs_in_turn,
     warmup_texts,
 )
@@ -30,7 +30,7 @@ def choice_signatures(task, *, max_length):
     last also give `choice`, string (B,).
     """
 
-    @functools.partial(of_rows, encoder=task.encoder, axes=3)
+    @functools.partial(of_sequences, encoder=task.encoder, axes=3)
     def from_ids(**inputs):
         shape = tf.shape(inputs["input_ids"])  # (B, n, S)
         # An example of a single choice each: of one example, too, there may be very many.

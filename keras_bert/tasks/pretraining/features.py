@@ -30,9 +30,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, settled, token_batches
+from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, resolved, token_batches
 from keras_bert.records import DataFolder
-from keras_bert.records.masking import row_keys
+from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
 
@@ -78,7 +78,7 @@ class WindowBatches:
         if self._number(epoch, window) == len(self.counts):
             self.counts.append(batches)
 
-    def place_of(self, step):
+    def position_of(self, step):
         """-> (epoch, window in it, batches to skip there) of a step, or the first not known."""
         if self._windows == 1 and self.counts:
             epoch, skipped = divmod(step, self.counts[0])
@@ -133,27 +133,27 @@ def training_dataset(
     read = _Reader(folder, vocabulary, seed=seed, task=task, training=True)
     if batch_tokens is not None:
         known = window_batches or WindowBatches(folder)
-        *first, skipped = known.place_of(first_step)
+        *first, skipped = known.position_of(first_step)
         dataset = _batches_of_tokens(
             folder, tokens=batch_tokens, seed=seed, first=first, on_window=known.add
         )
         dataset = dataset.skip(skipped)
         dataset = dataset.map(read, num_parallel_calls=PARALLEL_CALLS)
-        return settled(dataset).prefetch(PREFETCHED)
+        return resolved(dataset).prefetch(PREFETCHED)
     first_epoch, first_row = divmod(first_step * batch_size, rows)
 
-    def rows_of_epoch(epoch):
+    def examples_of_epoch(epoch):
         skipped = tf.where(epoch == first_epoch, tf.constant(first_row, tf.int64), 0)
         windows = _shuffled_windows(folder, seed=seed, epoch=epoch, skipped=skipped)
         return windows.map(lambda window: (window, tf.fill(tf.shape(window), epoch)))
 
-    dataset = tf.data.Dataset.counter(first_epoch).flat_map(rows_of_epoch)
+    dataset = tf.data.Dataset.counter(first_epoch).flat_map(examples_of_epoch)
     dataset = dataset.rebatch(batch_size, drop_remainder=True)
     dataset = dataset.map(
         lambda serialized, epochs: read(serialized, epochs, tf.ones([batch_size])),
         num_parallel_calls=PARALLEL_CALLS,
     )
-    return settled(dataset).prefetch(PREFETCHED)
+    return resolved(dataset).prefetch(PREFETCHED)
 
 
 @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
@@ -183,7 +183,7 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=Non
     )
     # Else Keras does not know the end, and warns when it comes.
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
-    return settled(dataset).prefetch(PREFETCHED)
+    return resolved(dataset).prefetch(PREFETCHED)
 
 
 def labels_of(folder):
@@ -207,7 +207,7 @@ def check_labels(folder, task):
         )
 
 
-def check_rows_fit(folder, config, *, source):
+def check_sequences_fit(folder, config, *, source):
     """Raises `InputError` where a model of `config`, which came from `source`, is too small."""
     longest = folder.card.max_length
     if config.max_length is not None and longest > config.max_length:
@@ -333,14 +333,14 @@ class _Reader:
         self.seed = seed
         self.masker = card.masker(vocabulary)
 
-    def __call__(self, serialized, epochs, row_weights, width=None):
-        parts = self._read(serialized, epochs, row_weights)
+    def __call__(self, serialized, epochs, sequence_weights, width=None):
+        parts = self._read(serialized, epochs, sequence_weights)
         if width is None:
             return parts
         predictions = tf.gather(self.most_predictions, width)
         return tuple(_narrowed(part, width, predictions) for part in parts)
 
-    def _read(self, serialized, epochs, row_weights):
+    def _read(self, serialized, epochs, sequence_weights):
         batch = self.spec.parse(serialized)
         for name in ("input_ids", "masked_lm_ids"):
             if name in batch:
@@ -350,38 +350,38 @@ class _Reader:
         else:
             batch = _narrowed(batch, self.max_length, self.max_predictions)
         if not self.is_causal:
-            return self._for_task(*self._masked(batch, epochs, row_weights))
+            return self._for_task(*self._masked(batch, epochs, sequence_weights))
         if not self.is_masked:
-            return self._for_task(*self._causal(batch, row_weights))
+            return self._for_task(*self._causal(batch, sequence_weights))
         masked, causal = slice(None), slice(None)
         if self.training:
-            rows = row_weights.shape[0]
+            rows = sequence_weights.shape[0]
             first = min(max(round(self.task.causal_fraction * rows), 1), rows - 1)
             masked, causal = slice(first, None), slice(first)
-        x, y, weights = self._causal(_taken(batch, causal), row_weights[causal])
-        of_masked = self._masked(_taken(batch, masked), epochs[masked], row_weights[masked])
+        x, y, weights = self._causal(_taken(batch, causal), sequence_weights[causal])
+        of_masked = self._masked(_taken(batch, masked), epochs[masked], sequence_weights[masked])
         x = {f"causal_{name}": value for name, value in x.items()}
         parts = zip((x, y, weights), of_masked, strict=True)
         return self._for_task(*(one | other for one, other in parts))
 
-    def _causal(self, batch, row_weights):
+    def _causal(self, batch, sequence_weights):
         """(x, y, sample_weight) of rows as they were before they were masked."""
         x = {name: batch[name] for name in ("input_mask", "segment_ids")}
         x["input_ids"] = batch["input_ids"] if self.masker is not None else _unmasked(batch)
-        counts = tf.cast(x["input_mask"][:, 1:], tf.float32) * row_weights[:, None]
+        counts = tf.cast(x["input_mask"][:, 1:], tf.float32) * sequence_weights[:, None]
         return x, {"causal_lm": x["input_ids"][:, 1:]}, {"causal_lm": counts}
 
-    def _masked(self, batch, epochs, row_weights):
+    def _masked(self, batch, epochs, sequence_weights):
         """(x, y, sample_weight) of rows with masks, and what else their objective has."""
         if self.masker is not None:
             batch |= self._mask_in_graph(batch, epochs)
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *self.spans)
         x = {name: batch[name] for name in names}
         y = {"masked_lm": batch["masked_lm_ids"]}
-        weights = {"masked_lm": batch["masked_lm_weights"] * row_weights[:, None]}
+        weights = {"masked_lm": batch["masked_lm_weights"] * sequence_weights[:, None]}
         if self.sentences:
             y[self.sentences] = tf.squeeze(batch["next_sentence_labels"], axis=1)
-            weights[self.sentences] = row_weights
+            weights[self.sentences] = sequence_weights
         if self.spans:
             y["span_boundary"], weights["span_boundary"] = y["masked_lm"], weights["masked_lm"]
         return x, y, weights
@@ -415,7 +415,7 @@ class _Reader:
 
     def _mask(self, input_ids, input_mask, epochs):
         lengths = input_mask.sum(axis=1)
-        keys = row_keys(input_ids, lengths, seed=self.seed, epoch=epochs)
+        keys = example_keys(input_ids, lengths, seed=self.seed, epoch=epochs)
         masked = self.masker.mask(input_ids, lengths, keys)
         filled = np.arange(self.max_predictions) < masked.positions[1][:, None]  # (B, P)
         result = [masked.input_ids.astype(np.int32), filled.astype(np.float32)]
@@ -454,8 +454,8 @@ def _taken(batch, rows):
 
 def _unmasked(batch):
     """The tokens (B, S) of padded rows with static masks as they were before."""
-    places = tf.where(batch["masked_lm_weights"] > 0)  # (N, 2): row and number of the prediction
-    columns = tf.gather_nd(batch["masked_lm_positions"], places)  # (N,)
-    positions = tf.stack([places[:, 0], tf.cast(columns, tf.int64)], axis=1)
-    tokens = tf.gather_nd(batch["masked_lm_ids"], places)
+    offsets = tf.where(batch["masked_lm_weights"] > 0)  # (N, 2): row and number of the prediction
+    columns = tf.gather_nd(batch["masked_lm_positions"], offsets)  # (N,)
+    positions = tf.stack([offsets[:, 0], tf.cast(columns, tf.int64)], axis=1)
+    tokens = tf.gather_nd(batch["masked_lm_ids"], offsets)
     return tf.tensor_scatter_nd_update(batch["input_ids"], positions, tokens)

@@ -1,6 +1,6 @@
 """What all pre-training tasks have in common: their loss, what is measured, and their batches."""
 
-from keras_bert.tasks.pretraining.figures import CrossEntropy, Figures
+from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics
 from keras_bert.tasks.task import Task
 
 
@@ -10,7 +10,7 @@ class PretrainingTask(Task):
     Its loss is the sum of the outputs' cross-entropies, each the mean over what counts, as in
     google-research/bert. `compile_defaults` measures each output's `cross_entropy` in nats and
     `accuracy`, and those of tokens also over the masked, the replaced and the kept ones (see
-    `keras_bert.tasks.pretraining.figures`), in training and in `evaluate`. The loss that Keras
+    `keras_bert.tasks.pretraining.metrics`), in training and in `evaluate`. The loss that Keras
     reports is the mean of the batches' means; the cross-entropy measured is the mean over all
     predictions, also where batches differ in how many they have.
 
@@ -22,21 +22,21 @@ class PretrainingTask(Task):
     TOKEN_OUTPUTS = ("masked_lm",)
     MASKED_OUTPUTS = ("masked_lm",)
 
-    _figures = None
+    _metrics = None
 
     def default_losses(self):
         """Cross-entropy in nats; the mean over predictions and rows that count."""
         return {name: CrossEntropy() for name in self.output}
 
     def compile(self, *arguments, **options):
-        self._figures = None  # of losses of somebody else nothing more is known
+        self._metrics = None  # of losses of somebody else nothing more is known
         super().compile(*arguments, **options)
 
     def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
         """As that of `Task`; `counts_finite` adds the figure by which a run finds its bad batch."""
         super().compile_defaults(optimizer, **options)
         mask_id = None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id
-        self._figures = Figures(
+        self._metrics = Metrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
             mask_id=mask_id,
@@ -45,15 +45,15 @@ class PretrainingTask(Task):
 
     @property
     def metrics(self):
-        measured = [] if self._figures is None else self._figures.metrics
+        measured = [] if self._metrics is None else self._metrics.metrics
         return [*super().metrics, *measured]
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        if self._figures is not None:
-            y_pred = self._figures.measure(x, y, y_pred, sample_weight)  # nats
+        if self._metrics is not None:
+            y_pred = self._metrics.measure(x, y, y_pred, sample_weight)  # nats
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if self._figures is not None and self._figures.finite is not None:
-            self._figures.finite.update_state(loss)
+        if self._metrics is not None and self._metrics.finite is not None:
+            self._metrics.finite.update_state(loss)
         return loss
 
     def dataset(self, data, *, split="train", batch_size=32, **options):

@@ -16,9 +16,9 @@ from keras_bert.tasks.signatures import (
     examples_signature,
     ids_signature,
     in_turn,
-    of_rows,
+    of_sequences,
     of_texts,
-    rows_together,
+    sequences_together,
     warmup_texts,
 )
 from keras_bert.text.vocabulary import MASK
@@ -36,15 +36,15 @@ def fill_mask_signatures(task, *, max_length, top_k):
     * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
 
-    Each gives for up to n masks a text `pieces`, string (B, n, K), the likeliest first;
+    Each gives for up to n masks a text `tokens`, string (B, n, K), the likeliest first;
     `probabilities`, float32 (B, n, K); and `lengths`, int32 (B,), how many masks there are, 0 where
     there is none. What is behind them is "" and 0. The pieces have the names of
-    `Vocabulary.piece_name`.
+    `Vocabulary.token_name`.
     """
     vocabulary = task.tokenizer.vocabulary
     if vocabulary.mask_id is None:
         raise InputError(f"The tokenizer has no mask token, so {MASK} is not predicted.")
-    names = tf.constant([vocabulary.piece_name(number) for number in range(len(vocabulary))])
+    names = tf.constant([vocabulary.token_name(number) for number in range(len(vocabulary))])
     top_k = min(top_k, len(vocabulary))
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
@@ -52,7 +52,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
     def answer(inputs, is_asked, text, texts):
         """The outputs: of rows, bool (R, S), and the text of each row (R,), rising."""
         vectors = _vectors(task, {**inputs, "is_asked": is_asked})  # (M, D)
-        probabilities, pieces = _likeliest(task, vectors, top_k=top_k)  # (M, K) each
+        probabilities, tokens = _most_probable(task, vectors, top_k=top_k)  # (M, K) each
         of_mask = tf.gather(text, tf.where(is_asked)[:, 0])  # (M,)
         number = tf.RaggedTensor.from_value_rowids(tf.range(tf.size(of_mask)), of_mask, texts)
         shape = [None, None, top_k]
@@ -62,7 +62,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
             return tf.ensure_shape(values.to_tensor(), shape)
 
         return {
-            "pieces": padded(tf.gather(names, pieces)),
+            "pieces": padded(tf.gather(names, tokens)),
             "probabilities": padded(probabilities),
             "lengths": tf.cast(number.row_lengths(), tf.int32),
         }
@@ -82,7 +82,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
         is_asked = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return answer(inputs, is_asked, found.sequence, tf.size(text))
 
-    @functools.partial(of_rows, encoder=task.encoder)
+    @functools.partial(of_sequences, encoder=task.encoder)
     def from_ids(**inputs):
         input_ids = inputs["input_ids"]
         is_asked = (input_ids == vocabulary.mask_id) & (inputs["input_mask"] > 0)
@@ -130,20 +130,20 @@ def _vectors(task, inputs):
     return in_turn(
         asked,
         inputs,
-        together=rows_together(inputs["input_ids"]),
+        together=sequences_together(inputs["input_ids"]),
         specs={"vectors": tf.TensorSpec([None, task.config.hidden_size])},
     )["vectors"]
 
 
-def _likeliest(task, vectors, *, top_k):
+def _most_probable(task, vectors, *, top_k):
     """Vectors (M, D) -> the probabilities and numbers of the likeliest pieces, (M, K) each."""
     known = len(task.tokenizer.vocabulary)  # an embedding may have more rows
 
     def best(some):
         hidden = some["vectors"][:, None]  # (m, 1, D)
         logits = task.lm_head(hidden, tf.zeros(tf.shape(hidden)[:2], tf.int32))
-        chances = tf.nn.softmax(tf.cast(logits[:, 0], tf.float32))  # (m, V)
-        values, numbers = tf.math.top_k(chances[:, :known], k=top_k)
+        probabilities = tf.nn.softmax(tf.cast(logits[:, 0], tf.float32))  # (m, V)
+        values, numbers = tf.math.top_k(probabilities[:, :known], k=top_k)
         return {"values": values, "numbers": numbers}
 
     found = in_turn(

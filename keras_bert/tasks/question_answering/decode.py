@@ -46,8 +46,8 @@ class Spans(NamedTuple):
     null_probability: float
 
 
-def best_spans(pieces, *, max_answer_length, count=1, may_be_none=False):
-    """`Spans` over all windows of a text, `pieces` in their order.
+def best_spans(subwords, *, max_answer_length, count=1, may_be_none=False):
+    """`Spans` over all windows of a text, `subwords` in their order.
 
     A span is up to `max_answer_length` tokens of one window whose first token is in its core, so
     that each span is judged once, where most is known of it; the score
@@ -55,10 +55,10 @@ def best_spans(pieces, *, max_answer_length, count=1, may_be_none=False):
     google-research/bert. Its shortlist of starts and ends is not made: every span is looked at, and
     a probability is one among all of them, and no answer where there `may_be_none`.
     """
-    tables = [_sums(piece, max_answer_length) for piece in pieces]
-    tokens = np.concatenate([piece.first + np.r_[piece.core] for piece in pieces])
+    tables = [_sums(subword, max_answer_length) for subword in subwords]
+    tokens = np.concatenate([subword.first + np.r_[subword.core] for subword in subwords])
     sums = np.concatenate(tables).ravel()  # (tokens * A,)
-    null = min(piece.null for piece in pieces)
+    null = min(subword.null for subword in subwords)
     if not len(sums):
         return Spans([], 0.0, 1.0 if may_be_none else 0.0)
     order = _largest(sums, count)
@@ -66,9 +66,9 @@ def best_spans(pieces, *, max_answer_length, count=1, may_be_none=False):
     of_none = math.exp(null - top) if may_be_none else 0.0
     total = float(np.exp(sums.astype(np.float64) - top).sum()) + of_none
     best = []
-    for place in order:
-        token, further = divmod(int(place), max_answer_length)
-        first, logit = int(tokens[token]), float(sums[place])
+    for position in order:
+        token, further = divmod(int(position), max_answer_length)
+        first, logit = int(tokens[token]), float(sums[position])
         best.append(Span(first, first + further, logit, math.exp(logit - top) / total))
     return Spans(best, null - best[0].logit, of_none / total)
 
@@ -83,11 +83,14 @@ def question_answers(outputs, rows, *, max_answer_length, n_best, null_threshold
         n_best: how many spans `n_best` names.
         null_threshold: the null score above which the answer is none; None: there is always one.
     """
-    rows_of = np.searchsorted(rows.windows.sequence, np.arange(len(rows.examples) + 1))
+    examples_of = np.searchsorted(rows.windows.sequence, np.arange(len(rows.examples) + 1))
     answers = []
     for number, example in enumerate(rows.examples):
         spans = best_spans(
-            [_piece(outputs, rows, row) for row in range(rows_of[number], rows_of[number + 1])],
+            [
+                _token(outputs, rows, row)
+                for row in range(examples_of[number], examples_of[number + 1])
+            ],
             max_answer_length=max_answer_length,
             count=n_best,
             may_be_none=null_threshold is not None,
@@ -97,16 +100,16 @@ def question_answers(outputs, rows, *, max_answer_length, n_best, null_threshold
     return answers
 
 
-def _piece(outputs, rows, row):
+def _token(outputs, rows, row):
     starts, ends = outputs["start_logits"][row], outputs["end_logits"][row]
-    first, window = rows.piece_starts[row], [int(part[row]) for part in rows.windows]
+    first, window = rows.token_starts[row], [int(part[row]) for part in rows.windows]
     _, start, size, core_start, core_end = window
-    piece = slice(first, first + size)
+    subword = slice(first, first + size)
     return Piece(
         first=start,
         core=slice(core_start - start, core_end - start),
-        starts=starts[piece],
-        ends=ends[piece],
+        starts=starts[subword],
+        ends=ends[subword],
         null=float(starts[0] + ends[0]),
     )
 
@@ -138,15 +141,15 @@ def _answer(example, spans, found, n_best, null_threshold):
     return answer
 
 
-def _sums(piece, most):
+def _sums(subword, most):
     """float32 (tokens of the core, A): start logit plus that of the end 0, 1 … tokens further on.
 
     -inf where that lies behind the window.
     """
-    places = np.r_[piece.core]
+    positions = np.r_[subword.core]
     beyond = np.full(most, -np.inf, np.float32)
-    ends = np.lib.stride_tricks.sliding_window_view(np.concatenate([piece.ends, beyond]), most)
-    return piece.starts[places][:, None] + ends[places]
+    ends = np.lib.stride_tricks.sliding_window_view(np.concatenate([subword.ends, beyond]), most)
+    return subword.starts[positions][:, None] + ends[positions]
 
 
 def _largest(values, count):

@@ -70,7 +70,7 @@ class QuestionRows(TokenizedExamples):
         labels, weights: as in `TokenizedExamples`.
         tokenizer, max_length: see there.
 
-    Attributes: also `contexts`, `context_of`, `windows`, and `piece_starts`, int (N,), the
+    Attributes: also `contexts`, `context_of`, `windows`, and `token_starts`, int (N,), the
     position in each row where its piece of the context begins.
     """
 
@@ -79,7 +79,7 @@ class QuestionRows(TokenizedExamples):
         self.context_of = context_of
         self.windows = windows
         self._before = tokenizer.template.before(1, texts=2)
-        self.piece_starts = questions.row_lengths().numpy()[windows.sequence] + self._before
+        self.token_starts = questions.row_lengths().numpy()[windows.sequence] + self._before
         firsts = contexts.splits[context_of[windows.sequence]] + windows.starts
         # Of each row: whose question, and from where to where in the tokens of all contexts.
         self._texts, self._firsts, self._ends = map(
@@ -88,22 +88,25 @@ class QuestionRows(TokenizedExamples):
         super().__init__(
             examples,
             [questions, contexts.ids],
-            example_of_row=windows.sequence,
+            example_of_sequence=windows.sequence,
             tokenizer=tokenizer,
             **options,
         )
 
-    def row_tokens(self):
-        return self.piece_starts - self._before + self.windows.sizes
+    def sequence_tokens(self):
+        return self.token_starts - self._before + self.windows.sizes
 
     def take(self, rows):
         questions, contexts = self.segments
-        places = tf.ragged.range(tf.gather(self._firsts, rows), tf.gather(self._ends, rows))
-        pieces = tf.gather(contexts.flat_values, places.flat_values)
-        return [tf.gather(questions, tf.gather(self._texts, rows)), places.with_flat_values(pieces)]
+        offsets = tf.ragged.range(tf.gather(self._firsts, rows), tf.gather(self._ends, rows))
+        tokens = tf.gather(contexts.flat_values, offsets.flat_values)
+        return [
+            tf.gather(questions, tf.gather(self._texts, rows)),
+            offsets.with_flat_values(tokens),
+        ]
 
 
-def question_rows(
+def question_sequences(
     examples,
     *,
     tokenizer,
@@ -168,15 +171,15 @@ def context_windows(lengths, rooms, *, stride):
     return windows(lengths, rooms, stride=stride, last="short", cores="bert")
 
 
-def places_in(windows, spans):
+def positions_in(windows, spans):
     """Where each text's span of tokens lies in each of its windows, counted from where that begins.
 
     Shapes: spans int (E, 2), the first and the last token of each text's span -> (inside, places):
     bool (N,), whether the window holds all of the span, and int (N, 2).
     """
-    places = np.asarray(spans)[windows.sequence] - windows.starts[:, None]  # (N, 2)
-    inside = (places[:, 0] >= 0) & (places[:, 1] < windows.sizes)
-    return inside, places
+    offsets = np.asarray(spans)[windows.sequence] - windows.starts[:, None]  # (N, 2)
+    inside = (offsets[:, 0] >= 0) & (offsets[:, 1] < windows.sizes)
+    return inside, offsets
 
 
 def _labels(rows):
@@ -189,8 +192,8 @@ def _labels(rows):
             spans[number] = span
         elif example.answers:
             weights[number] = 0.0
-    inside, places = places_in(rows.windows, spans)
-    positions = np.where(inside[:, None], places + rows.piece_starts[:, None], 0).astype(np.int32)
+    inside, offsets = positions_in(rows.windows, spans)
+    positions = np.where(inside[:, None], offsets + rows.token_starts[:, None], 0).astype(np.int32)
     names = ("start_logits", "end_logits")
     return (
         dict(zip(names, positions.T, strict=True)),

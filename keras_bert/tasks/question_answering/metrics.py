@@ -67,7 +67,7 @@ def squad_1(predictions, golds):
             for prediction, texts in zip(predictions, golds, strict=True)
         ]
     )
-    return _figures(scores)
+    return _metrics(scores)
 
 
 def squad_2(predictions, golds):
@@ -84,11 +84,11 @@ def squad_2(predictions, golds):
     there = _given(predictions)
     scores = _scores(predictions, golds, there)
     answerable = np.array([bool(golds[n]) for n in there], bool)
-    figures = _figures(scores)
+    metrics = _metrics(scores)
     for name, which in (("HasAns", answerable), ("NoAns", ~answerable)):
         if which.any():
-            figures |= {f"{name}_{figure}": v for figure, v in _figures(scores[which]).items()}
-    return figures
+            metrics |= {f"{name}_{metric}": v for metric, v in _metrics(scores[which]).items()}
+    return metrics
 
 
 def best_thresholds(predictions, golds, null_scores):
@@ -102,11 +102,11 @@ def best_thresholds(predictions, golds, null_scores):
         predictions, golds: as for `squad_2`.
         null_scores: float (N,), the higher the likelier has a question no answer.
     """
-    figures = {}
+    metrics = {}
     for name, (best, threshold) in _best(predictions, golds, null_scores).items():
-        figures[f"best_{name}"] = best
-        figures[f"best_{name}_thresh"] = threshold if threshold > -math.inf else 0.0
-    return figures
+        metrics[f"best_{name}"] = best
+        metrics[f"best_{name}_thresh"] = threshold if threshold > -math.inf else 0.0
+    return metrics
 
 
 def tuned_threshold(predictions, golds, null_scores):
@@ -160,7 +160,7 @@ def _scores(predictions, golds, numbers):
     return np.array([scores_of(predictions[n], golds[n]) for n in numbers]).reshape(-1, 2)
 
 
-def _figures(scores):
+def _metrics(scores):
     """Of (N, 2) exact and f1."""
     if not len(scores):
         return {"exact": 0.0, "f1": 0.0, "total": 0}

@@ -6,7 +6,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
-from keras_bert.readers.squad import open_questions, question_oddities
+from keras_bert.readers.squad import open_questions, question_warnings
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
     best_thresholds,
@@ -126,12 +126,12 @@ class QuestionAnswerer(Task):
     # Files, answers and figures.
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
         """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `open_questions`)."""
         return open_questions(data, need_answers=labelled, **columns)
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         if not any(example.located for example in examples):
             raise InputError(
                 f"{examples[0].source.name} has no question with an answer in its context, so "
@@ -140,19 +140,19 @@ class QuestionAnswerer(Task):
         return {}
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         return f"{_counts(train, 'training question')} and {_counts(dev, 'dev question')}."
 
     @classmethod
     def notes(cls, examples):
-        return question_oddities(examples)
+        return question_warnings(examples)
 
     def features(self, examples, *, max_length=None, labelled=False):
         """`QuestionRows`, a row a window."""
-        from keras_bert.tasks.question_answering.features import question_rows
+        from keras_bert.tasks.question_answering.features import question_sequences
 
         max_length = max_length or self.max_length
-        return question_rows(
+        return question_sequences(
             examples,
             tokenizer=self.tokenizer,
             input_names=self.encoder.input_names,
@@ -215,12 +215,12 @@ class QuestionAnswerer(Task):
         others = {"examples": len(examples), "calibration": calibration(scores, right)}
         if version == 1:
             return {**squad_1(predictions, golds), **others}
-        pieces = [
+        tokens = [
             answer["n_best"][0]["answer"] if answer.get("n_best") else answer["answer"]
             for answer in answers
         ]
         null_scores = [answer["null_score"] for answer in answers]
-        best = best_thresholds(pieces, golds, null_scores)
+        best = best_thresholds(tokens, golds, null_scores)
         return {**squad_2(predictions, golds), **best, **others}
 
     @staticmethod
@@ -230,7 +230,7 @@ class QuestionAnswerer(Task):
             line += f", rightly without an answer {percent(measures['NoAns_f1'])}"
         return line
 
-    def mistakes(self, answers, examples):
+    def errors(self, answers, examples):
         """What is furthest from every gold answer, the surest first."""
         found = []
         golds = _golds(examples)

@@ -17,7 +17,7 @@ from keras_bert.tasks.signatures import (
     Signature,
     examples_signature,
     ids_signature,
-    of_rows,
+    of_sequences,
     of_texts,
     outputs_in_turn,
     warmup_texts,
@@ -44,7 +44,7 @@ def question_signatures(task, *, max_length):
       make windows; gives `start_logits` and `end_logits`, float32 (B, S).
     """
 
-    @functools.partial(of_rows, encoder=task.encoder)
+    @functools.partial(of_sequences, encoder=task.encoder)
     def from_ids(**inputs):
         return outputs_in_turn(task, inputs)
 
@@ -120,16 +120,16 @@ def _inputs(questions, contexts, windows, *, task, max_length):
     )
 
 
-def _search(logits, windows, piece_starts, *, longest):
+def _search(logits, windows, token_starts, *, longest):
     """`_Found` of some windows, whose pieces begin at those positions of their rows."""
     count = tf.size(windows.sizes)
     row = tf.shape(logits["start_logits"], tf.int64)[1]
-    before = tf.range(tf.cast(count, tf.int64)) * row + piece_starts
-    places = tf.ragged.range(
+    before = tf.range(tf.cast(count, tf.int64)) * row + token_starts
+    positions = tf.ragged.range(
         before, before + windows.sizes
     )  # (N, tokens) in all logits of the batch
     starts, ends = (
-        tf.gather(tf.reshape(logits[name], [-1]), places).to_tensor(-float("inf"))  # (N, P)
+        tf.gather(tf.reshape(logits[name], [-1]), positions).to_tensor(-float("inf"))  # (N, P)
         for name in ("start_logits", "end_logits")
     )
     width = tf.shape(ends)[1]
@@ -140,13 +140,13 @@ def _search(logits, windows, piece_starts, *, longest):
     sums = tf.reshape(sums, tf.stack([count, width * longest]))
     # Where no window has a token, there is something to choose, too: nothing, at -inf.
     sums = tf.pad(sums, [[0, 0], [0, 1]], constant_values=-float("inf"))
-    place = tf.argmax(sums, axis=1)
-    firsts = windows.starts + place // longest
+    position = tf.argmax(sums, axis=1)
+    firsts = windows.starts + position // longest
     null = logits["start_logits"][:, 0] + logits["end_logits"][:, 0]
     return _Found(
         best=tf.reduce_max(sums, axis=1),
         first=firsts,
-        last=firsts + place % longest,
+        last=firsts + position % longest,
         all=tf.reduce_logsumexp(sums, axis=1),
         null=null,
     )

@@ -114,8 +114,8 @@ def spans_of_examples(logits, rows, *, threshold=LEAST_THRESHOLD, flat):
         flat: of spans that overlap, only the likeliest is found.
     """
     found = [[] for _ in rows.examples]
-    places = zip(*rows.places.values(), strict=True)
-    for row, (text, first, end, owned, owned_end) in zip(logits, places, strict=True):
+    positions = zip(*rows.positions.values(), strict=True)
+    for row, (text, first, end, owned, owned_end) in zip(logits, positions, strict=True):
         own = (int(owned - first), int(owned_end - first))
         for span in spans_above(threshold, row, num_words=end - first, starts=own):
             shifted = span._replace(first=span.first + int(first), last=span.last + int(first))
@@ -141,11 +141,11 @@ def span_answers(found, rows, *, labels, label_of):
     for example, (starts, ends), spans, expected in zip(
         rows.examples, rows.words, found, rows.spans, strict=True
     ):
-        place = _Places(example.text, starts, ends)
-        answer = {"text": example.text, "words": place.words()}
+        position = _Positions(example.text, starts, ends)
+        answer = {"text": example.text, "words": position.words()}
         answer["spans"] = [
             {
-                **place.of(span.first, span.last + 1),
+                **position.of(span.first, span.last + 1),
                 "label": labels[span.label],
                 "score": span.score,
             }
@@ -153,7 +153,7 @@ def span_answers(found, rows, *, labels, label_of):
         ]
         if expected is not None:
             answer["expected"] = [
-                {**place.of(span.start, span.end), "label": label_of(span.label)}
+                {**position.of(span.start, span.end), "label": label_of(span.label)}
                 for span in sorted(expected, key=lambda span: span[:2])
             ]
         answers.append(answer)
@@ -172,17 +172,17 @@ def pair_answers(logits, rows, *, labels):
         labels: the names of the C labels.
     """
     answers = []
-    chances = softmax(logits) * rows.fits[:, None]
+    probabilities = softmax(logits) * rows.fits[:, None]
     for example, (starts, ends), (head, tail), fits, row in zip(
-        rows.examples, rows.words, rows.pairs, rows.fits, chances, strict=True
+        rows.examples, rows.words, rows.pairs, rows.fits, probabilities, strict=True
     ):
-        place = _Places(example.text, starts, ends)
+        position = _Positions(example.text, starts, ends)
         best = int(row.argmax())
         answer = {
             "text": example.text,
-            "words": place.words(),
-            "head": place.of(head.start, head.end),
-            "tail": place.of(tail.start, tail.end),
+            "words": position.words(),
+            "head": position.of(head.start, head.end),
+            "tail": position.of(tail.start, tail.end),
             "label": labels[best] if fits else None,
             "score": float(row[best]),
         }
@@ -193,7 +193,7 @@ def pair_answers(logits, rows, *, labels):
     return answers
 
 
-class _Places(NamedTuple):
+class _Positions(NamedTuple):
     """Where the words of a text begin and end in it, in characters."""
 
     text: str
@@ -214,12 +214,12 @@ def span_sets(spans):
     return {(*span["words"], span["label"]) for span in spans}
 
 
-def span_mistakes(answers, examples):
+def span_errors(answers, examples):
     """(how bad, text for a person) of each text with a span too many or too few.
 
     As bad as the probabilities of what is wrongly found, and 1 for each span that is missed.
     """
-    mistakes = []
+    errors = []
     for answer, example in zip(answers, examples, strict=True):
         expected, found = span_sets(answer["expected"]), span_sets(answer["spans"])
         missed = [s for s in answer["expected"] if (*s["words"], s["label"]) not in found]
@@ -230,11 +230,11 @@ def span_mistakes(answers, examples):
                 f'found {span["label"]} "{span["text"]}" ({span["score"]:.2f})' for span in wrong
             ]
             badness = len(missed) + sum(span["score"] for span in wrong)
-            mistakes.append((badness, f"line {example.line}, {', '.join(parts)}: {answer['text']}"))
-    return mistakes
+            errors.append((badness, f"line {example.line}, {', '.join(parts)}: {answer['text']}"))
+    return errors
 
 
-def pair_mistakes(answers, examples):
+def pair_errors(answers, examples):
     """(how bad, text for a person) of each pair with another label than expected.
 
     As bad as the probability of the one that it got.

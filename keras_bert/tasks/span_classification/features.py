@@ -6,12 +6,12 @@ import tensorflow as tf
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import (
     TokenizedWords,
-    rows_around,
-    word_rows,
+    sequences_around,
+    word_sequences,
     words_given,
     words_of_texts,
 )
-from keras_bert.records.padding import padded_width
+from keras_bert.records.padding import padded_length
 
 # Strings that are tokenized with offsets at once.
 _TOKENIZED_TOGETHER = 1000
@@ -19,7 +19,7 @@ _TOKENIZED_TOGETHER = 1000
 PAD_WORDS_TO = 8
 
 
-class RowsOfWords(TokenizedExamples):
+class SequencesOfWords(TokenizedExamples):
     """`TokenizedExamples` whose columns `word_starts` and `word_ends` come first among them.
 
     They are ragged (N, None), and padded to W, the words of a batch, not to its tokens.
@@ -33,7 +33,7 @@ class RowsOfWords(TokenizedExamples):
         return inputs | {name: inputs[name][:, :words] for name in ("word_starts", "word_ends")}
 
 
-class SpanRows(RowsOfWords):
+class SpanRows(SequencesOfWords):
     """Rows of whole words, with `word_starts` and `word_ends` (B, W) beside the encoder's inputs.
 
     The labels of `logits` are a grid (B, W, L): from each word the spans of 1 to L words, 0 where
@@ -47,9 +47,9 @@ class SpanRows(RowsOfWords):
         max_span_length: L.
         label_number: a function from an example and a label to its number; None makes no labels.
 
-    Attributes: `places` (int arrays (N,) by the names of `WordRows`, what the row holds and owns),
-    `words` (for each example (starts, ends) of its words in the text) and `spans` (for each example
-    its `LabelledSpan`s in words, or None).
+    Attributes: `positions` (int arrays (N,) by the names of `WordSequences`, what a sequence holds
+    and owns), `words` (for each example (starts, ends) of its words in the text) and `spans` (for
+    each example its `LabelledSpan`s in words, or None).
 
     Raises:
         InputError: a span begins or ends inside a word.
@@ -70,16 +70,16 @@ class SpanRows(RowsOfWords):
             spans_in_words(example, *words)
             for example, words in zip(examples, self.words, strict=True)
         ]
-        rows = word_rows(tokenized, template=tokenizer.template, max_length=max_length)
+        rows = word_sequences(tokenized, template=tokenizer.template, max_length=max_length)
         names = ("text", "first", "end", "owned", "owned_end")
-        self.places = {name: getattr(rows, name).numpy() for name in names}
+        self.positions = {name: getattr(rows, name).numpy() for name in names}
         self._max_span_length = max_span_length
         super().__init__(
             examples,
             [rows.ids],
             labels={} if label_number is None else {"logits": self._cells(examples, label_number)},
             columns={"word_starts": rows.starts, "word_ends": rows.ends},
-            example_of_row=self.places["text"],
+            example_of_sequence=self.positions["text"],
             tokenizer=tokenizer,
             input_names=input_names,
             max_length=max_length,
@@ -88,7 +88,7 @@ class SpanRows(RowsOfWords):
     @property
     def weight_totals(self):
         first, end, owned, owned_end = (
-            self.places[name].astype(np.int64) for name in ("first", "end", "owned", "owned_end")
+            self.positions[name].astype(np.int64) for name in ("first", "end", "owned", "owned_end")
         )
 
         def up_to(words):  # the spans of 1 to L words in so many
@@ -99,10 +99,10 @@ class SpanRows(RowsOfWords):
         return {"logits": float(np.sum(up_to(end - owned) - up_to(end - owned_end)))}
 
     def targets(self, rows):
-        place = {name: tf.gather(tf.constant(of), rows) for name, of in self.places.items()}
-        count = place["end"] - place["first"]  # (B,)
+        position = {name: tf.gather(tf.constant(of), rows) for name, of in self.positions.items()}
+        count = position["end"] - position["first"]  # (B,)
         lengths = tf.gather(tf.constant(self.lengths, tf.int32), rows)
-        width = _words_width(count, padded_width(lengths, self._max_length, PAD_TO))
+        width = _words_width(count, padded_length(lengths, self._max_length, PAD_TO))
         cells = tf.gather(self.labels["logits"], rows)  # ragged (B, None, 3)
         row = tf.cast(cells.value_rowids(), tf.int32)
         at = tf.concat([row[:, None], cells.flat_values[:, :2]], axis=1)
@@ -111,7 +111,10 @@ class SpanRows(RowsOfWords):
 
         first = tf.range(width)[:, None]  # (W, 1)
         last = first + tf.range(self._max_span_length)  # (W, L)
-        owned, owned_end = place["owned"] - place["first"], place["owned_end"] - place["first"]
+        owned, owned_end = (
+            position["owned"] - position["first"],
+            position["owned_end"] - position["first"],
+        )
         counts = (first >= owned[:, None, None]) & (first < owned_end[:, None, None])
         counts &= last < count[:, None, None]
         return {"logits": labels}, {"logits": tf.cast(counts, tf.float32)}
@@ -122,7 +125,7 @@ class SpanRows(RowsOfWords):
         Of spans with the same words, the first one counts.
         """
         found, counts = [], []
-        for text, first, end, owned, owned_end in zip(*self.places.values(), strict=True):
+        for text, first, end, owned, owned_end in zip(*self.positions.values(), strict=True):
             cells = {}
             for span in self.spans[text] or ():
                 number = label_number(examples[text], span.label)
@@ -136,7 +139,7 @@ class SpanRows(RowsOfWords):
         return tf.RaggedTensor.from_row_lengths(values, counts)
 
 
-class PairRows(RowsOfWords):
+class PairRows(SequencesOfWords):
     """A row a pair of spans, with `span_firsts` and `span_lasts` (B, 2) beside the words.
 
     They are the first and the last word of head and tail, counted from the row's first word. A text
@@ -168,7 +171,7 @@ class PairRows(RowsOfWords):
         spans = np.array([[span[:2] for span in pair] for pair in self.pairs], np.int32)
         spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
         low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
-        rows, missing = rows_around(
+        rows, missing = sequences_around(
             tokenized, low, high, template=tokenizer.template, max_length=max_length
         )
         missing = missing.numpy()

@@ -37,10 +37,10 @@ def span_metrics(expected, found, *, labels):
         for label in labels
     }
     met = [each["f1"] for label, each in by_label.items() if wanted[label] or given[label]]
-    places = [[{span[:2] for span in spans} for spans in side] for side in (expected, found)]
+    positions = [[{span[:2] for span in spans} for spans in side] for side in (expected, found)]
     identified = _ratios(
-        sum(len(a & b) for a, b in zip(*places, strict=True)),
-        *(sum(map(len, side)) for side in reversed(places)),
+        sum(len(a & b) for a, b in zip(*positions, strict=True)),
+        *(sum(map(len, side)) for side in reversed(positions)),
     )
     return {
         **_ratios(right.total(), given.total(), wanted.total()),
@@ -99,11 +99,11 @@ def _confusion(expected, found, *, order):
     pairs = Counter()
     for wanted, given in zip(expected, found, strict=True):
         pairs.update((label, label) for *_, label in wanted & given)
-        places = defaultdict(lambda: ([], []))
+        positions = defaultdict(lambda: ([], []))
         for side, spans in enumerate((wanted - given, given - wanted)):
-            for *place, label in sorted(spans):
-                places[tuple(place)][side].append(label)
-        for sides in places.values():
+            for *position, label in sorted(spans):
+                positions[tuple(position)][side].append(label)
+        for sides in positions.values():
             pairs.update(zip_longest(*sides))
     return [[pairs[truth, said] for said in order] for truth in order]
 

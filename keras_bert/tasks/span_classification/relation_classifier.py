@@ -84,7 +84,7 @@ class RelationClassifier(WordsTask):
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_pieces(aggregation)
+        self.settle_tokens(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )
@@ -120,14 +120,14 @@ class RelationClassifier(WordsTask):
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, fields=None):
+    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, fields=None):
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
         from keras_bert.readers.spans_pairs import open_span_pairs
 
         return open_span_pairs(data, need_labels=labelled, fields=fields)
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         """The labels that occur."""
         labels = sorted_labels({example.label for example in examples})
         if len(labels) < cls.LEAST_LABELS:
@@ -138,9 +138,9 @@ class RelationClassifier(WordsTask):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         counts = Counter(example.label for example in train)
-        each = listed(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
+        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         return (
             f"{counted(len(train), 'training pair')} ({each}) and {counted(len(dev), 'dev pair')}."
         )
@@ -185,8 +185,8 @@ class RelationClassifier(WordsTask):
             + (f"; {counted(too_far, 'pair')} too far apart, counted as wrong" if too_far else "")
         )
 
-    def mistakes(self, answers, examples):
-        return decode.pair_mistakes(answers, examples)
+    def errors(self, answers, examples):
+        return decode.pair_errors(answers, examples)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import relation_signatures

@@ -26,7 +26,7 @@ def representation_setting():
     )
 
 
-def pieces_setting():
+def tokens_setting():
     """The setting of how a word's pieces become one vector."""
     return setting(
         None,
@@ -68,7 +68,7 @@ class SpanClassifierSettings(TaskSettings):
         choices=("f1", "precision"),
         stored=True,
     )
-    aggregation: str | None = pieces_setting()
+    aggregation: str | None = tokens_setting()
     flat: bool = setting(
         False, help="of spans that overlap, only the likeliest is found", stored=True
     )
@@ -80,7 +80,7 @@ class RelationClassifierSettings(TaskSettings):
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
     span_representation: str = representation_setting()
-    aggregation: str | None = pieces_setting()
+    aggregation: str | None = tokens_setting()
     null_label: str | None = setting(
         None,
         help="the label of pairs that have no relation, which F1 leaves out",

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO
-from keras_bert.inputs.words import rows_around, word_rows, words_of_texts
+from keras_bert.inputs.words import sequences_around, word_sequences, words_of_texts
 from keras_bert.tasks.signatures import (
     Signature,
     examples_signature,
@@ -35,7 +35,7 @@ def span_signatures(task, *, max_length):
     def from_text(text):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         template = task.tokenizer.template
-        rows = word_rows(tokenized, template=template, max_length=max_length)
+        rows = word_sequences(tokenized, template=template, max_length=max_length)
         inputs = _inputs(rows, task=task, max_length=max_length)
         logits = outputs_in_turn(task, inputs)["logits"]  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
@@ -108,7 +108,7 @@ def relation_signatures(task, *, max_length):
         check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
         with tf.control_dependencies([check] if check is not None else []):
             low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
-        rows, missing = rows_around(
+        rows, missing = sequences_around(
             tokenized, low, high, template=task.tokenizer.template, max_length=max_length
         )
         first, last = rows.first[:, None], rows.end[:, None] - 1
@@ -127,9 +127,9 @@ def relation_signatures(task, *, max_length):
             "probabilities": probabilities,
         }
 
-    places = dict(zip(names, ([0], [1], [2], [6]), strict=True))
+    positions = dict(zip(names, ([0], [1], [2], [6]), strict=True))
     warmup = [
-        {"text": batch, **{name: place * len(batch) for name, place in places.items()}}
+        {"text": batch, **{name: position * len(batch) for name, position in positions.items()}}
         for batch in warmup_texts(max_length)
     ]
     return {
@@ -138,10 +138,10 @@ def relation_signatures(task, *, max_length):
     }
 
 
-def _count(places, most):
-    """How many of the `places`, ragged (B, None), of each row are `most` (B,) or less: (B,)."""
-    counted = places.values <= of_values(most, places)
-    return tf.reduce_sum(places.with_values(tf.cast(counted, tf.int32)), axis=1)
+def _count(positions, most):
+    """How many of the `positions`, ragged (B, None), of each row are `most` (B,) or less: (B,)."""
+    counted = positions.values <= of_values(most, positions)
+    return tf.reduce_sum(positions.with_values(tf.cast(counted, tf.int32)), axis=1)
 
 
 def _inputs(rows, *, task, max_length):

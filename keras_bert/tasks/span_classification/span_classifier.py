@@ -35,10 +35,10 @@ _RARE = 0.01
 class WordsTask(Task):
     """A task whose head reads a vector for each word, made of the vectors of its pieces.
 
-    A constructor calls `settle_pieces` before it calls `super().__init__`.
+    A constructor calls `settle_tokens` before it calls `super().__init__`.
     """
 
-    def settle_pieces(self, aggregation):
+    def settle_tokens(self, aggregation):
         """Sets `aggregation`, None being what suits the encoder, and makes `word_means`."""
         self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
         self.word_means = WordMeans(
@@ -128,7 +128,7 @@ class SpanClassifier(WordsTask):
         self.threshold_metric = threshold_metric
         self.flat = flat
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_pieces(aggregation)
+        self.settle_tokens(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
         )
@@ -157,7 +157,7 @@ class SpanClassifier(WordsTask):
         }
 
     @classmethod
-    def read(cls, data, *, made_with=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
@@ -170,7 +170,7 @@ class SpanClassifier(WordsTask):
         return open_spanned_words(data, need_spans=labelled, **columns)
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         """The labels that occur; those of spans without labels are called "span"."""
         spans = [span for example in examples for span in example.spans]
         if not spans:
@@ -179,14 +179,14 @@ class SpanClassifier(WordsTask):
         return {"labels": sorted_labels(labels or {ANY})}
 
     @classmethod
-    def labels_with(cls, made_with, *, identify=False, **settings):
-        return (ANY,) if identify else super().labels_with(made_with, **settings)
+    def labels_with(cls, inferred_arguments, *, identify=False, **settings):
+        return (ANY,) if identify else super().labels_with(inferred_arguments, **settings)
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
-        each = listed(f'"{label}": {counts[label]:,}' for label in made_with["labels"])
+        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         line = (
             f"{counted(len(train), 'training text')} with {counted(count, 'span')} ({each}) and "
             f"{counted(len(dev), 'dev text')} with {counted(dev_count, 'span')}."
@@ -272,8 +272,8 @@ class SpanClassifier(WordsTask):
             f"{percent(measures['identification_f1'])}"
         )
 
-    def mistakes(self, answers, examples):
-        return decode.span_mistakes(answers, examples)
+    def errors(self, answers, examples):
+        return decode.span_errors(answers, examples)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import span_signatures
@@ -328,8 +328,8 @@ def several_labels(examples):
     """A line for the user where spans of the same words have several labels."""
     found = []
     for example in examples:
-        places = Counter(span[:2] for span in set(example.spans or ()))
-        found += [example] * sum(count > 1 for count in places.values())
+        positions = Counter(span[:2] for span in set(example.spans or ()))
+        found += [example] * sum(count > 1 for count in positions.values())
     if not found:
         return []
     first = found[0]

@@ -236,11 +236,13 @@ class LinearChainCrf(keras.layers.Layer):
         words = _gathered(ops.cast(emissions, "float32"), order)
         potentials = self.potentials
         labels = viterbi(words, mask, potentials)
-        chances = marginals(words, mask, potentials)
-        chances = ops.take_along_axis(chances, labels[..., None], axis=2)[..., 0]
-        place = ops.maximum(ops.cumsum(ops.cast(is_word, "int32"), axis=1) - 1, 0)
-        labels, chances = (ops.take_along_axis(x, place, axis=1) for x in (labels, chances))
-        return ops.where(is_word, labels, 0), ops.where(is_word, chances, 0.0)
+        probabilities = marginals(words, mask, potentials)
+        probabilities = ops.take_along_axis(probabilities, labels[..., None], axis=2)[..., 0]
+        position = ops.maximum(ops.cumsum(ops.cast(is_word, "int32"), axis=1) - 1, 0)
+        labels, probabilities = (
+            ops.take_along_axis(x, position, axis=1) for x in (labels, probabilities)
+        )
+        return ops.where(is_word, labels, 0), ops.where(is_word, probabilities, 0.0)
 
     def get_config(self):
         return {**super().get_config(), "transitions": self.allowed}
@@ -249,9 +251,9 @@ class LinearChainCrf(keras.layers.Layer):
 def _words_first(is_word):
     """bool (B, S) -> the positions of a row with its words first, int32 (B, S), and their mask."""
     length = ops.shape(is_word)[1]
-    place = ops.arange(length, dtype="int32")
+    position = ops.arange(length, dtype="int32")
     # Numbers that all differ: not every backend's sort keeps the order of equal ones.
-    order = ops.cast(ops.argsort(ops.where(is_word, place, place + length), axis=1), "int32")
+    order = ops.cast(ops.argsort(ops.where(is_word, position, position + length), axis=1), "int32")
     return order, ops.take_along_axis(is_word, order, axis=1)
 
 

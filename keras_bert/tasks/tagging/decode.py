@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.kernels.viterbi import likeliest
+from keras_bert.layers.kernels.viterbi import most_probable
 from keras_bert.readers.schemes import spans_of
 from keras_bert.tasks.probabilities import softmax
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
@@ -31,16 +31,16 @@ def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
     """
     sizes = np.concatenate([np.zeros(0, np.int64), *(s.sizes for s in rows.sentences)])
     cores = zip(logits, rows.cores, strict=True)
-    pieces = [row[start:end] for row, (start, end) in cores]  # all pieces of all sentences
-    pieces = np.concatenate([np.zeros((0, len(labels)), np.float32), *pieces]).astype(np.float64)
+    tokens = [row[start:end] for row, (start, end) in cores]  # all pieces of all sentences
+    tokens = np.concatenate([np.zeros((0, len(labels)), np.float32), *tokens]).astype(np.float64)
     counts = np.array([len(sentence.words) for sentence in rows.sentences])
     if crf is not None:
-        chosen = pieces[_chosen(sizes, aggregation)]
+        chosen = tokens[_chosen(sizes, aggregation)]
         numbers, scores = _by_transitions(chosen, counts, crf)
     else:
-        chances = word_distributions(pieces, sizes, aggregation=aggregation)
-        numbers = chances.argmax(axis=-1)
-        scores = np.take_along_axis(chances, numbers[:, None], axis=1)[:, 0]
+        probabilities = word_distributions(tokens, sizes, aggregation=aggregation)
+        numbers = probabilities.argmax(axis=-1)
+        scores = np.take_along_axis(probabilities, numbers[:, None], axis=1)[:, 0]
     ends = np.cumsum(counts)
     answers = []
     for example, sentence, start, end in zip(
@@ -97,11 +97,11 @@ def _by_transitions(emissions, counts, crf):
         together = max(1, _WORDS_TOGETHER // width)
         chosen, order = order[:together], order[together:]
         is_word = np.arange(width) < counts[chosen][:, None]  # (B, W)
-        places = (starts[chosen][:, None] + np.arange(width))[is_word]
+        positions = (starts[chosen][:, None] + np.arange(width))[is_word]
         padded = np.zeros((*is_word.shape, emissions.shape[1]))
-        padded[is_word] = emissions[places]
-        labels, chances = likeliest(padded, is_word, potentials)
-        numbers[places], scores[places] = labels[is_word], chances[is_word]
+        padded[is_word] = emissions[positions]
+        labels, probabilities = most_probable(padded, is_word, potentials)
+        numbers[positions], scores[positions] = labels[is_word], probabilities[is_word]
     return numbers, scores
 
 
@@ -121,7 +121,7 @@ def _entities(answer):
     return found
 
 
-def tagging_mistakes(answers, examples, *, scheme):
+def tagging_errors(answers, examples, *, scheme):
     """A list of (how bad, description) of the answers with a wrong tag.
 
     How bad is the sum of the probabilities with which wrong tags were given. Of chunks, those that
@@ -130,22 +130,22 @@ def tagging_mistakes(answers, examples, *, scheme):
     found = []
     for answer, example in zip(answers, examples, strict=True):
         pairs = list(zip(example.tags, answer["tags"], strict=True))
-        wrong = [place for place, (truth, said) in enumerate(pairs) if truth != said]
+        wrong = [position for position, (truth, said) in enumerate(pairs) if truth != said]
         if not wrong:
             continue
         where = f"{example.source.name}, line {example.line}: {' '.join(answer['words'])}"
         if scheme is None:
             lines = [
-                f'  "{answer["words"][place]}" is {pairs[place][0]}, found as {pairs[place][1]} '
-                f"({answer['scores'][place]:.2f})"
-                for place in wrong
+                f'  "{answer["words"][position]}" is {pairs[position][0]}, '
+                f"found as {pairs[position][1]} ({answer['scores'][position]:.2f})"
+                for position in wrong
             ]
         else:
             lines = [
                 f"  {name}: {_chunks(answer['words'], tags)}"
                 for name, tags in (("expected", example.tags), ("found", answer["tags"]))
             ]
-        badness = sum(answer["scores"][place] for place in wrong)
+        badness = sum(answer["scores"][position] for position in wrong)
         found.append((badness, "\n".join([where, *lines])))
     return found
 

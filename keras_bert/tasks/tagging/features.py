@@ -42,7 +42,7 @@ class TaggedRows(TokenizedExamples):
         self.cores = cores
 
 
-def tagged_rows(
+def tagged_sequences(
     examples,
     *,
     tokenizer,
@@ -87,20 +87,20 @@ def tagged_rows(
     row_starts = base + found.starts
     core_starts = np.maximum(base + found.core_starts, own[0]) - row_starts
     core_ends = np.minimum(base + found.core_ends, own[1]) - row_starts
-    places = tf.ragged.range(row_starts, row_starts + found.sizes)
-    segment = tf.gather(tf.constant(ids), places)
+    positions = tf.ragged.range(row_starts, row_starts + found.sizes)
+    segment = tf.gather(tf.constant(ids), positions)
     targets = {"labels": {}}
     if labelled:
         tags, counts = _targets(examples, sentences, labels, label_subwords)
         beside = _beside(tags, counts, row_starts + core_starts, row_starts + core_ends, own)
-        tags, counts = tags[places.values], counts[places.values]
-        splits = places.row_splits.numpy()
+        tags, counts = tags[positions.values], counts[positions.values]
+        splits = positions.row_splits.numpy()
         number = np.arange(len(counts)) - np.repeat(splits[:-1], found.sizes)
         counts &= number >= np.repeat(core_starts, found.sizes)
         counts &= number < np.repeat(core_ends, found.sizes)
         around = before, template.num_special(1) - before
         tags, counts = (
-            _with_special(places.with_values(values), around)
+            _with_special(positions.with_values(values), around)
             for values in (tags, counts.astype(np.float32))
         )
         if crf:
@@ -112,7 +112,7 @@ def tagged_rows(
         examples,
         [segment],
         **targets,
-        example_of_row=found.sequence,
+        example_of_sequence=found.sequence,
         tokenizer=tokenizer,
         input_names=input_names,
         max_length=max_length,
@@ -216,16 +216,16 @@ def _beside(tags, counts, starts, ends, own):
 
     Returns int32 (N, 2): 0 where there is no such word in the sentence, or none in the row.
     """
-    pieces = np.flatnonzero(counts)
-    first, after = np.searchsorted(pieces, starts), np.searchsorted(pieces, ends)
-    pieces, tags = np.r_[pieces, -1], np.r_[tags, 0]  # before the first and after the last one
-    before, behind = pieces[first - 1], pieces[after]
+    tokens = np.flatnonzero(counts)
+    first, after = np.searchsorted(tokens, starts), np.searchsorted(tokens, ends)
+    tokens, tags = np.r_[tokens, -1], np.r_[tags, 0]  # before the first and after the last one
+    before, behind = tokens[first - 1], tokens[after]
     has_words = after > first
     found = np.zeros((len(starts), 2), np.int32)
-    for column, (piece, is_there) in enumerate(
+    for column, (token, is_there) in enumerate(
         ((before, before >= own[0]), (behind, (behind >= 0) & (behind < own[1])))
     ):
-        found[:, column] = np.where(has_words & is_there, KNOWN + tags[piece], 0)
+        found[:, column] = np.where(has_words & is_there, KNOWN + tags[token], 0)
     return found
 
 
@@ -242,8 +242,8 @@ def _with_beside(tags, counts, beside):
     """
     values, splits = tags.values.numpy(), tags.row_splits.numpy()
     is_free = counts.values.numpy() == 0
-    for places, labels in ((splits[:-1], beside[:, 0]), (splits[1:] - 1, beside[:, 1])):
+    for positions, labels in ((splits[:-1], beside[:, 0]), (splits[1:] - 1, beside[:, 1])):
         ours = np.flatnonzero(splits[1:] > splits[:-1])
-        ours = ours[is_free[places[ours]]]
-        values[places[ours]] = labels[ours]
+        ours = ours[is_free[positions[ours]]]
+        values[positions[ours]] = labels[ours]
     return tags.with_values(tf.constant(values))

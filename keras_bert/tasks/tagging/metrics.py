@@ -123,10 +123,10 @@ def _counts(spans):
     """
     kinds = {}
     for truth, said in spans:
-        for place, some in enumerate((set(truth) & set(said), truth, said)):
+        for position, some in enumerate((set(truth) & set(said), truth, said)):
             for span in some:
-                kinds.setdefault(span.kind, [0, 0, 0])[place] += 1
-    return [sum(count[place] for count in kinds.values()) for place in range(3)], kinds
+                kinds.setdefault(span.kind, [0, 0, 0])[position] += 1
+    return [sum(count[position] for count in kinds.values()) for position in range(3)], kinds
 
 
 def _ratios(counts):

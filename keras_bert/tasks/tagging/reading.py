@@ -44,9 +44,9 @@ class CheckedSentences:
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
-        self._broken = BrokenTags(refuse=invalid_tags == ERROR)
-        refuses = source.labelled and invalid_tags == ERROR
-        self._reads_all = labels is None or labelled or refuses
+        self._broken = BrokenTags(reject=invalid_tags == ERROR)
+        rejects = source.labelled and invalid_tags == ERROR
+        self._reads_all = labels is None or labelled or rejects
         self._count_unseen = unknown_tags == COUNT
         self._looks_for_unseen = labelled and labels is not None
         self._with_spaces, self._first_with_spaces = 0, None

@@ -11,7 +11,7 @@ from keras_bert.tasks.signatures import (
     Signature,
     examples_signature,
     ids_signature,
-    of_rows,
+    of_sequences,
     of_texts,
     outputs_in_turn,
     warmup_texts,
@@ -40,7 +40,7 @@ def tagger_signatures(task, *, max_length):
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
 
-    @functools.partial(of_rows, encoder=task.encoder)
+    @functools.partial(of_sequences, encoder=task.encoder)
     def logits_of(**inputs):
         return outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
 
@@ -58,11 +58,13 @@ def tagger_signatures(task, *, max_length):
         )
         logits = logits_of(**batch)  # (R, S, C)
         in_core = found.core_of(tf.shape(logits)[1], offset=before)
-        pieces = tf.boolean_mask(logits, in_core)  # (T, C)
+        tokens = tf.boolean_mask(logits, in_core)  # (T, C)
         lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-        places = (words.firsts.values + of_values(row_starts, words.firsts))[:, None]  # (W, 1)
-        is_first = tf.scatter_nd(places, tf.fill(tf.shape(places)[:1], True), tf.shape(pieces)[:1])
-        numbers, scores = _of_words(task, pieces, is_first, lengths)
+        positions = (words.firsts.values + of_values(row_starts, words.firsts))[:, None]  # (W, 1)
+        is_first = tf.scatter_nd(
+            positions, tf.fill(tf.shape(positions)[:1], True), tf.shape(tokens)[:1]
+        )
+        numbers, scores = _of_words(task, tokens, is_first, lengths)
         return {
             "words": cut(text, starts, ends).to_tensor(""),
             "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
@@ -75,7 +77,7 @@ def tagger_signatures(task, *, max_length):
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
-    @functools.partial(of_rows, encoder=task.encoder)
+    @functools.partial(of_sequences, encoder=task.encoder)
     def from_ids(**inputs):
         logits = logits_of(**inputs)  # (B, S, C)
         input_ids = inputs["input_ids"]
@@ -86,11 +88,11 @@ def tagger_signatures(task, *, max_length):
         # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
         starts = rows.with_values(tf.gather(marks[0], rows.values))
         before = tf.concat([[True], tf.gather(marks[1], rows.values)[:-1]], axis=0)
-        place = tf.ragged.range(rows.row_lengths()).values
-        starts = rows.with_values(starts.values | before[: tf.size(rows.values)] | (place == 0))
+        position = tf.ragged.range(rows.row_lengths()).values
+        starts = rows.with_values(starts.values | before[: tf.size(rows.values)] | (position == 0))
         lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
-        pieces = tf.boolean_mask(logits, is_text)
-        numbers, scores = _of_words(task, pieces, starts.values, lengths)
+        tokens = tf.boolean_mask(logits, is_text)
+        numbers, scores = _of_words(task, tokens, starts.values, lengths)
         at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
         shape = tf.shape(input_ids, out_type=tf.int64)
         tags = tf.tensor_scatter_nd_update(
@@ -134,9 +136,9 @@ def _of_words(task, logits, is_first, lengths):
         numbers, scores = task.crf_layer.decode(emissions, is_word)
         numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
     else:
-        chances = distributions(task.aggregation, logits, is_first)
-        numbers = tf.argmax(chances, axis=-1, output_type=tf.int32)
-        scores = tf.gather(chances, numbers, batch_dims=1)
+        probabilities = distributions(task.aggregation, logits, is_first)
+        numbers = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
+        scores = tf.gather(probabilities, numbers, batch_dims=1)
     return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))
 
 

@@ -17,7 +17,7 @@ from keras_bert.readers.schemes import (
 from keras_bert.readers.settings import ERROR, REPAIR
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
-from keras_bert.tasks.tagging.decode import tagger_answers, tagging_mistakes
+from keras_bert.tasks.tagging.decode import tagger_answers, tagging_errors
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
@@ -92,7 +92,7 @@ class Tagger(Task):
         self.label_subwords = label_subwords or whole
         trained = whole if self.label_subwords == ALL else self.label_subwords
         self.aggregation = aggregation or trained
-        if crf and not self._by_one_piece:
+        if crf and not self._by_one_token:
             raise ValueError(
                 "`crf` is over the first pieces of words, or over the last ones. Received: "
                 f"label_subwords={label_subwords!r}, aggregation={aggregation!r}"
@@ -115,7 +115,7 @@ class Tagger(Task):
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
 
     @property
-    def _by_one_piece(self):
+    def _by_one_token(self):
         """Whether the tag of a word is taken from the one piece that is trained to have it."""
         return self.label_subwords == self.aggregation  # no other value is common to both
 
@@ -145,7 +145,7 @@ class Tagger(Task):
         is sequences that are chosen, and else words may be tagged by all of their pieces, or all
         pieces counted.
         """
-        if self.crf_layer is not None or not self._by_one_piece:
+        if self.crf_layer is not None or not self._by_one_token:
             return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
@@ -154,7 +154,7 @@ class Tagger(Task):
         cls,
         data,
         *,
-        made_with=None,
+        inferred_arguments=None,
         like=None,
         labelled=True,
         scheme=None,
@@ -169,7 +169,7 @@ class Tagger(Task):
         """
         from keras_bert.readers.sentences import open_tagged_words
 
-        labels = (made_with or {}).get("labels")
+        labels = (inferred_arguments or {}).get("labels")
         source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
         return CheckedSentences(
             source,
@@ -181,7 +181,7 @@ class Tagger(Task):
         )
 
     @classmethod
-    def made_from(cls, examples):
+    def infer_arguments(cls, examples):
         """The tags that occur; of chunks, all that their scheme has for the kinds that occur."""
         labels = sorted({tag for example in examples for tag in example.tags})
         scheme = scheme_of(example.tags for example in examples)
@@ -196,11 +196,13 @@ class Tagger(Task):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, made_with):
+    def summary(cls, train, dev, inferred_arguments):
         words = sum(len(example.words) for example in train)
-        scheme = scheme_of_labels(made_with["labels"])
+        scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
-            what = f"{len(made_with['labels'])} tags ({listed(made_with['labels'])})"
+            what = (
+                f"{len(inferred_arguments['labels'])} tags ({listed(inferred_arguments['labels'])})"
+            )
         else:
             spans = Counter(span.kind for e in train for span in spans_of(e.tags))
             what = f"chunks of the scheme {scheme} (" + (
@@ -216,9 +218,9 @@ class Tagger(Task):
         return examples[0].source.notes()
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.tagging.features import tagged_rows
+        from keras_bert.tasks.tagging.features import tagged_sequences
 
-        return tagged_rows(
+        return tagged_sequences(
             examples,
             tokenizer=self.tokenizer,
             input_names=self.encoder.input_names,
@@ -255,9 +257,9 @@ class Tagger(Task):
             return word_metrics(expected, found, scores, labels=self.labels)
         return chunk_metrics(expected, found, scores, scheme=self.scheme)
 
-    def mistakes(self, answers, examples):
-        """See `tagging_mistakes`."""
-        return tagging_mistakes(answers, examples, scheme=self.scheme)
+    def errors(self, answers, examples):
+        """See `tagging_errors`."""
+        return tagging_errors(answers, examples, scheme=self.scheme)
 
     @staticmethod
     def describe_measures(measures):

@@ -16,15 +16,15 @@ class FitProgress(keras.callbacks.Callback):
     Args:
         task: the `Task`.
         tokens_a_step: tokens in a batch on average, or None: then there are no tokens/s.
-        dev_rows: the `TokenizedExamples` that is evaluated on, or None.
+        dev_examples: the `TokenizedExamples` that is evaluated on, or None.
     """
 
-    def __init__(self, task, *, tokens_a_step, dev_rows):
+    def __init__(self, task, *, tokens_a_step, dev_examples):
         super().__init__()
         self.task = task
         self.tokens_a_step = tokens_a_step
         self._rate = None
-        self.dev_rows = dev_rows
+        self.dev_examples = dev_examples
         self._inference = None
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -43,19 +43,19 @@ class FitProgress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self._rate is not None:
             logs["tokens/s"] = self._rate
-        figure = self.task.METRIC
-        if self.dev_rows is None or figure is None or f"val_{figure}" in logs:
+        metric = self.task.METRIC
+        if self.dev_examples is None or metric is None or f"val_{metric}" in logs:
             return
-        measures = self.task.official_metrics(self._answers(), self.dev_rows.examples)
-        if figure in measures:
-            logs[f"val_{figure}"] = measures[figure]
+        measures = self.task.official_metrics(self._answers(), self.dev_examples.examples)
+        if metric in measures:
+            logs[f"val_{metric}"] = measures[metric]
 
     def _answers(self):
         from keras_bert.inference.answers import Inference  # needs TensorFlow, which `fit` does not
 
         if self._inference is None:
             self._inference = Inference(self.task, batch_size=32)
-        return self._inference.of_rows(self.dev_rows)
+        return self._inference.of_sequences(self.dev_examples)
 
 
 def with_progress(task, x, options):
@@ -75,7 +75,7 @@ def with_progress(task, x, options):
     progress = FitProgress(
         task,
         tokens_a_step=trained and trained.tokens_a_step,
-        dev_rows=dev and dev.rows,
+        dev_examples=dev and dev.rows,
     )
     given = [] if callbacks is None else callbacks
     given = list(given) if isinstance(given, list | tuple) else [given]

@@ -18,27 +18,27 @@ from keras_bert.records.masking import most_predictions
 _FORWARD_AND_BACKWARD = 3
 
 
-def flops_a_token(task, *, rows_by_length, masked_rate, max_predictions, causal_fraction):
+def flops_a_token(task, *, examples_by_length, masked_rate, max_predictions, causal_fraction):
     """Training FLOPs per token, the mean over rows; None where the rows' lengths are not known.
 
     Args:
         task: a pre-training task.
-        rows_by_length: (S + 1,), how many rows have so many tokens.
+        examples_by_length: (S + 1,), how many rows have so many tokens.
         masked_rate, max_predictions: how many tokens of a row are predicted (see `Masker`).
         causal_fraction: the fraction of rows that are read from left to right, where the task has
             both kinds.
     """
     config, outputs = task.config, task.output
-    rows = np.asarray(rows_by_length, np.float64)
+    rows = np.asarray(examples_by_length, np.float64)
     length = np.arange(len(rows))
     if not rows @ length:
         return None
     masked = most_predictions(length, rate=masked_rate, max_predictions=max_predictions)
     forward = config.forward_flops(length)
     if "causal_lm" in outputs:
-        share = causal_fraction if "masked_lm" in outputs else 1.0
-        forward = forward + share * task.lm_head.forward_flops(length - 1)
-        masked = (1 - share) * masked
+        fraction = causal_fraction if "masked_lm" in outputs else 1.0
+        forward = forward + fraction * task.lm_head.forward_flops(length - 1)
+        masked = (1 - fraction) * masked
     if "masked_lm" in outputs:
         forward = forward + task.lm_head.forward_flops(masked)
     if "span_boundary" in outputs:

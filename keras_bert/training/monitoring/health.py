@@ -50,8 +50,8 @@ def health(metrics, *, chance=_CHANCE, since=None):
         since: the step that the phase before the last one ended with, or None. Its losses are of
             other rows, and so no part of the last one's course.
     """
-    curve = [entry for entry in metrics["history"] if since is None or entry["step"] > since]
-    judged = (_words(metrics), _plateau(metrics), _sentences(metrics, chance), _course(curve))
+    history = [record for record in metrics["history"] if since is None or record["step"] > since]
+    judged = (_words(metrics), _plateau(metrics), _sentences(metrics, chance), _course(history))
     found = [finding for finding in (*judged, _input(metrics)) if finding is not None]
     said = {
         verdict: "; ".join(finding.said for finding in found if finding.is_good is verdict)
@@ -77,11 +77,11 @@ def _words(metrics):
     entropy, (name, loss) = metrics["unigram_entropy"], _loss(metrics)
     if entropy is None or loss is None:
         return None
-    figures = f"the {entropy:.3f} of word frequencies"
+    scores = f"the {entropy:.3f} of word frequencies"
     if loss < entropy:
-        return Finding(True, f"{_LOSSES[name]} {loss:.3f}, below {figures}")
+        return Finding(True, f"{_LOSSES[name]} {loss:.3f}, below {scores}")
     return Finding(
-        _bad_after(_STEPS_FOR_WORDS, metrics), f"{_LOSSES[name]} {loss:.3f}, not below {figures}"
+        _bad_after(_STEPS_FOR_WORDS, metrics), f"{_LOSSES[name]} {loss:.3f}, not below {scores}"
     )
 
 
@@ -98,12 +98,12 @@ def _plateau(metrics):
 
 def _sentences(metrics, chance):
     """Whether pairs of sentences are told apart: chance, and two deviations of so many guesses."""
-    figures, rows = metrics["eval"] or {}, metrics.get("eval_rows")
-    name = next((name for name in _SENTENCES if name in figures), None)
+    scores, rows = metrics["eval"] or {}, metrics.get("eval_rows")
+    name = next((name for name in _SENTENCES if name in scores), None)
     if name is None or not rows:
         return None
-    said = f"{_SENTENCES[name]} {percent(figures[name])} right, by chance {percent(chance)}"
-    if figures[name] > chance + 2 * math.sqrt(chance * (1 - chance) / rows):
+    said = f"{_SENTENCES[name]} {percent(scores[name])} right, by chance {percent(chance)}"
+    if scores[name] > chance + 2 * math.sqrt(chance * (1 - chance) / rows):
         return Finding(True, said)
     return Finding(
         _bad_after(_STEPS_FOR_WORDS, metrics),
@@ -111,10 +111,10 @@ def _sentences(metrics, chance):
     )
 
 
-def _course(curve):
+def _course(history):
     """Whether the loss stands where it was lowest, and has not risen since."""
     for part, what, margin in _COURSES:
-        losses = [(e[part]["loss"], e["step"]) for e in curve if e.get(part)]
+        losses = [(e[part]["loss"], e["step"]) for e in history if e.get(part)]
         if len(losses) > 2:
             return _rise(losses, what, margin)
     return Finding(None, "too few figures to tell a divergence")
@@ -139,8 +139,8 @@ def _input(metrics):
 
 def _loss(metrics):
     """(name, nats) of the tokens' loss, held out where there are such rows; (None, None)."""
-    figures = metrics["eval"] or metrics["train"]
-    return next(((name, figures[name]) for name in _LOSSES if name in figures), (None, None))
+    scores = metrics["eval"] or metrics["train"]
+    return next(((name, scores[name]) for name in _LOSSES if name in scores), (None, None))
 
 
 def _bad_after(steps, metrics):

@@ -54,10 +54,10 @@ def model_card(values, *, settings=None, metrics=None):
     settings, metrics = settings or {}, metrics or {}
     kept = stored(values, source=CONFIG)
     kind = kept.get("task")
-    figures = _figures(metrics)
+    shown = _metrics(metrics)
     lines = [
         "---",
-        *(f"{key}: {_yaml(value)}" for key, value in _metadata(values, settings, figures)),
+        *(f"{key}: {_yaml(value)}" for key, value in _metadata(values, settings, shown)),
         "---",
         "",
         f"# {_markdown(_title(kind, settings))}",
@@ -66,7 +66,7 @@ def model_card(values, *, settings=None, metrics=None):
         "(`pip install keras-bert-toolkit`).",
         "",
         *_table("What it was made of", _made_of(values, settings, metrics)),
-        *_table(f"Figures on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in figures.items()]),
+        *_table(f"Figures on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
         *_loading(values, kind),
     ]
     return "\n".join(lines) + "\n"
@@ -89,7 +89,7 @@ def _yaml(value):
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def _metadata(values, settings, figures):
+def _metadata(values, settings, shown):
     task, _ = _of_the_hub(values)
     yield "library_name", "transformers"
     yield "tags", ["keras-bert"]
@@ -98,12 +98,12 @@ def _metadata(values, settings, figures):
     base = _hub_name(settings.get("model"))
     if base:
         yield "base_model", base
-    if figures and task is not None:
+    if shown and task is not None:
         data = _file_name(settings.get("dev") or settings.get("data"))
         result = {
             "task": {"type": task},
             "dataset": {"name": data, "type": data},
-            "metrics": [{"type": name, "value": value} for name, value in figures.items()],
+            "metrics": [{"type": name, "value": value} for name, value in shown.items()],
         }
         yield "model-index", [{"name": "keras-bert", "results": [result]}]
 
@@ -141,11 +141,11 @@ def _one_after_another(values):
 
 def _sizes(values):
     names = ("num_hidden_layers", "hidden_size", "vocab_size")
-    layers, width, pieces = (values.get(name) for name in names)
-    return f"{layers} blocks, width {width}, {pieces:,} pieces" if pieces else ""
+    layers, width, tokens = (values.get(name) for name in names)
+    return f"{layers} blocks, width {width}, {tokens:,} pieces" if tokens else ""
 
 
-def _figures(metrics):
+def _metrics(metrics):
     """The official figures of the run, those that are numbers."""
     held_out = metrics.get("dev") or metrics.get("eval") or {}
     return {name: value for name, value in held_out.items() if isinstance(value, float)}

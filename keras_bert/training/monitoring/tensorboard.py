@@ -17,7 +17,7 @@ from keras_bert.base.formatting import percent
 from keras_bert.text.vocabulary import MASK
 from keras_bert.training.checkpoint import value_of
 from keras_bert.training.optimizers.optimizer import GRADIENT_NORM
-from keras_bert.training.series import kept_figure
+from keras_bert.training.series import best_metric_value
 
 # Figures of an entry that are the run's, not the task's.
 _OF_THE_RUN = (
@@ -29,7 +29,7 @@ _OF_THE_RUN = (
 )
 
 
-class TensorBoardCurve(keras.callbacks.Callback):
+class TensorBoardHistory(keras.callbacks.Callback):
     """Writes a `Curve`'s entries under `folder`, in runs that TensorBoard lays over one another.
 
     `folder/train` and `folder/eval` hold each figure under the same tag (`masked_lm/loss`), so that
@@ -41,14 +41,14 @@ class TensorBoardCurve(keras.callbacks.Callback):
 
     What lies there is a function of the entries: at the start of a session the runs are written
     anew from those so far, so that steps that a killed session did and this one does again stand
-    there once. `curve` must stand before this callback in `fit`'s list. `outputs` are the names of
-    the model's outputs, whose figures are grouped.
+    there once. `history` must come before this callback in `fit`'s list. `outputs` are the names
+    of the model's outputs, whose figures are grouped.
     """
 
-    def __init__(self, folder, curve, constants, *, outputs):
+    def __init__(self, folder, history, constants, *, outputs):
         super().__init__()
         self.folder = Path(folder)
-        self.curve = curve
+        self.history = history
         self.constants = constants
         self.outputs = outputs
         self._writers = {}
@@ -69,23 +69,23 @@ class TensorBoardCurve(keras.callbacks.Callback):
             writer.close()
 
     def _write(self):
-        for entry in self.curve.entries[self._written :]:
+        for record in self.history.records[self._written :]:
             scalars = {
-                run: by_tag(entry.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
+                run: by_tag(record.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
             }
             for name in _OF_THE_RUN:
-                if entry.get(name) is not None:
-                    scalars["train"][f"run/{name}"] = entry[name]
+                if record.get(name) is not None:
+                    scalars["train"][f"run/{name}"] = record[name]
             for run, tagged in {**scalars, **self.constants}.items():
                 with self._writers[run].as_default():
-                    _write_scalars(tagged, step=entry["step"])
-                    if entry.get("tokens") is not None:
+                    _write_scalars(tagged, step=record["step"])
+                    if record.get("tokens") is not None:
                         over_tokens = {f"over_tokens/{tag}": v for tag, v in tagged.items()}
-                        _write_scalars(over_tokens, step=entry["tokens"])
-            if "examples" in entry:
-                with self._writers["eval"].as_default(step=entry["step"]):
-                    tf.summary.text("masked tokens", as_table(entry["examples"]))
-        self._written = len(self.curve.entries)
+                        _write_scalars(over_tokens, step=record["tokens"])
+            if "examples" in record:
+                with self._writers["eval"].as_default(step=record["step"]):
+                    tf.summary.text("masked tokens", as_table(record["examples"]))
+        self._written = len(self.history.records)
         for writer in self._writers.values():
             writer.flush()
 
@@ -98,33 +98,33 @@ def _write_scalars(tagged, *, step):
         tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step=step)
 
 
-def by_tag(figures, *, outputs):
+def by_tag(metrics, *, outputs):
     """`masked_lm_loss` -> `masked_lm/loss`, so that charts stand in a group for each output.
 
     What is not one output's stands in the group `total`.
     """
     tagged = {}
-    for name, value in figures.items():
+    for name, value in metrics.items():
         output = next((output for output in outputs if name.startswith(f"{output}_")), None)
-        figure = name if output is None else name.removeprefix(f"{output}_")
-        tagged[f"{output or 'total'}/{figure}"] = value
+        metric = name if output is None else name.removeprefix(f"{output}_")
+        tagged[f"{output or 'total'}/{metric}"] = value
     return tagged
 
 
 def as_table(examples):
     """The `examples` of an entry as a table in Markdown; the piece that is right stands in bold."""
 
-    def marked(piece, expected):
-        return f"**{_plain(piece)}**" if piece == expected else _plain(piece)
+    def marked(token, expected):
+        return f"**{_plain(token)}**" if token == expected else _plain(token)
 
     lines = ["| text | in its place |", "|---|---|"]
     for example in examples:
         expected = example["expected"]
         guesses = " · ".join(
-            f"{marked(piece, expected)} {percent(probability)}"
-            for piece, probability in example["candidates"]
+            f"{marked(token, expected)} {percent(probability)}"
+            for token, probability in example["candidates"]
         )
-        if all(piece != expected for piece, _ in example["candidates"]):
+        if all(token != expected for token, _ in example["candidates"]):
             guesses += f"; it was {marked(expected, expected)}"
         lines.append(
             f"| {_plain(example['before'])} **{_plain(MASK)}** {_plain(example['after'])} "
@@ -172,7 +172,7 @@ class WeightHistograms(keras.callbacks.Callback):
 
 
 # The projector's own methods (t-SNE, UMAP) take no more, and a browser has to load them.
-_MOST_PIECES = 5000
+_MOST_TOKENS = 5000
 
 
 class EmbeddingProjector(keras.callbacks.Callback):
@@ -204,7 +204,7 @@ class EmbeddingProjector(keras.callbacks.Callback):
             tf.summary.text("embeddings", f"{len(shown):,} pieces; see the projector")
         table = np.asarray(self.task.encoder.token_embedding.embeddings, np.float32)
         np.savetxt(self.folder / "vectors.tsv", table[shown], fmt="%.5g", delimiter="\t")
-        name = self.task.tokenizer.vocabulary.piece_name
+        name = self.task.tokenizer.vocabulary.token_name
         lines = ["piece\tcount", *(f"{name(int(id))}\t{self._count(id)}" for id in shown)]
         (self.folder / "pieces.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         config = projector.ProjectorConfig()
@@ -218,7 +218,7 @@ class EmbeddingProjector(keras.callbacks.Callback):
         ids = np.arange(len(self.task.tokenizer.vocabulary))
         if len(self.counts):
             ids = np.argsort(-self.counts, kind="stable")
-        return ids[:_MOST_PIECES]
+        return ids[:_MOST_TOKENS]
 
     def _count(self, id):
         return self.counts[id] if len(self.counts) else ""
@@ -238,7 +238,7 @@ def write_hparams(folder, runs, settings, *, names):
         names: the settings that are tried.
     """
     folder = Path(folder)
-    (figure,) = {metrics["best_metric"] for metrics in runs.values()}
+    (metric,) = {metrics["best_metric"] for metrics in runs.values()}
     if folder.exists():
         shutil.rmtree(folder)
     tried = {
@@ -248,19 +248,19 @@ def write_hparams(folder, runs, settings, *, names):
         api.hparams_config(
             hparams=[api.HParam(name, api.Discrete(values)) for name, values in tried.items()],
             metrics=[
-                api.Metric(f"kept/{figure}", display_name=f"{figure} of the model that is kept"),
-                api.Metric(f"dev/{figure}", display_name=f"{figure} on the dev data"),
+                api.Metric(f"kept/{metric}", display_name=f"{metric} of the model that is kept"),
+                api.Metric(f"dev/{metric}", display_name=f"{metric} on the dev data"),
             ],
         )
     for run, metrics in runs.items():
         with _writing(folder / run):
             api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
             values = [
-                (f"dev/{figure}", value_of(entry, figure), entry["step"])
-                for entry in metrics["history"]
-                if "eval" in entry
+                (f"dev/{metric}", value_of(record, metric), record["step"])
+                for record in metrics["history"]
+                if "eval" in record
             ]
-            values.append((f"kept/{figure}", kept_figure(metrics), metrics["kept"]["step"]))
+            values.append((f"kept/{metric}", best_metric_value(metrics), metrics["kept"]["step"]))
             for tag, value, step in values:
                 if value is not None:
                     tf.summary.scalar(tag, value, step=step)

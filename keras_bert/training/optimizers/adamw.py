@@ -28,23 +28,23 @@ class LayerwiseAdamW(AdamW):
 
     Args:
         learning_rate: a number or a schedule, of the whole run.
-        shares: what each variable's rate is of that, in the order of the variables that the
+        fractions: what each variable's rate is of that, in the order of the variables that the
             optimizer is built for.
         first_steps: the updates that are done before each variable's first one.
 
     Others are those of AdamW, but for `amsgrad`, which there is not.
     """
 
-    def __init__(self, learning_rate, *, shares, first_steps, name="layerwise_adamw", **kwargs):
+    def __init__(self, learning_rate, *, fractions, first_steps, name="layerwise_adamw", **kwargs):
         super().__init__(learning_rate, name=name, **kwargs)
-        self.shares = tuple(shares)  # not lists, which Keras would wrap
+        self.fractions = tuple(fractions)  # not lists, which Keras would wrap
         self.first_steps = tuple(first_steps)
 
     def build(self, variables):
-        if not self.built and not len(variables) == len(self.shares) == len(self.first_steps):
+        if not self.built and not len(variables) == len(self.fractions) == len(self.first_steps):
             raise ValueError(
-                "`shares` and `first_steps` must be as many as the variables. Received: "
-                f"{len(self.shares)} shares, {len(self.first_steps)} first steps, "
+                "`fractions` and `first_steps` must be as many as the variables. Received: "
+                f"{len(self.fractions)} shares, {len(self.first_steps)} first steps, "
                 f"{len(variables)} variables"
             )
         super().build(variables)
@@ -66,7 +66,7 @@ class LayerwiseAdamW(AdamW):
 
     def update_step(self, gradient, variable, learning_rate):
         rate = ops.cast(learning_rate, variable.dtype)
-        rate = rate * self.shares[self._get_variable_index(variable)]
+        rate = rate * self.fractions[self._get_variable_index(variable)]
         if self._waits(variable):
             rate = rate * ops.cast(self._has_begun(variable), variable.dtype)
         if self.weight_decay is not None and self._use_weight_decay(variable):
@@ -98,4 +98,4 @@ class LayerwiseAdamW(AdamW):
     def get_config(self):
         config = super().get_config()
         del config["amsgrad"]
-        return {**config, "shares": list(self.shares), "first_steps": list(self.first_steps)}
+        return {**config, "fractions": list(self.fractions), "first_steps": list(self.first_steps)}

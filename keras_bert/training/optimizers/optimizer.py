@@ -162,7 +162,7 @@ def make_optimizer(
     clip_norm=CLIP_NORM,
     gradient_accumulation_steps=1,
     schedule="linear",
-    shares=None,
+    fractions=None,
     first_steps=None,
     measures_gradients=False,
 ):
@@ -182,7 +182,7 @@ def make_optimizer(
     A step is an update of the weights. It takes `gradient_accumulation_steps` batches, whose
     gradients are averaged, and clipped as that average.
 
-    `shares` (what each trainable variable's rate is of that, None: all of it) and `first_steps`
+    `fractions` (what each trainable variable's rate is of that, None: all of it) and `first_steps`
     (the steps that are done before each one's first, None: none) are those of `LayerwiseAdamW`.
 
     With `measures_gradients` it has a `gradient_norm`, a metric, which is among its task's.
@@ -199,8 +199,8 @@ def make_optimizer(
         accumulated = gradient_accumulation_steps
         rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
     kind, layerwise = OPTIMIZERS[optimizer], {}
-    if any(share != 1 for share in shares or ()) or any(first_steps or ()):
-        kind, layerwise = LayerwiseAdamW, _layerwise(optimizer, model, shares, first_steps)
+    if any(fraction != 1 for fraction in fractions or ()) or any(first_steps or ()):
+        kind, layerwise = LayerwiseAdamW, _layerwise(optimizer, model, fractions, first_steps)
     if replica_count() > 1:
         from keras_bert.training.optimizers.global_gradients import (
             with_global_gradients,  # loads TensorFlow
@@ -229,12 +229,12 @@ def make_optimizer(
     return made
 
 
-def _layerwise(optimizer, model, shares, first_steps):
+def _layerwise(optimizer, model, fractions, first_steps):
     """What a `LayerwiseAdamW` is made with beside what every AdamW is."""
     if optimizer != "adamw":
         raise InputError(f"The layers have rates of their own under adamw, not under {optimizer}.")
     count = len(model.trainable_variables)
-    return {"shares": shares or [1.0] * count, "first_steps": first_steps or [0] * count}
+    return {"fractions": fractions or [1.0] * count, "first_steps": first_steps or [0] * count}
 
 
 def _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps):

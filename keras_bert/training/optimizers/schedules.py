@@ -31,8 +31,8 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        share = ops.where(step < self.warmup_steps, self.rising(step), self.falling(step))
-        return self.peak * ops.maximum(share, 0.0)
+        fraction = ops.where(step < self.warmup_steps, self.rising(step), self.falling(step))
+        return self.peak * ops.maximum(fraction, 0.0)
 
     def rising(self, step):
         """The share of the peak in the warm-up, with `step` (float32) updates done."""

@@ -39,11 +39,11 @@ def replicated_training(model, strategy):
             parallel_iterations=1,  # sums of two steps at a time would wait for one another
         )
 
-    figures = _unread_figures(model)
+    metrics = _unread_metrics(model)
 
     def train(iterator):
         steps(iterator)
-        return figures
+        return metrics
 
     return train
 
@@ -51,7 +51,7 @@ def replicated_training(model, strategy):
 def replicated_evaluation(model, strategy):
     """What stands for `model.test_function`; it ends early with the data."""
     together = _together(model.test_step, strategy)
-    figures = _unread_figures(model)
+    metrics = _unread_metrics(model)
 
     def test(iterator):
         for _ in range(model.steps_per_execution):
@@ -60,7 +60,7 @@ def replicated_evaluation(model, strategy):
             except StopIteration:
                 break
             together(batch)
-        return figures
+        return metrics
 
     return test
 
@@ -72,7 +72,7 @@ def _together(step, strategy):
     )
 
 
-def _unread_figures(model):
+def _unread_metrics(model):
     """The names by which Keras knows that it is to ask the metrics themselves."""
     return dict.fromkeys(model.get_metrics_result())
 
@@ -96,7 +96,7 @@ class Devices:
         self.workers = self._workers.count if self._workers else 1
         self.is_chief = self._workers is None or self._workers.is_chief
 
-    def check_rows(self, rows, *, by="batch_size"):
+    def check_sequences(self, rows, *, by="batch_size"):
         """Raises `InputError` where batches of so many rows have no part for each device.
 
         Parts may differ by a row, but not on a TPU, whose shapes are all the same. `by` is the

@@ -46,8 +46,8 @@ DEFINITIONS = {
 
 @pytest.mark.parametrize("layers", LAYERS)
 @pytest.mark.usefixtures("eager")
-def test_pieces_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokenizer, states, texts):
-    embed_texts = embedder(layers=layers, tokens="pieces", batch_size=3)
+def test_tokens_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokenizer, states, texts):
+    embed_texts = embedder(layers=layers, tokens="subwords", batch_size=3)
     found = list(embed_texts(given_texts(texts)))
     assert [one.text for one in found] == texts
     for one in found:
@@ -66,7 +66,7 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     embedder, tokenizer, states
 ):
     text = "words bank " * 30
-    (found,) = embedder(layers="last", tokens="pieces", batch_size=3)(given_texts([text]))
+    (found,) = embedder(layers="last", tokens="subwords", batch_size=3)(given_texts([text]))
     ids = tokenizer.tokenize([text])[0].numpy()
     assert len(found.vectors) == len(ids) == 180
     ends = []
@@ -83,26 +83,26 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
 
 
 @pytest.mark.usefixtures("eager")
-def test_words_are_the_mean_or_the_first_of_their_pieces(embedder, tokenizer, texts):
+def test_words_are_the_mean_or_the_first_of_their_tokens(embedder, tokenizer, texts):
     every = zip(
-        embedder(layers="last", tokens="pieces", batch_size=3)(given_texts(texts)),
+        embedder(layers="last", tokens="subwords", batch_size=3)(given_texts(texts)),
         embedder()(given_texts(texts)),
         embedder(tokens="words-first", batch_size=3)(given_texts(texts)),
         strict=True,
     )
-    for pieces, mean, first in every:
-        offsets = tokenizer.tokenize_with_offsets([pieces.text])
+    for tokens, mean, first in every:
+        offsets = tokenizer.tokenize_with_offsets([tokens.text])
         begins = np.flatnonzero(offsets.word_starts[0].numpy())
-        bounds = [*begins, len(pieces.vectors)]
+        bounds = [*begins, len(tokens.vectors)]
         assert mean.tokens == first.tokens
         assert len(mean.vectors) == len(first.vectors) == len(begins)
-        np.testing.assert_allclose(first.vectors, pieces.vectors[begins], atol=1e-6)
+        np.testing.assert_allclose(first.vectors, tokens.vectors[begins], atol=1e-6)
         for word, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
             np.testing.assert_allclose(
-                mean.vectors[word], pieces.vectors[start:end].mean(axis=0), atol=1e-5
+                mean.vectors[word], tokens.vectors[start:end].mean(axis=0), atol=1e-5
             )
-            assert mean.starts[word] == pieces.starts[start]
-            assert mean.ends[word] == pieces.ends[end - 1]
+            assert mean.starts[word] == tokens.starts[start]
+            assert mean.ends[word] == tokens.ends[end - 1]
 
 
 @pytest.mark.usefixtures("eager")
@@ -148,7 +148,7 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
         assert one.tokens == other.tokens
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-6)
     for text in ("a bank", ("a bank",), iter(["a bank"])):
-        alone = embed(model=(encoder, tokenizer), text=text, layers="first", tokens="pieces")
+        alone = embed(model=(encoder, tokenizer), text=text, layers="first", tokens="subwords")
         assert next(alone).tokens == ["a", "bank"]
     for texts in ({}, {"text": "a", "data": path}):
         with pytest.raises(InputError, match="either `data`, a file of texts, or `text`"):
@@ -165,19 +165,19 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
         ({"batch_size": 0}, "`batch_size` is 0; at least 1 is needed"),
     ],
 )
-def test_refuses_what_cannot_be(options, sentence, encoder, tokenizer):
+def test_rejects_what_cannot_be(options, sentence, encoder, tokenizer):
     with pytest.raises(InputError, match=sentence):
         Embedder(encoder, tokenizer, EmbedderSettings(**options))
 
 
-def test_refuses_more_layers_than_the_model_has(tokenizer):
+def test_rejects_more_layers_than_the_model_has(tokenizer):
     small = make_encoder(tokenizer, num_hidden_layers=3)
     with pytest.raises(InputError, match="needs a model of at least 4 layers, and this one has 3"):
         Embedder(small, tokenizer, EmbedderSettings(layers="concat-last-4"))
 
 
 @pytest.mark.usefixtures("eager")
-def test_refuses_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
+def test_rejects_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
     monkeypatch.setattr("keras_bert.inference.embeddings.embed._NUMBERS_TOGETHER", 16 * 20)
     assert len(list(embedder()(given_texts(["a " * 20] * 3)))) == 3
     with pytest.raises(InputError, match="Text 2 .*: 21 tokens are too many .*it may have 20"):

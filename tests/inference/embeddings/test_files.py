@@ -111,7 +111,7 @@ def embedded(monkeypatch):
 
     class Embedded:
         width = WIDTH
-        pieces = unknown = 0
+        tokens = unknown = 0
 
         def __call__(self, texts):
             return iter(EXPECTED)
@@ -151,7 +151,7 @@ def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, to
 
 
 @pytest.mark.usefixtures("eager")
-def test_the_same_command_again_is_finished_and_another_is_refused(
+def test_the_same_command_again_is_finished_and_another_is_rejected(
     ending, model_folder, tmp_path, capsys
 ):
     data, output = tmp_path / "texts.txt", tmp_path / f"v.{ending}"

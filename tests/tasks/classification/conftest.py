@@ -11,7 +11,7 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 WORDS = "the a film is was good great fun bad dull awful plot cast buy pills now meeting minutes"
@@ -38,9 +38,9 @@ def answers(task, texts):
 @pytest.fixture(scope="session")
 def tokenizer():
     letters = string.ascii_lowercase + string.digits
-    pieces = [*SPECIAL_PIECES, *letters, *(f"##{c}" for c in letters), *string.punctuation]
+    tokens = [*SPECIAL_TOKENS, *letters, *(f"##{c}" for c in letters), *string.punctuation]
     words = [word for word in WORDS.split() if len(word) > 1]
-    return Tokenizer.from_vocab(WordPieceVocabulary([*pieces, *words]))
+    return Tokenizer.from_vocab(WordPieceVocabulary([*tokens, *words]))
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ def tokenized(examples, labelling):
     return labelling.features(list(examples), labelled=True)
 
 
-def rows_of(dataset):
+def examples_of(dataset):
     """-> a list of (ids without padding, label) in the dataset's order."""
     rows = []
     for batch, labels in dataset:
@@ -49,7 +49,7 @@ def expected_rows(examples, tokenizer):
 
 
 def test_every_epoch_holds_every_row_once_with_its_label(tokenized, examples, tokenizer):
-    rows = rows_of(tokenized.training_batches(steps=12, seed=1, epochs=3))
+    rows = examples_of(tokenized.training_batches(steps=12, seed=1, epochs=3))
     expected = expected_rows(examples, tokenizer)
     epochs = [rows[start : start + len(expected)] for start in range(0, len(rows), len(expected))]
     assert len(epochs) == 3
@@ -61,13 +61,13 @@ def test_every_epoch_holds_every_row_once_with_its_label(tokenized, examples, to
 def test_a_run_may_begin_at_any_step(tokenized):
     whole = tokenized.training_batches(steps=12, seed=1, epochs=2)
     assert whole.cardinality().numpy() == 24
-    rows = rows_of(whole)
-    assert rows_of(tokenized.training_batches(steps=12, seed=1, epochs=2)) == rows
+    rows = examples_of(whole)
+    assert examples_of(tokenized.training_batches(steps=12, seed=1, epochs=2)) == rows
     later = tokenized.training_batches(steps=12, seed=1, epochs=2, first_step=15)
     assert later.cardinality().numpy() == 9
-    tail = rows_of(later)
+    tail = examples_of(later)
     assert tail == rows[-len(tail) :]
-    assert rows_of(tokenized.training_batches(steps=12, seed=2, epochs=2)) != rows
+    assert examples_of(tokenized.training_batches(steps=12, seed=2, epochs=2)) != rows
 
 
 def test_short_texts_do_not_pay_for_long_ones(tokenized):

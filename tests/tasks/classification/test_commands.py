@@ -54,10 +54,10 @@ def test_evaluate_writes_json(model_folder, data, capsys):
     flags = ["--header", "no", "--text-column", "1", "--label-column", "2"]
     assert main(["evaluate", "--model", str(model_folder), "--data", data, *flags]) == 0
     out, err = capsys.readouterr()
-    figures = json.loads(out)
-    assert figures["examples"] == 3
+    metrics = json.loads(out)
+    assert metrics["examples"] == 3
     rows = [line.strip().rstrip(",") for line in out.splitlines()]
-    assert all(str(row) in rows for row in figures["confusion"])  # of a table, each on its line
+    assert all(str(row) in rows for row in metrics["confusion"])  # of a table, each on its line
     assert "Next: keras-bert export" in err
 
 

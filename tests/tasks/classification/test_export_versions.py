@@ -196,7 +196,7 @@ def test_int8_does_not_look_for_garbage_in_the_whole_program(task, monkeypatch):
     assert len(looked_through) > 8 and max(looked_through) < len(held)
 
 
-def test_a_precision_that_overflows_is_refused(make_task, tmp_path):
+def test_a_precision_that_overflows_is_rejected(make_task, tmp_path):
     task = make_task()
     task.encoder.blocks[0].feed_forward.dense_out.kernel.assign_add(
         1e6 * np.eye(*task.encoder.blocks[0].feed_forward.dense_out.kernel.shape)

@@ -63,7 +63,7 @@ def test_the_folder_holds_what_the_design_says(run):
     assert left.name.startswith("step-")
 
 
-def test_a_finished_run_is_not_repeated_and_another_is_refused(run, arguments, files):
+def test_a_finished_run_is_not_repeated_and_another_is_rejected(run, arguments, files):
     output, metrics, _ = run
     before = (output / "model" / "model.safetensors").stat().st_mtime_ns
     assert finetune(**arguments, output=output) == metrics
@@ -77,7 +77,7 @@ def test_a_finished_run_is_not_repeated_and_another_is_refused(run, arguments, f
     (files / "dev.tsv").write_text(original)
 
 
-def test_a_finished_run_without_its_model_is_refused(run, arguments, tmp_path):
+def test_a_finished_run_without_its_model_is_rejected(run, arguments, tmp_path):
     output, metrics, _ = run
     (output / "model").rename(tmp_path / "model")
     try:

@@ -119,9 +119,9 @@ def test_the_learned_mix_is_told(way, finished):
     _, output, metrics = finished(way)
     task = load_task(output / "model")
     assert task.layer_mix == {"layer_norm_eps": task.config.layer_norm_eps, "l2": 0.01}
-    shares, gamma = metrics["scalar_mix"]["layer_weights"], metrics["scalar_mix"]["gamma"]
-    np.testing.assert_allclose(shares, task.scalar_mix.layer_weights, atol=1e-6)
-    assert sum(shares) == pytest.approx(1, abs=1e-5) and max(shares) - min(shares) > 1e-3
+    fractions, gamma = metrics["scalar_mix"]["layer_weights"], metrics["scalar_mix"]["gamma"]
+    np.testing.assert_allclose(fractions, task.scalar_mix.layer_weights, atol=1e-6)
+    assert sum(fractions) == pytest.approx(1, abs=1e-5) and max(fractions) - min(fractions) > 1e-3
     assert gamma == pytest.approx(float(task.scalar_mix.gamma), rel=1e-5)
 
 

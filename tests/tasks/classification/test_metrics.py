@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
-from keras_bert.tasks.classification.labels import row_weights
+from keras_bert.tasks.classification.labels import sequence_weights
 from keras_bert.tasks.classification.metrics import (
     calibration,
     classification_metrics,
@@ -58,11 +58,11 @@ def test_one_label(expected, probabilities):
     assert sum(bin_["examples"] for bin_ in found["calibration"]) == len(expected)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_several_labels(share):
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
+def test_several_labels(fraction):
     expected = RNG.random((200, 4)) < 0.3
     probabilities = RNG.random((200, 4))
-    predicted = probabilities < share
+    predicted = probabilities < fraction
     found = multi_label_metrics(expected, predicted, probabilities, labels=list("abcd"))
     for average in ("macro", "micro"):
         reference = metrics.f1_score(expected, predicted, average=average, zero_division=0)
@@ -118,7 +118,7 @@ def test_calibration_by_hand():
 
 def test_balanced_weights_give_every_label_the_same_sum():
     numbers = np.array([0, 0, 0, 2, 2, 3])
-    weights = row_weights(numbers, "balanced")
+    weights = sequence_weights(numbers, "balanced")
     sums = [weights[numbers == label].sum() for label in (0, 2, 3)]
     assert sums == pytest.approx([2, 2, 2]) and weights.mean() == pytest.approx(1)
-    assert row_weights(numbers, (2.0, 1.0, 0.5, 1.0)).tolist() == [2, 2, 2, 0.5, 0.5, 1]
+    assert sequence_weights(numbers, (2.0, 1.0, 0.5, 1.0)).tolist() == [2, 2, 2, 0.5, 0.5, 1]

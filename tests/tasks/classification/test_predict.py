@@ -68,7 +68,7 @@ def test_evaluate_measures_the_answers(task, texts, answers):
     json.dumps(measures)
 
 
-def test_measures_against_figures_worked_out_by_hand():
+def test_measures_against_metrics_worked_out_by_hand():
     expected = np.array([0, 0, 0, 0, 1, 1])
     probabilities = np.eye(3)[[0, 0, 0, 1, 1, 0]]
     measures = classification_metrics(expected, probabilities, labels=["x", "y", "z"])

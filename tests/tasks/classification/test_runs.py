@@ -12,7 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.glue import settle_glue
 from keras_bert.cli.main import main, parse
-from keras_bert.training.series import kept_figure
+from keras_bert.training.series import best_metric_value
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -66,10 +66,10 @@ def run(folder, arguments):
 def test_a_task_of_glue_by_its_name(run, folder, capsys):
     settings = json.loads((run / "run.json").read_text())["settings"]
     assert (settings["task"], settings["glue"]) == ("pair-classifier", "MRPC")
-    assert settings["figure"] == "accuracy_and_f1"
+    assert settings["metric"] == "accuracy_and_f1"
     metrics = json.loads((run / "metrics.json").read_text())
-    figures = [entry["eval"]["accuracy_and_f1"] for entry in metrics["history"] if "eval" in entry]
-    assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(figures), abs=1e-6)
+    scores = [entry["eval"]["accuracy_and_f1"] for entry in metrics["history"] if "eval" in entry]
+    assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(scores), abs=1e-6)
     assert main(["evaluate", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
     measures = json.loads(capsys.readouterr().out)
     official = measures.pop("glue")
@@ -82,20 +82,20 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
 def test_files_of_glue_are_of_its_kind_without_its_folder():
     arguments = parse(["finetune", "--glue", "sts-b", "--train", "a.tsv", "--dev", "b.tsv"])
     settle_glue(arguments)
-    settled = vars(arguments)
-    assert {name: settled[name] for name in ("task", "glue", "figure", "train", "dev")} == {
+    resolved = vars(arguments)
+    assert {name: resolved[name] for name in ("task", "glue", "metric", "train", "dev")} == {
         "task": "regression",
         "glue": "STS-B",
-        "figure": "pearson_and_spearman",
+        "metric": "pearson_and_spearman",
         "train": "a.tsv",
         "dev": "b.tsv",
     }
 
 
-def test_runs_of_a_series_are_compared_by_the_figure_that_was_chosen(run):
+def test_runs_of_a_series_are_compared_by_the_metric_that_was_chosen(run):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["best_metric"] == "accuracy_and_f1"  # no figure of the class
-    assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy_and_f1"], abs=1e-6)
+    assert best_metric_value(metrics) == pytest.approx(metrics["dev"]["accuracy_and_f1"], abs=1e-6)
 
 
 @pytest.mark.usefixtures("eager")
@@ -180,14 +180,14 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
             "text_a\ttext_b\tlabel\na text\tb c\t0\nanother\tb\tmaybe\n"
         )
         evaluate(model=run, data=tmp_path / "pairs.tsv")
-    with pytest.raises(InputError, match="`figure` is f1; with several labels a text it should"):
+    with pytest.raises(InputError, match="`metric` is f1; with several labels a text it should"):
         finetune(
             **arguments,
             train=tmp_path / "t.tsv",
             dev=tmp_path / "t.tsv",
             output=tmp_path / "run",
             multi_label=True,
-            figure="f1",
+            metric="f1",
         )
     assert not (tmp_path / "run").exists()
 
@@ -213,8 +213,8 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
         pooling="mean",
         report=told.append,
     )
-    figures = metrics["history"][-1]["eval"]
-    assert figures["loss"] == pytest.approx(figures["mse"] / 256**2, rel=1e-3)  # in units of 256
+    scores = metrics["history"][-1]["eval"]
+    assert scores["loss"] == pytest.approx(scores["mse"] / 256**2, rel=1e-3)  # in units of 256
     notes = [line for line in told if "1 row without a score, left out" in line]
     assert len(notes) == 2
     dev = metrics["dev"]
@@ -223,7 +223,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     with eagerly():
         again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", show_errors=1)
         answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
-    (worst,) = again.pop("mistakes")
+    (worst,) = again.pop("errors")
     assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
     assert again["mse"] == pytest.approx(dev["mse"], rel=1e-4)
     assert len(answers) == 16 and "expected" not in answers[-1]
@@ -278,7 +278,7 @@ def test_scores_are_those_of_the_run_wherever_the_model_goes(options, folder, ar
     assert float(found["score"][0]) == pytest.approx(answer["score"], rel=1e-4)
 
 
-def test_a_folder_that_lost_the_scale_of_its_scores_is_refused(folder, tmp_path):
+def test_a_folder_that_lost_the_scale_of_its_scores_is_rejected(folder, tmp_path):
     """As version 0.1.0 wrote it; the run's run.json has the scale."""
     tokenizer = make_tokenizer(["same", "film"])
     task = Regressor(make_encoder(tokenizer), tokenizer, pooling="mean", mean=600.0, scale=256.0)

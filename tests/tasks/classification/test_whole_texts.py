@@ -146,7 +146,7 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
     (output,) = task.output
     found = np.asarray(task(inputs)[output])
     np.testing.assert_array_equal(found, again(inputs)[output])  # a scale is a power of two
-    assert type(again) is type(task) and again.made_with == task.made_with
+    assert type(again) is type(task) and again.inferred_arguments == task.inferred_arguments
     for setting in task.stored_settings():
         assert getattr(again, setting) == getattr(task, setting)
     values = json.loads((saved[name] / "config.json").read_text())
@@ -202,7 +202,7 @@ def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tm
     np.testing.assert_allclose(np.asarray(found), logits.numpy(), atol=1e-5)
 
 
-def test_several_scores_in_one_folder_are_refused(saved, tmp_path):
+def test_several_scores_in_one_folder_are_rejected(saved, tmp_path):
     path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
     values = json.loads(path.read_text())
     del values["keras_bert"]
@@ -240,8 +240,10 @@ def test_a_new_regressor_begins_with_the_mean_in_the_range_of_the_scores(tasks):
 
 
 def answer(task, data, **options):
-    rows = task.features(list(task.read(data, made_with=task.made_with, **options)))
-    return Inference(task, batch_size=4).of_rows(rows), rows.examples
+    rows = task.features(
+        list(task.read(data, inferred_arguments=task.inferred_arguments, **options))
+    )
+    return Inference(task, batch_size=4).of_sequences(rows), rows.examples
 
 
 def test_answers_of_pairs_scores_and_several_labels(tasks):
@@ -253,9 +255,9 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     measures = tasks["pair"].official_metrics(answers, examples)
     json.dumps(measures)
     wrong = [a for a, e in zip(answers, examples, strict=True) if a["label"] != e.label]
-    mistakes = tasks["pair"].mistakes(answers, examples)
-    assert [badness for badness, _ in mistakes] == [a["score"] for a in wrong]
-    assert all(text.startswith("line ") for _, text in mistakes)
+    found_errors = tasks["pair"].found_errors(answers, examples)
+    assert [badness for badness, _ in found_errors] == [a["score"] for a in wrong]
+    assert all(text.startswith("line ") for _, text in found_errors)
 
     answers, examples = answer(tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")])
     for found, example in zip(answers, examples, strict=True):
@@ -264,7 +266,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     measures = tasks["several"].official_metrics(answers, examples)
     right = np.mean([set(a["labels"]) == set(a["expected"]) for a in answers])
     assert measures["subset_accuracy"] == right
-    assert len(tasks["several"].mistakes(answers, examples)) == round(3 * (1 - right))
+    assert len(tasks["several"].found_errors(answers, examples)) == round(3 * (1 - right))
 
     answers, examples = answer(
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
@@ -273,7 +275,9 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     measures = tasks["score"].official_metrics(answers, examples)
     errors = [found["score"] - found["expected"] for found in answers]
     assert measures["mse"] == pytest.approx(np.mean(np.square(errors)))
-    assert max(tasks["score"].mistakes(answers, examples))[0] == pytest.approx(np.abs(errors).max())
+    assert max(tasks["score"].found_errors(answers, examples))[0] == pytest.approx(
+        np.abs(errors).max()
+    )
 
 
 @pytest.mark.parametrize("name", ["pair", "score"])
@@ -327,8 +331,8 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     ):
         with pytest.raises(InputError, match=message):
             Classifier(encoder, tokenizer, labels=LABELS, class_weights=wrong)
-    with pytest.raises(InputError, match="`figure` is f1, which is that of two labels; here are 3"):
-        Classifier(encoder, tokenizer, labels=LABELS, figure="f1")
+    with pytest.raises(InputError, match="`metric` is f1, which is that of two labels; here are 3"):
+        Classifier(encoder, tokenizer, labels=LABELS, metric="f1")
 
 
 def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
@@ -367,11 +371,11 @@ def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
 
 def test_what_examples_settle():
     read = Classifier.read([("a", "x|y"), ("b", ""), ("c", "z")], multi_label=True)
-    assert Classifier.made_from(list(read)) == {"labels": ["x", "y", "z"]}
+    assert Classifier.infer_arguments(list(read)) == {"labels": ["x", "y", "z"]}
     scores = list(Regressor.read([("a", "b", 10), ("c", "d", 50), ("e", "f", 90)]))
-    assert Regressor.made_from(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
+    assert Regressor.infer_arguments(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
     with pytest.raises(InputError, match=r"one score only \(3\)"):
-        Regressor.made_from(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
+        Regressor.infer_arguments(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
 
 
 def test_the_weights_of_a_scaled_head_are_in_the_range_of_the_scores(tasks, saved):

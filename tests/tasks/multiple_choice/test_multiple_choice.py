@@ -12,7 +12,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.inference.answers import Inference
 from keras_bert.inputs.framing import frame
-from keras_bert.training.frozen import FrozenRows, freeze
+from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.small_model import encode, make_encoder, make_tokenizer
 
@@ -75,7 +75,7 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows,
     ]
     assert measures["accuracy"] == np.mean(right)
     json.dumps(measures)
-    assert len(task.mistakes(answers, rows.examples)) == 4 - sum(right)
+    assert len(task.errors(answers, rows.examples)) == 4 - sum(right)
 
 
 @pytest.mark.usefixtures("eager")
@@ -90,7 +90,7 @@ def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, rows, tmp_path)
         layer_mix={"layer_norm_eps": None, "l2": 0.0},
     )
     features, head = freeze(own)
-    frozen = FrozenRows(rows, features, head, batch_size=2, folder=tmp_path)
+    frozen = FrozenExamples(rows, features, head, batch_size=2, folder=tmp_path)
     (batch, _), (inputs, labels) = (
         next(iter(each.evaluation_batches(batch_size=4))) for each in (rows, frozen)
     )

@@ -10,7 +10,7 @@ from keras_bert.tasks.question_answering.features import context_windows
 RNG = np.random.default_rng(11)
 
 
-def pieces_of(length, room, stride, *, whole_numbers=False):
+def tokens_of(length, room, stride, *, whole_numbers=False):
     """Windows with random logits; whole numbers give many that are equal."""
 
     def draw(size):
@@ -25,14 +25,14 @@ def pieces_of(length, room, stride, *, whole_numbers=False):
     ]
 
 
-def every_span(pieces, longest):
+def every_span(tokens, longest):
     """[(first, last, logit)] in order of their first and last token."""
     spans = []
-    for piece in pieces:
-        for i in range(piece.core.start, piece.core.stop):
-            for j in range(i, min(i + longest, len(piece.starts))):
-                logit = float(piece.starts[i] + piece.ends[j])
-                spans.append((piece.first + i, piece.first + j, logit))
+    for token in tokens:
+        for i in range(token.core.start, token.core.stop):
+            for j in range(i, min(i + longest, len(token.starts))):
+                logit = float(token.starts[i] + token.ends[j])
+                spans.append((token.first + i, token.first + j, logit))
     return spans
 
 
@@ -41,13 +41,13 @@ def every_span(pieces, longest):
 def test_the_best_spans_are_those_of_a_search_through_all(may_be_none, whole_numbers):
     for _ in range(60):
         length, room, stride, longest = (int(RNG.integers(1, high)) for high in (40, 16, 16, 8))
-        pieces = pieces_of(length, room, stride, whole_numbers=whole_numbers)
-        spans = sorted(every_span(pieces, longest), key=lambda span: -span[2])
-        null = min(piece.null for piece in pieces)
+        tokens = tokens_of(length, room, stride, whole_numbers=whole_numbers)
+        spans = sorted(every_span(tokens, longest), key=lambda span: -span[2])
+        null = min(token.null for token in tokens)
         total = sum(np.exp(logit) for *_, logit in spans) + may_be_none * np.exp(null)
         for count in (1, 5, 1000):
             found = best_spans(
-                pieces, max_answer_length=longest, count=count, may_be_none=may_be_none
+                tokens, max_answer_length=longest, count=count, may_be_none=may_be_none
             )
             assert [(s.first, s.last, s.logit) for s in found.best] == spans[:count]
             np.testing.assert_allclose(
@@ -60,8 +60,8 @@ def test_the_best_spans_are_those_of_a_search_through_all(may_be_none, whole_num
 
 
 def test_every_span_of_a_short_text_can_be_found_once():
-    pieces = pieces_of(12, 6, 2)
-    found = best_spans(pieces, max_answer_length=3, count=1000, may_be_none=True)
+    tokens = tokens_of(12, 6, 2)
+    found = best_spans(tokens, max_answer_length=3, count=1000, may_be_none=True)
     places = [(span.first, span.last) for span in found.best]
     assert len(set(places)) == len(places)
     assert {first for first, _ in places} == set(range(12))
@@ -69,11 +69,11 @@ def test_every_span_of_a_short_text_can_be_found_once():
 
 
 def test_no_answer_has_the_lowest_score_of_all_windows():
-    pieces = [
+    tokens = [
         Piece(0, slice(0, 2), np.float32([0, 0]), np.float32([0, 0]), 7.0),
         Piece(2, slice(0, 2), np.float32([0, 3]), np.float32([0, 1]), -2.0),
     ]
-    found = best_spans(pieces, max_answer_length=2, may_be_none=True)
+    found = best_spans(tokens, max_answer_length=2, may_be_none=True)
     assert (found.best[0].first, found.best[0].last, found.null_score) == (3, 3, -6.0)
 
 

@@ -170,7 +170,7 @@ def random_task(**settings):
 def asked(inference, questions):
     """The answers to (question, context) pairs, by what `predict` is made of."""
     task = inference.task
-    return inference.of_rows(task.features(list(task.read(questions, labelled=False))))
+    return inference.of_sequences(task.features(list(task.read(questions, labelled=False))))
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +259,7 @@ def labelled():
     return task, rows, outputs
 
 
-def test_n_best_answers_are_pieces_of_the_context_by_their_scores(labelled):
+def test_n_best_answers_are_tokens_of_the_context_by_their_scores(labelled):
     task, rows, outputs = labelled
     task.n_best = 4
     try:
@@ -272,8 +272,8 @@ def test_n_best_answers_are_pieces_of_the_context_by_their_scores(labelled):
         assert answer["expected"] == [gold.text for gold in example.answers]
         assert answer["score"] == best[0]["score"]
         assert [b["score"] for b in best] == sorted((b["score"] for b in best), reverse=True)
-        for piece in best:
-            assert example.context[piece["start"] : piece["end"]] == piece["answer"]
+        for token in best:
+            assert example.context[token["start"] : token["end"]] == token["answer"]
     assert [len(answer["n_best"]) for answer in answers] == [4, 1]  # one token has one piece
     assert "n_best" not in task.decode(outputs, rows)[0]
 
@@ -289,8 +289,8 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
         assert [not a["answer"] for a in answers] == [
             a["null_score"] > other.null_threshold for a in answers
         ]
-        figures = other.official_metrics(answers, rows.examples)
-        assert figures["NoAns_total"] == 1 and figures["best_f1"] >= figures["f1"]
+        metrics = other.official_metrics(answers, rows.examples)
+        assert metrics["NoAns_total"] == 1 and metrics["best_f1"] >= metrics["f1"]
     some = [rows.examples[0]]
     task.tune_threshold(outputs, task.features(some))  # every question has an answer
     assert task.null_threshold is None
@@ -305,7 +305,7 @@ def test_version_1_is_told_by_its_questions(labelled):
     assert bins[-1] == {"confidence": 1.0, "accuracy": 1.0, "examples": 1}
 
 
-def test_mistakes_are_told_the_surest_first():
+def test_errors_are_told_the_most_confident_first():
     task = random_task()
     examples = list(
         task.read(
@@ -322,6 +322,6 @@ def test_mistakes_are_told_the_surest_first():
     )
     answers = [{"answer": "cat", "score": 0.9}, {"answer": "a cat", "score": 0.5}]
     answers += [{"answer": "", "score": 0.8}]
-    assert task.mistakes(answers, examples) == [
+    assert task.errors(answers, examples) == [
         (0.5, 'question 2: who?\n  answered "a cat" (50.0 %), expected no answer')
     ]

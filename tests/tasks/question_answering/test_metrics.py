@@ -95,7 +95,7 @@ def test_no_answer_that_is_predicted_costs_nothing_to_answer():
     assert found["best_exact"] == 1.0 and found["best_exact_thresh"] == 1.0
 
 
-def test_the_figures_are_those_of_the_official_programs():
+def test_the_metrics_are_those_of_the_official_programs():
     for case in json.loads(REFERENCE.read_text(encoding="utf-8")):
         predictions, golds = case["predictions"], case["golds"]
         if case["version"] == 1:
@@ -104,8 +104,8 @@ def test_the_figures_are_those_of_the_official_programs():
             found = metrics.squad_2(predictions, golds)
             if "null_scores" in case:
                 found |= metrics.best_thresholds(predictions, golds, case["null_scores"])
-        shares = {
+        fractions = {
             name: value / 100 if "thresh" not in name and "total" not in name else value
             for name, value in case["figures"].items()
         }
-        assert found == pytest.approx(shares, rel=1e-13, abs=1e-13)
+        assert found == pytest.approx(fractions, rel=1e-13, abs=1e-13)

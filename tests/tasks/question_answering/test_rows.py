@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.readers.squad import open_questions
-from keras_bert.tasks.question_answering.features import question_rows
+from keras_bert.tasks.question_answering.features import question_sequences
 from tests.small_model import make_tokenizer
 
 CONTEXT = "Zoë was born in Łódź, in 1899. She died in 北京 — or so the ｆｕｌｌ story 😀 says!"
@@ -48,10 +48,10 @@ def made(tokenizer, some=None, **options):
     options = {"max_length": 24, "stride": 5, "max_question_length": 64, **options}
     names = ("input_ids", "input_mask", "segment_ids")
     some = some or examples()
-    return question_rows(some, tokenizer=tokenizer, input_names=names, **options)
+    return question_sequences(some, tokenizer=tokenizer, input_names=names, **options)
 
 
-def test_a_row_is_the_question_and_a_piece_and_the_pieces_are_the_context(tokenizer):
+def test_a_row_is_the_question_and_a_token_and_the_tokens_are_the_context(tokenizer):
     rows = made(tokenizer)
     special = tokenizer.vocabulary
     inputs = {
@@ -62,18 +62,18 @@ def test_a_row_is_the_question_and_a_piece_and_the_pieces_are_the_context(tokeni
         question = tokenizer.tokenize([example.question])[0].numpy().tolist()[:10]
         context = tokenizer.tokenize([example.context])[0].numpy().tolist()
         covered = {}
-        for row in np.flatnonzero(rows.example_of_row == number):
+        for row in np.flatnonzero(rows.example_of_sequence == number):
             first, size = rows.windows.starts[row], rows.windows.sizes[row]
-            piece = context[first : first + size]
-            framed = [special.cls_id, *question, special.sep_id, *piece, special.sep_id]
+            token = context[first : first + size]
+            framed = [special.cls_id, *question, special.sep_id, *token, special.sep_id]
             length = rows.lengths[row]
             assert len(framed) == length <= 24
             assert inputs["input_ids"][row].tolist()[:length] == framed
             segments = [0] * (len(question) + 2) + [1] * (size + 1)
             assert inputs["segment_ids"][row].tolist()[:length] == segments
             assert inputs["input_mask"][row].sum() == length
-            assert rows.piece_starts[row] == len(question) + 2
-            covered |= dict(zip(range(first, first + size), piece, strict=True))
+            assert rows.token_starts[row] == len(question) + 2
+            covered |= dict(zip(range(first, first + size), token, strict=True))
         assert [covered[place] for place in range(len(context))] == context
 
 
@@ -81,18 +81,18 @@ def test_labels_are_the_answers_tokens_in_windows_that_hold_it_and_cls_elsewhere
     rows = made(tokenizer, labelled=True)
     texts = []
     for row in range(len(rows)):
-        number = rows.example_of_row[row]
+        number = rows.example_of_sequence[row]
         start, end = (int(rows.labels[name][row]) for name in ("start_logits", "end_logits"))
         if (start, end) == (0, 0):
             continue
-        first = rows.windows.starts[row] - rows.piece_starts[row]
+        first = rows.windows.starts[row] - rows.token_starts[row]
         characters = rows.contexts.characters(rows.context_of[number], first + start, first + end)
         texts.append((number, rows.examples[number].context[slice(*characters)]))
     assert set(texts) == {(0, "Łódź"), (2, "Zoë")}
     for number, weight in ((0, 1.0), (1, 1.0), (3, 1.0), (4, 0.0), (5, 1.0)):
-        assert set(rows.weights["start_logits"][rows.example_of_row == number]) == {weight}
+        assert set(rows.weights["start_logits"][rows.example_of_sequence == number]) == {weight}
     whole = made(tokenizer, labelled=True, max_length=200)
-    assert whole.labels["start_logits"][5] == whole.piece_starts[5]
+    assert whole.labels["start_logits"][5] == whole.token_starts[5]
     assert whole.labels["end_logits"][5] == whole.lengths[5] - 2  # before [SEP]
 
 
@@ -121,7 +121,7 @@ def test_batches_for_training_hold_inputs_labels_and_weights(tokenizer):
         }
 
 
-def test_a_row_without_room_is_refused(tokenizer):
+def test_a_row_without_room_is_rejected(tokenizer):
     with pytest.raises(InputError, match="`max_length` is 4, which leaves no room for a question"):
         made(tokenizer, max_length=4)
     assert made(tokenizer, max_length=5).windows.sizes.max() == 1

@@ -52,11 +52,11 @@ def their_windows(tokenizer, theirs, example):
     )
     names = ("input_ids", "attention_mask", "token_type_ids")
     outputs = theirs(**{name: rows[name] for name in names})
-    piece = len(question) + 2
+    token = len(question) + 2
     for number, mask in enumerate(rows["attention_mask"].numpy()):
         length = int(mask.sum())
         yield (
-            rows["offset_mapping"][number].numpy()[piece : length - 1],
+            rows["offset_mapping"][number].numpy()[token : length - 1],
             number * STRIDE,
             outputs.start_logits[number].numpy()[:length],
             outputs.end_logits[number].numpy()[:length],
@@ -64,7 +64,7 @@ def their_windows(tokenizer, theirs, example):
         )
 
 
-def best_by_search(windows, piece):
+def best_by_search(windows, token):
     """(start, end) of the best span, looking at every one whose first token has most context."""
     context = {}
     for number, (offsets, first, *_) in enumerate(windows):
@@ -79,7 +79,7 @@ def best_by_search(windows, piece):
             if context[first + i][1] != number:
                 continue
             for j in range(i, min(i + LONGEST, len(offsets))):
-                logit = starts[piece + i] + ends[piece + j]
+                logit = starts[token + i] + ends[token + j]
                 if logit > best[0]:
                     best = (logit, (int(offsets[i][0]), int(offsets[j][1])))
     return best[1]
@@ -93,7 +93,7 @@ def test_windows_logits_and_answers_are_theirs(both):
     inputs = rows.inputs(*rows.take(np.arange(len(rows))))["input_ids"].numpy()
     several = 0
     for number, (example, answer) in enumerate(zip(questions, answers, strict=True)):
-        own = np.flatnonzero(rows.example_of_row == number)
+        own = np.flatnonzero(rows.example_of_sequence == number)
         windows = list(their_windows(tokenizer, theirs, example))
         assert len(windows) == len(own)
         several += len(windows) > 1
@@ -103,6 +103,6 @@ def test_windows_logits_and_answers_are_theirs(both):
             assert rows.windows.starts[row] == first
             np.testing.assert_allclose(outputs["start_logits"][row][:length], starts, atol=2e-5)
             np.testing.assert_allclose(outputs["end_logits"][row][:length], ends, atol=2e-5)
-        found = best_by_search(windows, int(rows.piece_starts[own[0]]))
+        found = best_by_search(windows, int(rows.token_starts[own[0]]))
         assert found == (answer["start"], answer["end"])
     assert several > len(questions) // 2

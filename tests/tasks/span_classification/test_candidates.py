@@ -30,7 +30,7 @@ def test_the_spans_above_a_threshold_are_those_of_a_loop():
     assert [tuple(span) for span in found] == expected and 3 < len(found) < 16
 
 
-def test_without_overlaps_the_likeliest_stay():
+def test_without_overlaps_the_most_probable_stay():
     spans = [Found(0, 3, 0, 0.6), Found(1, 2, 1, 0.9), Found(3, 4, 0, 0.7), Found(5, 5, 0, 0.7)]
     assert without_overlaps(spans) == [spans[1], spans[3], spans[2]]
     # One word in common is an overlap. Of two as likely, the place tells, and then the length.
@@ -48,7 +48,7 @@ def test_the_graph_keeps_the_same_spans_of_as_likely_ones():
 
 
 @pytest.mark.parametrize("width", [2, 3, 5, 8, 12])
-def test_spans_that_are_all_as_likely_are_settled_in_few_rounds(width):
+def test_spans_that_are_all_as_likely_are_resolved_in_few_rounds(width):
     # Each round is a pass over all spans, here of `width` words each. Were the earlier one of two
     # kept, there would be one for every span that is.
     turn = tie_break(np.arange(20_000)).astype(float)

@@ -97,7 +97,7 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
 
 
 @pytest.mark.usefixtures("eager")
-def test_texts_and_words_are_answered_and_mistakes_shown(trained):
+def test_texts_and_words_are_answered_and_errors_shown(trained):
     words = {"words": ["old", "bath", "ada"], "head": [0, 2], "tail": [2, 3], "label": "lives_in"}
     task = load_task(trained[0])
     by_text, by_words = answers = list(predict(model=task, data=[GIVEN, words]))
@@ -107,7 +107,7 @@ def test_texts_and_words_are_answered_and_mistakes_shown(trained):
     assert by_words["expected"] == "lives_in"
     assert by_words["score"] == by_words["probabilities"]["home_of"] > 0.5
     examples = list(task.read([{**GIVEN, "label": "lives_in"}, words]))
-    ((badness, text),) = task.mistakes(answers, examples)
+    ((badness, text),) = task.errors(answers, examples)
     assert badness == by_words["score"]
     assert text.startswith(f"line 2, home_of ({badness:.2f})")
     assert text.endswith('in place of lives_in, of "old bath" and "ada": old bath ada')
@@ -140,7 +140,7 @@ def test_what_is_served_is_what_predict_answers(trained):
     assert not found["probabilities"][0].numpy().any()
 
 
-def test_a_word_over_a_causal_encoder_is_its_last_piece(tmp_path):
+def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     """The encoder has not seen the whole word before."""
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, is_decoder=True, num_hidden_layers=1)
@@ -193,7 +193,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     right = sum(a["label"] == e.label for a, e in zip(answers, examples, strict=True))
     assert measures["too_far"] == 2 and measures["accuracy"] == right / 32
     assert "2 pairs too far apart, counted as wrong" in task.describe_measures(measures)
-    shown = [text for _, text in task.mistakes(answers, examples)]
+    shown = [text for _, text in task.errors(answers, examples)]
     assert any("too far apart (0.00) in place of lives_in" in text for text in shown)
 
     tokenizer.vocabulary.save(tmp_path / "vocab.txt")
@@ -253,4 +253,4 @@ def test_pairs_that_cannot_be_used_are_named():
     with pytest.raises(InputError, match='the label "z" is none of those that the model'):
         task.official_metrics([], pairs)
     with pytest.raises(InputError, match="the given pairs has one label only"):
-        RelationClassifier.made_from(list(task.read([far, far])))
+        RelationClassifier.infer_arguments(list(task.read([far, far])))

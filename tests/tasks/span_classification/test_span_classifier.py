@@ -144,7 +144,7 @@ def test_what_is_served_is_what_predict_finds(run, answers):
 
 
 @pytest.mark.usefixtures("eager")
-def test_what_is_served_of_flat_spans_shares_no_word(run):
+def test_what_is_served_of_flat_spans_fractions_no_word(run):
     task = load_task(run[0] / "model")
     task.flat = True
     answers = list(predict(model=task, text=TEXTS))
@@ -187,7 +187,7 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
     logits = np.asarray(task(inputs, training=False)["logits"], "float64")
     nats = np.log(np.exp(logits).sum(-1))
     counted, total = 0, 0.0
-    for row, text in enumerate(rows.example_of_row):
+    for row, text in enumerate(rows.example_of_sequence):
         first, end = int(rows.places["first"][row]), int(rows.places["end"][row])
         for start in range(int(rows.places["owned"][row]), int(rows.places["owned_end"][row])):
             for width in range(1, 4):
@@ -256,7 +256,7 @@ def test_a_given_threshold_stays_and_another_is_tuned():
         ({"text": "in  Rome.", "spans": [[2, 4, "LOC"]]}, ".*holds no word"),
     ],
 )
-def test_spans_that_cannot_be_learned_are_refused_with_their_place(row, message, task):
+def test_spans_that_cannot_be_learned_are_rejected_with_their_place(row, message, task):
     examples = list(task.read([{"text": "", "spans": []}, row]))
     with pytest.raises(InputError, match=f"^Text 2 of those given: {message}"):
         task.features(examples, labelled=True)
@@ -271,9 +271,9 @@ def test_white_space_around_a_span_does_not_matter(task):
 def test_what_is_made_from_the_examples():
     read = SpanClassifier.read
     with pytest.raises(InputError, match="the given texts holds no span to learn from"):
-        SpanClassifier.made_from(list(read([{"text": "a", "spans": []}])))
+        SpanClassifier.infer_arguments(list(read([{"text": "a", "spans": []}])))
     unlabelled = list(read([{"words": ["a"], "spans": [[0, 1]]}]))
-    assert SpanClassifier.made_from(unlabelled) == {"labels": ["span"]}
+    assert SpanClassifier.infer_arguments(unlabelled) == {"labels": ["span"]}
     twice = list(read([{"words": ["a"], "spans": [[0, 1, "x"], [0, 1, "y"], [0, 1, "y"]]}]))
     (note,) = SpanClassifier.notes(twice)
     assert "line 1: 1 span with several labels. One is found: the first is learned." in note

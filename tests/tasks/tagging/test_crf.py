@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers.kernels.viterbi import likeliest
+from keras_bert.layers.kernels.viterbi import most_probable
 from keras_bert.readers.schemes import labels_of, transitions
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 
@@ -55,8 +55,8 @@ def test_likelihood_viterbi_and_marginals_by_brute_force(scheme):
     crf = make(scheme)
     labels = RNG.integers(0, COUNT, IS_WORD.shape)
     found = np.asarray(crf.log_likelihoods(EMISSIONS, labels, IS_WORD))
-    best, chances = map(np.asarray, crf.decode(EMISSIONS, IS_WORD))
-    assert not best[~IS_WORD].any() and not chances[~IS_WORD].any()
+    best, distribution = map(np.asarray, crf.decode(EMISSIONS, IS_WORD))
+    assert not best[~IS_WORD].any() and not distribution[~IS_WORD].any()
     assert found[0] == 0  # no word, no doubt
     for row in range(1, len(IS_WORD)):
         emissions = EMISSIONS[row][IS_WORD[row]].astype("float64")
@@ -71,7 +71,7 @@ def test_likelihood_viterbi_and_marginals_by_brute_force(scheme):
             sum(p for s, p in zip(sequences, probabilities, strict=True) if s[place] == label)
             for place, label in enumerate(winner)
         ]
-        np.testing.assert_allclose(chances[row][IS_WORD[row]], marginal, atol=1e-5)
+        np.testing.assert_allclose(distribution[row][IS_WORD[row]], marginal, atol=1e-5)
 
 
 def test_decoding_outside_of_a_graph_is_the_same():
@@ -80,23 +80,23 @@ def test_decoding_outside_of_a_graph_is_the_same():
     for scheme in (None, "bioes"):
         crf = make(scheme)
         for emissions in (EMISSIONS[:4], 40 * EMISSIONS[1:5]):
-            labels, chances = map(np.asarray, crf.decode(emissions, is_word))
-            found, sure = likeliest(emissions, is_word, potentials(crf))
+            labels, distribution = map(np.asarray, crf.decode(emissions, is_word))
+            found, sure = most_probable(emissions, is_word, potentials(crf))
             np.testing.assert_array_equal(found[is_word], labels[is_word])
-            np.testing.assert_allclose(sure[is_word], chances[is_word], atol=1e-5)
+            np.testing.assert_allclose(sure[is_word], distribution[is_word], atol=1e-5)
 
 
 def test_what_is_forbidden_is_never_said_however_likely():
     crf = make("bioes")
     emissions = np.zeros_like(EMISSIONS)
     emissions[..., LABELS.index("I-X")] = 50.0
-    best, chances = crf.decode(emissions, IS_WORD)
+    best, distribution = crf.decode(emissions, IS_WORD)
     allowed = transitions(LABELS, "bioes")
     for row, is_word in zip(np.asarray(best), IS_WORD, strict=True):
         words = row[is_word]
         assert all(allowed.between[pair] for pair in itertools.pairwise(words))
         assert not len(words) or (allowed.start[words[0]] and allowed.end[words[-1]])
-    assert np.isfinite(np.asarray(chances)).all()
+    assert np.isfinite(np.asarray(distribution)).all()
 
 
 def test_gradients_by_finite_differences():
@@ -158,6 +158,6 @@ def test_the_loss_is_a_mean_over_words_in_float32_whatever_the_policy():
     assert again.get_config() == crf.get_config()
 
 
-def test_refuses_rules_of_other_shapes():
+def test_rejects_rules_of_other_shapes():
     with pytest.raises(ValueError, match=r"must be \(C, C\), \(C,\) and \(C,\)"):
         LinearChainCrf(transitions=(np.ones((2, 3)), [True] * 2, [True] * 2))

@@ -145,7 +145,7 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
     assert loaded.loss["logits"].loss.crf is loaded.crf_layer
 
 
-def test_transitions_are_between_first_pieces(tokenizer):
+def test_transitions_are_between_first_tokens(tokenizer):
     for options in (
         {"label_subwords": "all"},
         {"aggregation": "mean"},
@@ -156,7 +156,7 @@ def test_transitions_are_between_first_pieces(tokenizer):
     assert make(tokenizer, crf=True, label_subwords="last").aggregation == "last"
 
 
-def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_path):
+def test_a_word_over_a_causal_encoder_is_told_by_its_last_token(tokenizer, tmp_path):
     """At its first piece the encoder has not seen the others."""
     encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
@@ -180,7 +180,7 @@ def test_a_word_over_a_causal_encoder_is_told_by_its_last_piece(tokenizer, tmp_p
     assert (again.label_subwords, again.aggregation) == ("first", "first")
 
 
-def test_the_figure_is_that_of_the_labels(tokenizer):
+def test_the_metric_is_that_of_the_labels(tokenizer):
     tagger = make(tokenizer)
     assert (tagger.scheme, tagger.METRIC) == ("bio", "f1")
     words = Tagger(make_encoder(tokenizer), labels=["NOUN", "VERB"])

@@ -44,7 +44,7 @@ def scores(found):
     return [[0.75] * len(tags) for tags in found]
 
 
-def figures(report):
+def metrics(report):
     names = {"precision": "precision", "recall": "recall", "f1-score": "f1", "support": "examples"}
     return {ours: pytest.approx(report[theirs], abs=1e-12) for theirs, ours in names.items()}
 
@@ -65,7 +65,7 @@ def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
                     expected, found, output_dict=True, zero_division=0
                 )
                 kinds = [name for name in report if not name.endswith(" avg")]
-                assert measures["labels"] == {kind: figures(report[kind]) for kind in kinds}
+                assert measures["labels"] == {kind: metrics(report[kind]) for kind in kinds}
             accuracy = seqeval.metrics.accuracy_score(expected, found)
             kinds = [
                 [tag[2:] or "O" for tags in side for tag in tags] for side in (expected, found)
@@ -104,7 +104,7 @@ def test_tags_without_a_scheme_are_counted_as_scikit_learn_counts_them():
     assert measures["macro_f1"] == pytest.approx(macro)
     report = sklearn.metrics.classification_report(flat, said, output_dict=True, zero_division=0)
     for label in [*labels, "NEW"]:
-        assert measures["labels"][label] == figures(report[label])
+        assert measures["labels"][label] == metrics(report[label])
     assert measures["labels"]["NEVER"]["examples"] == 0
     matrix = sklearn.metrics.confusion_matrix(flat, said, labels=[*labels, "NEVER", "NEW"])
     assert measures["confusion"] == matrix.tolist()

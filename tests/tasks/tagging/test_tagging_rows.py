@@ -13,7 +13,7 @@ from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transition
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
-from keras_bert.tasks.tagging.features import split_sentences, tagged_rows, with_context
+from keras_bert.tasks.tagging.features import split_sentences, tagged_sequences, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.settings import TaggerSettings
 from keras_bert.tasks.tagging.tagger import Tagger
@@ -38,11 +38,11 @@ def sentences(*texts, documents=None):
     return found
 
 
-def rows_of(examples, tokenizer, **options):
+def examples_of(examples, tokenizer, **options):
     defaults = {"max_length": 12, "label_subwords": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
     names = ("input_ids", "input_mask", "segment_ids")
-    return tagged_rows(examples, tokenizer=tokenizer, input_names=names, **given)
+    return tagged_sequences(examples, tokenizer=tokenizer, input_names=names, **given)
 
 
 def test_every_place_is_answered_once_and_where_it_has_most_context():
@@ -66,7 +66,7 @@ def test_every_place_is_answered_once_and_where_it_has_most_context():
                 assert context[answered] >= min(best, place, length - 1 - place, size // 4 - 1)
 
 
-def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
+def test_words_keep_their_tokens_and_one_without_any_is_unknown(tokenizer):
     examples = [
         TaggedWords(1, ("the", "abc", "\u200b", "a-b"), None),
         TaggedWords(2, None, None, text="Thé  a-bc!"),
@@ -74,8 +74,8 @@ def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
         TaggedWords(4, None, None, text=""),
     ]
     first, second, third, fourth = split_sentences(examples, tokenizer)
-    pieces = tokenizer.vocabulary.pieces
-    assert [pieces[i] for i in first.ids] == [
+    tokens = tokenizer.vocabulary.tokens
+    assert [tokens[i] for i in first.ids] == [
         *("the", "a", "##b", "##c", "[UNK]", "a", "-", "b"),
     ]
     assert first.sizes.tolist() == [1, 3, 1, 3] and first.text == "the abc \u200b a-b"
@@ -89,12 +89,12 @@ def test_words_keep_their_pieces_and_one_without_any_is_unknown(tokenizer):
 
 @pytest.mark.parametrize("label_subwords", ["first", "last", "all"])
 @pytest.mark.parametrize("document_context", [False, True])
-def test_each_piece_counts_in_one_row_with_its_words_tag(
+def test_each_token_counts_in_one_row_with_its_words_tag(
     label_subwords, document_context, tokenizer
 ):
     long = " ".join(["Abc", "i", "o", "the"] * 6)
     examples = sentences("a B i c", long, "d", "E f", documents=[0, 0, 0, 1])
-    rows = rows_of(
+    rows = examples_of(
         examples, tokenizer, label_subwords=label_subwords, document_context=document_context
     )
     inputs, labels, weights = rows.batch(tf.range(len(rows)))
@@ -116,7 +116,7 @@ def test_each_piece_counts_in_one_row_with_its_words_tag(
     np.testing.assert_array_equal(found_counts, chosen)
     numbers = np.repeat([LABELS.index(tag) for e in examples for tag in e.tags], sizes)
     np.testing.assert_array_equal(found_tags, numbers)
-    assert rows.example_of_row.tolist() == sorted(rows.example_of_row)
+    assert rows.example_of_sequence.tolist() == sorted(rows.example_of_sequence)
 
 
 def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides():
@@ -152,7 +152,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
 
     for length in (5, 6, 8, 12, 40):
         for context in (False, True):
-            rows = rows_of(
+            rows = examples_of(
                 examples,
                 tokenizer,
                 crf=True,
@@ -165,7 +165,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
             is_word = weights["logits"].numpy() > 0
             found = np.asarray(crf.log_likelihoods(emissions, labels["logits"], is_word))
             answered = 0
-            for row in np.flatnonzero(rows.example_of_row == 1):
+            for row in np.flatnonzero(rows.example_of_sequence == 1):
                 own = np.arange(answered, answered + is_word[row].sum())
                 answered += len(own)
                 others = np.delete(np.arange(len(words)), own)
@@ -173,16 +173,16 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
                 expected = right - np.logaddexp.reduce(scores[alike])
                 assert found[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
             assert answered == len(words)
-    assert found[rows.example_of_row == 1].sum() == pytest.approx(
+    assert found[rows.example_of_sequence == 1].sum() == pytest.approx(
         right - np.logaddexp.reduce(scores), rel=1e-4
     )  # of one row: the whole chain
-    empty = rows_of(sentences(""), tokenizer, crf=True)
+    empty = examples_of(sentences(""), tokenizer, crf=True)
     assert not empty.labels["logits"].values.numpy().any()
 
 
-def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
+def test_what_is_said_of_tokens_comes_back_to_words(tokenizer):
     examples = sentences("abc B i", "", " ".join("d" * 25))
-    rows = rows_of(examples, tokenizer, labelled=False)
+    rows = examples_of(examples, tokenizer, labelled=False)
     rng = np.random.default_rng(0)
     said = rng.normal(size=(len(tokenizer), 3)).astype(np.float32)  # a logit by the piece's id
     ids = rows.inputs(*rows.take(tf.range(len(rows))))["input_ids"].numpy()
@@ -191,27 +191,27 @@ def test_what_is_said_of_pieces_comes_back_to_words(tokenizer):
     for combine in ("first", "last", "mean", "product"):
         answers = tagger_answers(logits, rows, aggregation=combine, **given)
         for answer, sentence in zip(answers, rows.sentences, strict=True):
-            pieces = said[sentence.ids]
-            expected = word_distributions(pieces, sentence.sizes, aggregation=combine)
+            tokens = said[sentence.ids]
+            expected = word_distributions(tokens, sentence.sizes, aggregation=combine)
             assert answer["tags"] == [LABELS[n] for n in expected.argmax(-1)]
             np.testing.assert_allclose(answer["scores"], expected.max(-1, initial=0), rtol=1e-6)
             assert answer["words"] == sentence.words
-    pieces = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
-    pieces /= pieces.sum(-1, keepdims=True)
-    product = pieces.prod(0) / pieces.prod(0).sum()
+    tokens = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
+    tokens /= tokens.sum(-1, keepdims=True)
+    product = tokens.prod(0) / tokens.prod(0).sum()
     for combine, expected in (
-        ("first", pieces[0]),
-        ("last", pieces[2]),
-        ("mean", pieces.mean(0)),
+        ("first", tokens[0]),
+        ("last", tokens[2]),
+        ("mean", tokens.mean(0)),
         ("product", product),
     ):
-        found = word_distributions(np.log(pieces), np.array([3]), aggregation=combine)
+        found = word_distributions(np.log(tokens), np.array([3]), aggregation=combine)
         np.testing.assert_allclose(found, [expected])
 
 
 def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
     text = "Jöhn,  Thé Ab"
-    rows = rows_of([TaggedWords(1, None, None, text=text)], tokenizer, labelled=False)
+    rows = examples_of([TaggedWords(1, None, None, text=text)], tokenizer, labelled=False)
     logits = np.full((1, 12, 3), -5.0, np.float32)
     for position, label in ((1, 1), (5, 0), (6, 1), (7, 2)):  # [CLS] j o h n , the a b
         logits[0, position, label] = 5
@@ -256,20 +256,20 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
     assert list(Tagger.read(iob1))[0].tags == ("B-X", "B-X", "O")
     assert Tagger.notes(list(Tagger.read(iob1))) == []
     assert list(Tagger.read(iob1, scheme="bioes"))[0].tags == ("S-X", "S-X", "O")
-    made = Tagger.made_from(list(Tagger.read(iob1, scheme="bioes")))
+    made = Tagger.infer_arguments(list(Tagger.read(iob1, scheme="bioes")))
     assert made["labels"] == ["O", "B-X", "I-X", "E-X", "S-X"]
-    dev = Tagger.read(given(("d", "B-X")), made_with=made)
+    dev = Tagger.read(given(("d", "B-X")), inferred_arguments=made)
     assert list(dev)[0].tags == ("S-X",)
     with pytest.raises(InputError, match="name no chunks"):
         list(Tagger.read(given(("a", "NOUN")), scheme="bio"))
     with pytest.raises(InputError, match="The model's tags have the scheme bioes; `scheme`"):
-        Tagger.read(iob1, made_with=made, scheme="bio")
-    assert Tagger.made_from(list(Tagger.read(given(("a b", "VERB NOUN")))))["labels"] == [
+        Tagger.read(iob1, inferred_arguments=made, scheme="bio")
+    assert Tagger.infer_arguments(list(Tagger.read(given(("a b", "VERB NOUN")))))["labels"] == [
         "NOUN",
         "VERB",
     ]
     with pytest.raises(InputError, match="has one tag only"):
-        Tagger.made_from(list(Tagger.read(given(("a b", "VERB VERB")))))
+        Tagger.infer_arguments(list(Tagger.read(given(("a b", "VERB VERB")))))
 
 
 def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
@@ -277,7 +277,7 @@ def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
     for tags, scheme in (("B-X I-X L-X O U-X", "bilou"), ("B-X M-X E-X O S-X", "bmes")):
         read = list(Tagger.read(given(("a b c d e", tags)), invalid_tags="error"))
         assert read[0].tags == tuple(tags.split())
-        labels = Tagger.made_from(read)["labels"]
+        labels = Tagger.infer_arguments(read)["labels"]
         assert labels == labels_of(["X"], scheme)
         assert Tagger.summary(read, read, {"labels": labels}).endswith(
             f"chunks of the scheme {scheme} (X: 2)."
@@ -293,7 +293,7 @@ def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
 )
 def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
     made = {"labels": labels_of(["X"], scheme)}
-    source = Tagger.read(given(("a b c d", tags)), made_with=made, invalid_tags="error")
+    source = Tagger.read(given(("a b c d", tags)), inferred_arguments=made, invalid_tags="error")
     assert list(source)[0].tags == tuple(converted(["B-X", "I-X", "O", "B-X"], scheme))
     assert source.notes() == []
 
@@ -301,25 +301,25 @@ def test_a_file_in_another_scheme_than_the_models_breaks_no_rule(tags, scheme):
 def test_tags_that_are_not_needed_may_be_any():
     made = {"labels": LABELS}
     data = given(("a b", "NOUN VERB"))
-    assert list(Tagger.read(data, made_with=made, labelled=False))[0].tags == (
+    assert list(Tagger.read(data, inferred_arguments=made, labelled=False))[0].tags == (
         "NOUN",
         "VERB",
     )
 
 
-def test_a_tag_that_was_never_seen_is_refused_or_counted():
+def test_a_tag_that_was_never_seen_is_rejected_or_counted():
     made = {"labels": LABELS}
     data = given(("a b", "O B-X"), ("c", "B-NEW"))
     with pytest.raises(InputError, match='Sentence 2 .*: the tag "B-NEW" is none of those'):
-        list(Tagger.read(data, made_with=made))
-    kept = list(Tagger.read(data, made_with=made, unknown_tags="count"))
+        list(Tagger.read(data, inferred_arguments=made))
+    kept = list(Tagger.read(data, inferred_arguments=made, unknown_tags="count"))
     assert kept[1].tags == ("B-NEW",)
     with pytest.raises(InputError, match='the tag "NOUN" is none of those'):
-        list(Tagger.read(given(("a", "NOUN")), made_with=made, unknown_tags="count"))
+        list(Tagger.read(given(("a", "NOUN")), inferred_arguments=made, unknown_tags="count"))
     assert isinstance(Tagger.read(data), CheckedSentences)
 
 
 def test_a_tag_that_was_never_seen_does_not_count_in_the_loss(tokenizer):
     example = TaggedWords(1, ("a", "b"), ("O", "B-NEW"))
-    rows = rows_of([example], tokenizer)
+    rows = examples_of([example], tokenizer)
     assert rows.weights["logits"].numpy()[0].tolist() == [0, 1, 0, 0]

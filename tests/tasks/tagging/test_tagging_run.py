@@ -14,7 +14,7 @@ from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.finetune import finetune
-from keras_bert.training.series import kept_figure
+from keras_bert.training.series import best_metric_value
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -90,9 +90,9 @@ def test_a_run_keeps_the_best_f1_and_learns(run):
     assert config["keras_bert"]["crf"] is True and config["keras_bert"]["max_length"] == 24
 
 
-@pytest.mark.parametrize("pieces", [{"label_subwords": "all"}, {"aggregation": "mean"}])
+@pytest.mark.parametrize("tokens", [{"label_subwords": "all"}, {"aggregation": "mean"}])
 @pytest.mark.usefixtures("eager")
-def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_path):
+def test_the_best_epoch_is_kept_by_words_and_not_by_tokens(tokens, files, tmp_path):
     path = tmp_path / "pos.conll"  # words of one to five pieces, the longer the more often a noun
     path.write_text("\n".join(f"{'xq' * n}y\t{'VN'[n > 0]}" for n in (0, 1, 2, 0, 2)) + "\n")
     metrics = finetune(
@@ -103,13 +103,13 @@ def test_the_best_epoch_is_kept_by_words_and_not_by_pieces(pieces, files, tmp_pa
         output=tmp_path / "run",
         epochs=1,
         learning_rate=1e-9,
-        **pieces,
+        **tokens,
     )
     assert metrics["best_metric"] == "accuracy"
-    assert kept_figure(metrics) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
+    assert best_metric_value(metrics) == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
 
-def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path, capsys):
+def test_evaluate_says_what_the_run_said_and_shows_errors(run, files, tmp_path, capsys):
     assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
     measures = json.loads(capsys.readouterr().out)
     assert measures == json.loads((run / "metrics.json").read_text())["dev"]
@@ -121,7 +121,7 @@ def test_evaluate_says_what_the_run_said_and_shows_mistakes(run, files, tmp_path
     wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
     found = evaluate(model=run, data=wrong, show_errors=3)
     assert found["recall"] == 5 / 6 and found["labels"]["LOC"]["examples"] == 4
-    (text,) = found["mistakes"]
+    (text,) = found["errors"]
     assert text == (
         f"{wrong}, line 10: {' '.join(words)}\n"
         '  expected: PER "anna", LOC "new york and", LOC "rome"\n'
@@ -142,7 +142,7 @@ def test_predict_gives_words_with_their_places(run, capsys):
     ]
 
 
-def test_a_file_of_another_task_is_refused_in_a_sentence(run, tmp_path, capsys):
+def test_a_file_of_another_task_is_rejected_in_a_sentence(run, tmp_path, capsys):
     other = tmp_path / "pos.conllu"
     other.write_text("1\tanna" + "\tNOUN" * 8 + "\n")
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
@@ -183,7 +183,7 @@ def tagger(request, files):
 
 
 @pytest.mark.parametrize("combine", ["first", "last", "mean", "product"])
-def test_the_graph_combines_pieces_as_decoding_does(combine):
+def test_the_graph_combines_tokens_as_decoding_does(combine):
     sizes = np.array([2, 1, 4, 1])
     logits = np.random.default_rng(2).normal(0, 2, (8, 3)).astype("float32")
     is_first = np.zeros(8, np.bool_)

@@ -8,7 +8,7 @@ from data_gen import instances, segments
 from data_gen.documents import parts
 from data_gen.sentences import split_sentences
 from data_gen.statistics import Statistics
-from keras_bert.records.padding import frame_rows, with_special_tokens
+from keras_bert.records.padding import frame_sequences, with_special_tokens
 from keras_bert.text.tokenizer import Tokenizer
 
 # A text without an end of a sentence (a line of 50 MB) is tokenized in parts of so many characters.
@@ -16,10 +16,10 @@ _LONGEST = 1 << 16
 # Sentences that are tokenized at once: one by one costs thirty times as much.
 _TOKENIZED_AT_ONCE = 2048
 # Rows that are masked and encoded at once: what is made of them stays in the processor's cache.
-ROWS_AT_ONCE = 1024
+EXAMPLES_AT_ONCE = 1024
 
 
-class RowBuilder:
+class ExampleBuilder:
     """Makes rows of groups of documents, as the settings of a job say.
 
     Loads the tokenizer, so that one is made for a worker and not for each group. `masker` is the
@@ -128,10 +128,10 @@ class RowBuilder:
         yield [], self._named(statistics, counters, split)
         template = settings.template
         tokens = with_special_tokens(sentences.tokens, vocabulary, template)
-        for start in range(0, len(numbers), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, len(numbers), EXAMPLES_AT_ONCE):
+            part = slice(start, start + EXAMPLES_AT_ONCE)
             columns = instances.columns(
-                *frame_rows(
+                *frame_sequences(
                     tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen], template
                 ),
                 labels=None if labels is None else labels[part],

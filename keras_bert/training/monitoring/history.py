@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
-from keras_bert.tasks.pretraining.figures import FINITE_BATCHES, exact_losses
+from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
 from keras_bert.training.optimizers.optimizer import GRADIENT_NORM
 
 
@@ -43,14 +43,14 @@ def save_batch(path, batches):
         for inputs, labels, weights in batches
     ]
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    with new_file(path) as aside, open(aside, "wb") as file:
+    with new_file(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **arrays)
 
 
-class Curve(keras.callbacks.Callback):
+class History(keras.callbacks.Callback):
     """Collects the entries of a run in which each Keras epoch is the steps of an entry.
 
-    `entries` is a list of JSON-like dictionaries:
+    `records` is a list of JSON-like dictionaries:
 
     - `step`: optimizer steps done
     - `tokens`: trained on so far, padding not counted; an average, None where it is not known
@@ -71,7 +71,7 @@ class Curve(keras.callbacks.Callback):
 
     Args:
         plan: the `Plan` of the run.
-        entries: those of former sessions; the list is added to.
+        records: those of former sessions; the list is added to.
         loss_weights: what each output's loss counts in their sum, by the output's name; 1 where
             it is not said.
         matrix_rate: what the devices do in large matrix products, FLOP/s, or None.
@@ -81,14 +81,14 @@ class Curve(keras.callbacks.Callback):
     Raises `NotFinite` at the end of an entry whose loss is not a finite number.
     """
 
-    def __init__(self, plan, *, entries, loss_weights=None, matrix_rate=None):
+    def __init__(self, plan, *, records, loss_weights=None, matrix_rate=None):
         super().__init__()
         self.plan = plan
         self.feed = None
-        self.entries = entries
+        self.records = records
         self.loss_weights = loss_weights or {}
         self.matrix_rate = matrix_rate
-        self._seconds_before = entries[-1]["seconds"] if entries else 0.0
+        self._seconds_before = records[-1]["seconds"] if records else 0.0
         self._session_began = time.perf_counter()
 
     @property
@@ -103,7 +103,7 @@ class Curve(keras.callbacks.Callback):
     @property
     def step(self):
         """Steps done at the end of the last entry."""
-        return self.entries[-1]["step"] if self.entries else 0
+        return self.records[-1]["step"] if self.records else 0
 
     @property
     def seconds(self):
@@ -112,7 +112,7 @@ class Curve(keras.callbacks.Callback):
 
     def start(self, logs):
         """Adds the entry before the first step, with what an evaluation gave."""
-        self.entries.append(
+        self.records.append(
             {
                 "step": 0,
                 "tokens": 0,
@@ -141,20 +141,20 @@ class Curve(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        train = self._figures({k: v for k, v in logs.items() if not k.startswith("val_")})
+        train = self._metrics({k: v for k, v in logs.items() if not k.startswith("val_")})
         held_out = {k.removeprefix("val_"): v for k, v in logs.items() if k.startswith("val_")}
         if not math.isfinite(train["loss"]):
             raise self._not_finite(logs, step)
-        entry = {"step": step, "tokens": self._tokens(), "seconds": round(self.seconds, 3)}
-        entry["train"] = train
+        record = {"step": step, "tokens": self._tokens(), "seconds": round(self.seconds, 3)}
+        record["train"] = train
         if held_out:
-            entry |= self._held_out(held_out)
-        entry["learning_rate"] = float(self.model.optimizer.learning_rate)
+            record |= self._held_out(held_out)
+        record["learning_rate"] = float(self.model.optimizer.learning_rate)
         norm = float(logs.get(GRADIENT_NORM, math.nan))
         if math.isfinite(norm):
-            entry[GRADIENT_NORM] = float(f"{norm:.6g}")
-        entry |= self._speed()
-        self.entries.append(entry)
+            record[GRADIENT_NORM] = float(f"{norm:.6g}")
+        record |= self._speed()
+        self.records.append(record)
 
     def _now(self, step):
         """(steps done in the entry, seconds on the clock, seconds waited for batches or None)."""
@@ -171,18 +171,18 @@ class Curve(keras.callbacks.Callback):
         if None not in waited:
             found["input_wait"] = round((waited[1] - waited[0]) / seconds, 4)
         if None not in (speed, self.feed.flops_a_token, self.matrix_rate):
-            share = speed * self.feed.flops_a_token / self.matrix_rate
-            found["mfu"] = round(share, 4)
+            fraction = speed * self.feed.flops_a_token / self.matrix_rate
+            found["mfu"] = round(fraction, 4)
         return found
 
     def _held_out(self, logs):
         """What an entry says of an evaluation."""
         examples = self.feed.examples()
-        return {"eval": self._figures(logs), **({"examples": examples} if examples else {})}
+        return {"eval": self._metrics(logs), **({"examples": examples} if examples else {})}
 
     def _tokens(self):
         """Tokens at the end of the entry."""
-        before = self.entries[-1].get("tokens") if self.entries else 0
+        before = self.records[-1].get("tokens") if self.records else 0
         if before is None or self.feed.tokens_a_step is None:
             return None
         return before + round(self._steps * self.feed.tokens_a_step)
@@ -198,7 +198,7 @@ class Curve(keras.callbacks.Callback):
         first = min(self._first_step + batches + 1, step)
         return NotFinite(f"The loss is not a number any more from step {first} on", step=first)
 
-    def _figures(self, logs):
+    def _metrics(self, logs):
         penalties = sum(float(penalty) for penalty in self.model.losses)
         logs = {name: value for name, value in logs.items() if name != GRADIENT_NORM}
         return exact_losses(logs, weights=self.loss_weights, penalties=penalties)

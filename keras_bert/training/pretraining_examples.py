@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.fill_mask import likeliest
-from keras_bert.inputs.batches import settled, tokens_a_batch
+from keras_bert.inference.fill_mask import most_probable
+from keras_bert.inputs.batches import resolved, tokens_a_batch
 from keras_bert.tasks.pretraining.features import (
     WindowBatches,
     evaluation_dataset,
@@ -44,7 +44,7 @@ class InputTimer:
         asked = tf.data.Dataset.counter().map(
             lambda number: tf.numpy_function(self._ask, [number], tf.int64)
         )
-        return settled(tf.data.Dataset.zip((asked, dataset)).map(self._timed))
+        return resolved(tf.data.Dataset.zip((asked, dataset)).map(self._timed))
 
     def _timed(self, number, batch):
         with tf.control_dependencies([tf.numpy_function(self._give, [number], tf.int64)]):
@@ -105,10 +105,10 @@ class MaskExamples:
         return {
             "before": vocabulary.join(ids[max(0, place - _TOKENS_BESIDE) : place]),
             "after": vocabulary.join(ids[place + 1 : place + 1 + _TOKENS_BESIDE]),
-            "expected": vocabulary.piece_name(expected),
+            "expected": vocabulary.token_name(expected),
             "candidates": [
-                [piece, round(probability, 4)]
-                for piece, probability in likeliest(logits, vocabulary, _TOP)
+                [token, round(probability, 4)]
+                for token, probability in most_probable(logits, vocabulary, _TOP)
             ],
         }
 
@@ -130,7 +130,7 @@ def sizes_of(folder, phase, *, parts):
     return {"batch_tokens": tokens}, tokens // longest
 
 
-class RowsOfFolder(BatchSource):
+class ExamplesOfFolder(BatchSource):
     """The rows of a data folder.
 
     Args:
@@ -165,7 +165,7 @@ class RowsOfFolder(BatchSource):
         card = self.folder.card
         return flops_a_token(
             self._task,
-            rows_by_length=card.length_histogram,
+            examples_by_length=card.length_histogram,
             masked_rate=card.settings.masked_rate,
             max_predictions=card.max_predictions,
             causal_fraction=self._settings.causal_fraction,
@@ -220,7 +220,7 @@ class RowsOfFolder(BatchSource):
         return None if self._clock is None else self._clock.seconds
 
 
-class RowsOfPhases(BatchSource):
+class ExamplesOfPhases(BatchSource):
     """One `BatchSource` after another.
 
     Args:
@@ -243,7 +243,7 @@ class RowsOfPhases(BatchSource):
         known = window_batches or [()] * len(folders)
         phases = zip(folders, settings.phases, firsts, known, strict=False)
         feeds = [
-            RowsOfFolder(
+            ExamplesOfFolder(
                 folder, task, phase=phase, settings=settings, first_step=first, counts=each
             )
             for folder, phase, first, each in phases
@@ -262,7 +262,7 @@ class RowsOfPhases(BatchSource):
 
 
 class SettleWindowBatches(keras.callbacks.Callback):
-    """Keeps in run.json, at each checkpoint, what `RowsOfPhases.window_batches` gives."""
+    """Keeps in run.json, at each checkpoint, what `ExamplesOfPhases.window_batches` gives."""
 
     def __init__(self, run, rows, plan):
         super().__init__()

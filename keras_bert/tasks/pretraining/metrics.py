@@ -36,7 +36,7 @@ def cross_entropy(labels, logits):
     return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
 
-class OutputFigures(keras.metrics.Metric):
+class OutputMetrics(keras.metrics.Metric):
     """The loss and accuracy of an output, over all of its predictions and over parts of them.
 
     `result` is a dictionary: `OUTPUT_cross_entropy` (nats) and `OUTPUT_accuracy`, and of each part
@@ -58,20 +58,20 @@ class OutputFigures(keras.metrics.Metric):
     def update_state(self, nats, is_right, weights, parts=()):
         """Adds predictions, (N,): nats, right or not, weights; which of them are of each part."""
         weights = ops.stack([weights, *[weights * ops.cast(p, weights.dtype) for p in parts]])
-        figures = ops.stack([ops.ones_like(nats), nats, ops.cast(is_right, nats.dtype)])
+        metrics = ops.stack([ops.ones_like(nats), nats, ops.cast(is_right, nats.dtype)])
         # (K, 1, N) times (1, 3, N)
-        self.sums.assign_add(ops.sum(weights[:, None] * figures[None], axis=-1))
+        self.sums.assign_add(ops.sum(weights[:, None] * metrics[None], axis=-1))
 
     def result(self):
         count, nats, right = ops.unstack(self.sums.value, axis=1)  # (K,) each
-        figures = {
+        metrics = {
             f"{self.output}_cross_entropy": ops.divide_no_nan(nats[0], count[0]),
             f"{self.output}_accuracy": ops.divide_no_nan(right[0], count[0]),
         }
         for number, part in enumerate(self.parts, start=1):
-            figures[f"{self.output}_{part}_loss"] = nats[number] / count[number]
-            figures[f"{self.output}_{part}_accuracy"] = right[number] / count[number]
-        return figures
+            metrics[f"{self.output}_{part}_loss"] = nats[number] / count[number]
+            metrics[f"{self.output}_{part}_accuracy"] = right[number] / count[number]
+        return metrics
 
 
 def exact_losses(logs, *, weights, penalties):
@@ -82,7 +82,7 @@ def exact_losses(logs, *, weights, penalties):
     their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
     a mean over nothing, and left out, and so is the count of batches with a finite loss.
     """
-    figures = {
+    metrics = {
         name: round(float(value), 6)
         for name, value in logs.items()
         if name != FINITE_BATCHES
@@ -90,12 +90,12 @@ def exact_losses(logs, *, weights, penalties):
     }
     exact = {
         name.removesuffix("_cross_entropy"): value
-        for name, value in figures.items()
+        for name, value in metrics.items()
         if name.endswith("_cross_entropy")
     }
     if not exact:
-        return figures
-    kept = {n: v for n, v in figures.items() if not n.endswith("_cross_entropy")}
+        return metrics
+    kept = {n: v for n, v in metrics.items() if not n.endswith("_cross_entropy")}
     total = penalties + sum(weights.get(output, 1.0) * loss for output, loss in exact.items())
     return {**kept, **{f"{o}_loss": loss for o, loss in exact.items()}, "loss": round(total, 6)}
 
@@ -121,13 +121,13 @@ class FiniteBatches(keras.metrics.Metric):
         self.all_are.assign(1.0)
 
 
-class Figures:
+class Metrics:
     """The figures of all outputs of a pre-training task.
 
     Those of tokens are also told apart by what the model saw in the token's place: [MASK]
     (`masked`), another token (`replaced`) or the token itself (`kept`).
 
-    Attributes: `metrics`, the list of `OutputFigures` and, where it is wanted, of `finite`, a
+    Attributes: `metrics`, the list of `OutputMetrics` and, where it is wanted, of `finite`, a
     `FiniteBatches`, which is to be told the losses (else None).
 
     Args:
@@ -137,15 +137,17 @@ class Figures:
         counts_finite: whether batches with a finite loss are counted.
     """
 
-    FATES = ("masked", "replaced", "kept")
+    OUTCOMES = ("masked", "replaced", "kept")
 
     def __init__(self, outputs, *, masked_outputs, mask_id, counts_finite=False):
         self._mask_id = mask_id
-        self._fates = {
-            name: self.FATES if mask_id is not None and name in masked_outputs else ()
+        self._outcomes = {
+            name: self.OUTCOMES if mask_id is not None and name in masked_outputs else ()
             for name in outputs
         }
-        self._of_output = {name: OutputFigures(name, fates) for name, fates in self._fates.items()}
+        self._of_output = {
+            name: OutputMetrics(name, outcomes) for name, outcomes in self._outcomes.items()
+        }
         self.finite = FiniteBatches() if counts_finite else None
 
     @property
@@ -159,7 +161,7 @@ class Figures:
             nats[name] = cross_entropy(labels[name], scores)
             counts = ops.ones_like(nats[name]) if weights is None else weights[name]
             is_right = ops.equal(ops.cast(labels[name], "int32"), ops.argmax(scores, axis=-1))
-            parts = self._parts(x, labels[name]) if self._fates[name] else ()
+            parts = self._parts(x, labels[name]) if self._outcomes[name] else ()
             self._of_output[name].update_state(
                 *(ops.reshape(each, (-1,)) for each in (nats[name], is_right, counts)),
                 parts=[ops.reshape(part, (-1,)) for part in parts],

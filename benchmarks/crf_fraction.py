@@ -1,6 +1,6 @@
 """What a CRF adds to a step of a tagger: WNUT-17's sentences, MiniLM's weights, batches of 16.
 
-    python benchmarks/crf_share.py
+    python benchmarks/crf_fraction.py
 
 trains two taggers, which differ in the CRF alone, on the same batches in turns, and prints the
 median of the steps and of their ratios.
@@ -46,7 +46,7 @@ def main():
 def tagger(minilm, train, *, crf):
     """A compiled tagger of a file's tags over a fresh encoder."""
     encoder, tokenizer = kb.load(minilm)
-    labels = kb.Tagger.made_from(list(kb.Tagger.read(train)))["labels"]
+    labels = kb.Tagger.infer_arguments(list(kb.Tagger.read(train)))["labels"]
     task = kb.Tagger(encoder, tokenizer, labels=labels, crf=crf)
     task.compile_defaults()
     return task

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.vocabulary import SPECIAL_PIECES
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import counts_path, counts_text, read_counts
 from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary(
-    [*SPECIAL_PIECES, "the", "a\tb", "##s"], counts=[0, 7, 0, 0, 0, 2**40, 3, 0]
+    [*SPECIAL_TOKENS, "the", "a\tb", "##s"], counts=[0, 7, 0, 0, 0, 2**40, 3, 0]
 )
 
 
@@ -48,7 +48,7 @@ def test_they_lie_beside_a_file_and_in_a_folder():
         ("\n", "\r\n", "Windows line end"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_place(path, old, new, message):
+def test_what_does_not_fit_is_rejected_with_its_place(path, old, new, message):
     file = path.with_name("vocab.counts.tsv")
     text = file.read_text()
     assert old in text

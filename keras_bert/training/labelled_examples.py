@@ -46,8 +46,8 @@ class Evaluation:
             for step, batch in zip(self._plan, self._batches, strict=True):
                 for numbers, outputs in zip(step, self._step(batch), strict=True):
                     put(outputs, numbers, into=found)
-        figures = {**self._model.get_metrics_result(), "loss": self._loss.result()}
-        return {name: float(value) for name, value in figures.items()}, found
+        metrics = {**self._model.get_metrics_result(), "loss": self._loss.result()}
+        return {name: float(value) for name, value in metrics.items()}, found
 
     def _evaluated(self, inputs, labels, weights=None):
         """One batch: (B, …) by name -> the outputs; the figures go on."""
@@ -59,30 +59,30 @@ class Evaluation:
         return {name: tf.cast(values, tf.float32) for name, values in outputs.items()}
 
 
-class LabelledRows(BatchSource):
+class LabelledExamples(BatchSource):
     """Rows in memory, in batches of about one length.
 
     Args:
         model: what is trained, compiled: the task, or the head alone that `freeze` gives.
         task: the `Task` whose rows they are.
-        train_rows, dev_rows: `TokenizedExamples`.
+        train_examples, dev_examples: `TokenizedExamples`.
         plan: the `Plan` of the run.
         settings: the `FinetuneSettings`.
         computed: None, or a function that gives the `FrozenRows` of both, which a head alone is
             fed with; called where there is something to train.
     """
 
-    def __init__(self, model, task, train_rows, dev_rows, *, plan, settings, computed=None):
+    def __init__(self, model, task, train_examples, dev_examples, *, plan, settings, computed=None):
         self.model = model
         self.task = task
-        self.train_rows = train_rows
-        self.dev_rows = dev_rows
+        self.train_examples = train_examples
+        self.dev_examples = dev_examples
         self.plan = plan
         self.settings = settings
         self.computed = computed
         self._kept = -math.inf, None, None  # figure, step, outputs
         if computed is None:  # a head alone reads no tokens
-            self.tokens_a_step = float(train_rows.lengths.sum() / plan.evaluate_every)
+            self.tokens_a_step = float(train_examples.lengths.sum() / plan.evaluate_every)
 
     def training(self, first_step):
         return self._fed[0].training_batches(
@@ -94,18 +94,18 @@ class LabelledRows(BatchSource):
 
     def measures(self, step):
         """Keras's figures on the dev rows; official ones too, where the task's METRIC is one."""
-        figures, outputs = self._evaluate()
-        if self.task.METRIC not in figures:
+        metrics, outputs = self._evaluate()
+        if self.task.METRIC not in metrics:
             # Epochs are told apart by what a folder of each would answer.
-            self.task.tune_threshold(outputs, self.dev_rows)
-            answers = self.task.decode(outputs, self.dev_rows)
-            measures = self.task.official_metrics(answers, self.dev_rows.examples)
+            self.task.tune_threshold(outputs, self.dev_examples)
+            answers = self.task.decode(outputs, self.dev_examples)
+            measures = self.task.official_metrics(answers, self.dev_examples.examples)
             official = {name: v for name, v in measures.items() if isinstance(v, float)}
-            figures = {**figures, **official}
-        figure = figures[self.task.METRIC]
-        if self.settings.keep == "last" or figure > self._kept[0]:
-            self._kept = figure, step, outputs
-        return figures
+            metrics = {**metrics, **official}
+        metric = metrics[self.task.METRIC]
+        if self.settings.keep == "last" or metric > self._kept[0]:
+            self._kept = metric, step, outputs
+        return metrics
 
     def outputs_at(self, step):
         """What the model with its weights after `step` steps, which it has now, says of dev.
@@ -121,4 +121,6 @@ class LabelledRows(BatchSource):
 
     @cached_property
     def _fed(self):
-        return (self.train_rows, self.dev_rows) if self.computed is None else self.computed()
+        return (
+            (self.train_examples, self.dev_examples) if self.computed is None else self.computed()
+        )

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_bert.tasks.pretraining.figures import exact_losses
+from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.training.loop import BatchSource, _Measures
-from keras_bert.training.monitoring import curve as module
-from keras_bert.training.monitoring.curve import Curve
+from keras_bert.training.monitoring import history as module
+from keras_bert.training.monitoring.history import History
 from keras_bert.training.monitoring.tensorboard import by_tag
 from keras_bert.training.plan import Plan, plan_steps
 
@@ -58,18 +58,18 @@ def test_where_nothing_is_exact_keras_is_believed():
         ("masked_language", "total/masked_language"),
     ],
 )
-def test_figures_are_grouped_by_the_models_outputs_and_nothing_else(name, tag):
+def test_metrics_are_grouped_by_the_models_outputs_and_nothing_else(name, tag):
     assert by_tag({name: 1.0}, outputs=["masked_lm", "next_sentence"]) == {tag: 1.0}
 
 
-def test_a_figure_over_nothing_does_not_keep_a_run_from_its_evaluation():
+def test_a_metric_over_nothing_does_not_keep_a_run_from_its_evaluation():
     """A mean over nothing is NaN, which is no news; a loss that is NaN ends the run elsewhere."""
 
     class Measured(BatchSource):
         def measures(self, step):
             return {"f1": step / 8}
 
-    callback = _Measures(Measured(), Plan(steps=4, entry=1, evaluate_every=2, checkpoint_every=2))
+    callback = _Measures(Measured(), Plan(steps=4, record=1, evaluate_every=2, checkpoint_every=2))
     for epoch, loss, expected in ((0, 1.0, {}), (1, 1.0, {"val_f1": 0.25}), (3, math.nan, {})):
         logs = {"loss": loss, "recall": math.nan}
         callback.on_epoch_end(epoch, logs)
@@ -80,42 +80,42 @@ def test_a_figure_over_nothing_does_not_keep_a_run_from_its_evaluation():
     "flops_a_token, matrix_rate, share",
     [(5.0, 1000.0, 0.5), (None, 1000.0, None), (5.0, None, None)],
 )
-def test_the_share_of_the_machines_flops_is_that_of_the_tokens_per_second(
-    flops_a_token, matrix_rate, share
+def test_the_fraction_of_the_machines_flops_is_that_of_the_tokens_per_second(
+    flops_a_token, matrix_rate, fraction
 ):
-    curve = Curve(None, entries=[], matrix_rate=matrix_rate)
-    curve.feed = SimpleNamespace(tokens_a_step=50, flops_a_token=flops_a_token)
-    curve._timed_from, curve._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
-    found = curve._speed()
+    history = History(None, records=[], matrix_rate=matrix_rate)
+    history.feed = SimpleNamespace(tokens_a_step=50, flops_a_token=flops_a_token)
+    history._timed_from, history._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
+    found = history._speed()
     assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
-    assert found.get("mfu") == share
+    assert found.get("mfu") == fraction
 
 
 def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):
     clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
     monkeypatch.setattr(module, "time", clock)
-    curve = Curve(plan_steps([3, 3], evaluate_every=3, checkpoint_every=3), entries=[])
-    curve.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=0)))
+    history = History(plan_steps([3, 3], evaluate_every=3, checkpoint_every=3), records=[])
+    history.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=0)))
     for epoch in (0, 3):  # with which a phase begins
         feed = SimpleNamespace(tokens_a_step=10, flops_a_token=None, waited=lambda: None)
-        curve.feed = feed
+        history.feed = feed
         speeds = []
         for number in range(3):  # an entry is a step
-            curve.on_epoch_begin(epoch + number)
+            history.on_epoch_begin(epoch + number)
             clock.now += 1.0 if number else 60.0
-            curve.on_train_batch_end(0)
-            speeds.append(curve._speed()["tokens_per_second"])
+            history.on_train_batch_end(0)
+            speeds.append(history._speed()["tokens_per_second"])
         assert speeds == [None, 10.0, 10.0]
 
 
-def test_tokens_are_counted_on_from_the_entry_before_where_they_are_known():
-    curve = Curve(None, entries=[], matrix_rate=None)
-    curve._steps, curve.feed = 4, SimpleNamespace(tokens_a_step=10.3)
-    assert curve._tokens() == 41
-    curve.entries.append({"tokens": 41, "seconds": 1.0})
-    assert curve._tokens() == 82
-    curve.entries.append({"seconds": 1.0})  # of an earlier version
-    assert curve._tokens() is None
-    curve.entries.clear()
-    curve.feed = SimpleNamespace(tokens_a_step=None)
-    assert curve._tokens() is None
+def test_tokens_are_counted_on_from_the_record_before_where_they_are_known():
+    history = History(None, records=[], matrix_rate=None)
+    history._steps, history.feed = 4, SimpleNamespace(tokens_a_step=10.3)
+    assert history._tokens() == 41
+    history.records.append({"tokens": 41, "seconds": 1.0})
+    assert history._tokens() == 82
+    history.records.append({"seconds": 1.0})  # of an earlier version
+    assert history._tokens() is None
+    history.records.clear()
+    history.feed = SimpleNamespace(tokens_a_step=None)
+    assert history._tokens() is None

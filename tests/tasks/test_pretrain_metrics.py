@@ -40,9 +40,9 @@ def batch():
     ids = rng.integers(5, 5 + words, (ROWS, LENGTH)).astype("int32")
     positions = np.tile(np.arange(2, 2 + PREDICTIONS, dtype="int32"), (ROWS, 1))
     labels = ids[:, 2 : 2 + PREDICTIONS].copy()
-    fate = rng.choice(3, labels.shape, p=[0.5, 0.3, 0.2])
-    shown = np.where(fate == 1, 5 + (labels - 5 + 1) % words, labels)
-    ids[:, 2 : 2 + PREDICTIONS] = np.where(fate == 0, VOCABULARY.mask_id, shown)
+    outcome = rng.choice(3, labels.shape, p=[0.5, 0.3, 0.2])
+    shown = np.where(outcome == 1, 5 + (labels - 5 + 1) % words, labels)
+    ids[:, 2 : 2 + PREDICTIONS] = np.where(outcome == 0, VOCABULARY.mask_id, shown)
     inputs = {
         "input_ids": ids,
         "input_mask": np.ones_like(ids),
@@ -55,7 +55,7 @@ def batch():
     counts = np.arange(PREDICTIONS) < rng.integers(1, PREDICTIONS + 1, (ROWS, 1))
     near = counts & (positions < 4)
     outputs = {"masked_lm": counts.astype("float32"), "span_boundary": near.astype("float32")}
-    return inputs, dict.fromkeys(outputs, labels), outputs, fate
+    return inputs, dict.fromkeys(outputs, labels), outputs, outcome
 
 
 def by_hand(logits, labels, weights):
@@ -69,14 +69,14 @@ def by_hand(logits, labels, weights):
 
 
 def test_every_head_is_measured_overall_and_by_what_the_model_saw(task, batch):
-    inputs, labels, weights, fate = batch
+    inputs, labels, weights, outcome = batch
     logits = {name: np.array(each) for name, each in task(inputs).items()}
     expected = {}
     for name in ("masked_lm", "span_boundary"):
         loss, accuracy = by_hand(logits[name], labels[name], weights[name])
         expected |= {f"{name}_cross_entropy": loss, f"{name}_accuracy": accuracy}
         for number, part in enumerate(("masked", "replaced", "kept")):
-            of_part = weights[name] * (fate == number)
+            of_part = weights[name] * (outcome == number)
             loss, accuracy = by_hand(logits[name], labels[name], of_part)
             expected |= {f"{name}_{part}_loss": loss, f"{name}_{part}_accuracy": accuracy}
     task.compile_defaults("sgd", run_eagerly=True)
@@ -101,7 +101,7 @@ def test_a_step_has_one_softmax_over_the_vocabulary_a_head(task, batch):
     assert kinds.count("ArgMax") == 2
 
 
-def test_figures_are_in_no_checkpoint_and_gone_with_other_losses(batch):
+def test_metrics_are_in_no_checkpoint_and_gone_with_other_losses(batch):
     inputs, labels, weights, _ = batch
     task = FillMask(BertEncoder(CONFIG))  # without a tokenizer: what [MASK] is is not known
     inputs = {name: inputs[name] for name in task.input}
