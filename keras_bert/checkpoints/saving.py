@@ -77,6 +77,8 @@ def to_hugging_face(model):
         values |= model.config_keys()
         kept["task"] = model.KIND
         kept |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+        if model.bilstm is None:
+            kept.pop("bilstm", None)
         if model.layer_mix is not None:
             kept["scalar_mix"] = model.layer_mix
         if tuned := [name for name in model.tuned if kept[name] is not None]:

@@ -49,7 +49,7 @@ class Task(keras.Model):
             LEAST_LABELS = 2
 
             def __init__(self, encoder, tokenizer=None, *, labels, name="classifier"):
-                self.encoder = encoder
+                self.read_from(encoder)
                 self.labels = tuple(labels)
                 self.classifier = keras.layers.Dense(len(labels), name="classifier")
                 super().__init__(tokenizer, name=name)
@@ -60,11 +60,12 @@ class Task(keras.Model):
     Between encoder and head every kind may have a learned mix of the encoder's layers
     (`layer_mix`) and a BiLSTM over the tokens (`bilstm`), which belong to the head.
 
+    `read_from` takes `layer_mix` (None, or the arguments `layer_norm_eps` and `l2` of a
+    `ScalarMix`) and `bilstm` (None, or the units of a `BiLstm`).
+
     Args:
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: then the task takes token
             ids only.
-        layer_mix: None, or the arguments `layer_norm_eps` and `l2` of a `ScalarMix`.
-        bilstm: None, or the units of a `BiLstm` over the tokens.
 
     Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix` and `bilstm_layer`
     (or None), `transform` (the encoder's `head_transform` where the head reads it, or None).
@@ -119,26 +120,31 @@ class Task(keras.Model):
             )
         return super().__new__(cls)
 
-    def __init__(self, tokenizer=None, *, layer_mix=None, bilstm=None, name):
-        encoder = self.encoder
-        encoder.require(*self.REQUIRES, *(["layer-mix"] if layer_mix is not None else []))
-        if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
-            raise InputError(
-                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
-                "token, so that it is the same for every text. Use an encoder that is not causal."
-            )
+    def read_from(self, encoder, *, layer_mix=None, bilstm=None):
+        """Takes the encoder, and makes the layers between it and the head."""
+        self.encoder = encoder
         self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
-        self.scalar_mix = self.bilstm_layer = None
         if layer_mix is not None:
+            encoder.require("layer-mix")
             states = encoder.config.num_hidden_states
             self.scalar_mix = ScalarMix(
                 num_layers=states, **layer_mix, dtype=policy, name="scalar_mix"
             )
         if bilstm is not None:
-            self.transform = None  # it takes the encoder's own vectors
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
+
+    def __init__(self, tokenizer=None, *, name):
+        encoder = self.encoder
+        encoder.require(*self.REQUIRES)
+        if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
+            raise InputError(
+                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
+                "token, so that it is the same for every text. Use an encoder that is not causal."
+            )
+        if self.bilstm_layer is not None:
+            self.transform = None  # the BiLSTM takes the encoder's own vectors
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         rows = {name: self.to_sequences(x) for name, x in features.items()}
@@ -189,7 +195,7 @@ class Task(keras.Model):
         """Vectors of the encoder's rows, (R, S, D), -> of the task's `features`, (B, …, S, D)."""
         return x
 
-    transform = None
+    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = None
 
     @property
     def encoder_outputs(self):

@@ -46,7 +46,7 @@ class HoldsWord(Task):
         name="w",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.word = word
         self.threshold = threshold
         self.usual = usual
@@ -59,7 +59,7 @@ class HoldsWord(Task):
             ],
             name="scorer",
         )
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         scores = self.scorer(self.dropout(encoded["sequence_output"]))[..., 0]  # (B, S)

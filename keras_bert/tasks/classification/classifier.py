@@ -114,7 +114,7 @@ class Classifier(PooledTask):
         name="classifier",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
@@ -131,7 +131,7 @@ class Classifier(PooledTask):
             )
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)

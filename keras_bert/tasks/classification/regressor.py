@@ -68,7 +68,7 @@ class Regressor(PooledTask):
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.one_text = one_text
         self.scale = float(scale)
         self.settle_pooling(pooling)
@@ -76,7 +76,7 @@ class Regressor(PooledTask):
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)

@@ -80,12 +80,12 @@ class MultipleChoice(PooledTask):
         name="multiple_choice",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.settle_pooling(pooling)
         self.HEAD_READS = ("input_mask",)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     def feature_inputs(self):
         """The encoder's inputs as symbolic (B, n, S) int32 tensors by name."""

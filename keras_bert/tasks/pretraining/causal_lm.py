@@ -43,11 +43,10 @@ class CausalLM(PretrainingTask):
                 "before it. Received an encoder that is not causal (in a BERT's config, is_decoder "
                 "is not true)."
             )
-        self.encoder = encoder
+        self.read_from(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
-        # No BiLSTM, which would see the next token.
-        super().__init__(tokenizer, name=name, layer_mix=layer_mix)
+        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)

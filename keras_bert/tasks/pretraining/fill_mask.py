@@ -26,9 +26,9 @@ class FillMask(PretrainingTask):
     SHOWN = {"masked_lm_loss": "masked-token loss", "masked_lm_accuracy": "accuracy"}
 
     def __init__(self, encoder, tokenizer=None, *, name="fill_mask", **between):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.lm_head = encoder.lm_head()
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     @staticmethod
     def head_inputs():

@@ -51,7 +51,7 @@ class Pretrainer(PretrainingTask):
     }
 
     def __init__(self, encoder, tokenizer=None, *, name="pretrainer", **between):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         if encoder.lacks_head_transform(self.KIND):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "
@@ -64,7 +64,7 @@ class Pretrainer(PretrainingTask):
             dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     @staticmethod
     def head_inputs():

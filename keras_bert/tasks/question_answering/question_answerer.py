@@ -81,7 +81,7 @@ class QuestionAnswerer(Task):
         name="question_answerer",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.max_length = max_length or encoder.default_max_length(QuestionSettings.MAX_LENGTH)
         self.stride = stride
         self.max_question_length = max_question_length
@@ -98,7 +98,7 @@ class QuestionAnswerer(Task):
             name="qa_outputs",
             dtype=encoder.layer_policy,
         )
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         logits = self.qa_outputs(self.dropout(encoded["sequence_output"]))  # (B, S, 2)

@@ -79,7 +79,7 @@ class RelationClassifier(WordsTask):
         name="relation_classifier",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
@@ -89,7 +89,7 @@ class RelationClassifier(WordsTask):
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     @classmethod
     def head_inputs(cls):

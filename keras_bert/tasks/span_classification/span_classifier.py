@@ -118,7 +118,7 @@ class SpanClassifier(WordsTask):
         name="span_classifier",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.labels = (ANY,) if identify else check_labels(labels, least=self.LEAST_LABELS)
         self.max_span_length = max_span_length
         self.span_representation = span_representation
@@ -136,7 +136,7 @@ class SpanClassifier(WordsTask):
             encoder, 1 + len(self.labels), dropout=dropout
         )
         self.classifier.bias_initializer = _few_are_spans
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     @property
     def found_above(self):

@@ -84,7 +84,7 @@ class Tagger(Task):
         name="tagger",
         **between,
     ):
-        self.encoder = encoder
+        self.read_from(encoder, **between)
         self.labels = check_labels(labels, least=self.LEAST_LABELS)
         self.scheme = scheme_of_labels(self.labels)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
@@ -108,7 +108,7 @@ class Tagger(Task):
             allowed = transitions(self.labels, self.scheme)
             self.crf_layer = LinearChainCrf(transitions=allowed, name="crf")
             self.HEADS = (*self.HEADS, "crf_layer")
-        super().__init__(tokenizer, name=name, **between)
+        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         logits = self.classifier(self.dropout(encoded["sequence_output"]))  # (B, S, C)
