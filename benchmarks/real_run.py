@@ -7,7 +7,7 @@ of them, pre-trains `mini` on two cores, fine-tunes on SST-2 from the pre-traine
 weights (three seeds each), exports the first of them, and asks it in a fresh process. Where
 --rates names several learning rates of fine-tuning, each of the two starts takes the one that is
 best on the dev file with the first seed. It takes about an hour on two cores; stopped and started
-again, it goes on. The figures of docs/results.md and the picture beside them are what it leaves in
+again, it goes on. The metrics in NOTES.md and the picture beside them are what it leaves in
 OUTPUT/results.json and --picture.
 """
 

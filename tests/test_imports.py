@@ -1,4 +1,4 @@
-"""The direction of imports that docs/decisions.md fixes, read from the source."""
+"""The direction of imports that docs/architecture.md fixes, read from the source."""
 
 import ast
 import fnmatch

@@ -1,7 +1,7 @@
 """The contract of a task: an encoder, a head, and what runs, commands and exports ask of them.
 
 Training, inference, export and the command line are each written once over this class, so that none
-of them names a kind of task. docs/decisions.md tells what a new kind has to define.
+of them names a kind of task. docs/architecture.md describes the contract.
 """
 
 import dataclasses

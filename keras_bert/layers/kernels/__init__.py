@@ -2,7 +2,7 @@
 
 The layers beside this folder read like the papers and call it where the plain form of an equation
 is slow. What is here gives the plain form's outputs and gradients up to rounding; each docstring
-has that form, who wants another one and why. docs/performance.md says what it is worth.
+has that form, who wants another one and why. benchmarks/NOTES.md says what it is worth.
 
 - `program`: what a call becomes a part of: a program of XLA, of an accelerator
 - `gelu`: forms that TensorFlow joins to the product before them, gradients written out
