@@ -1,0 +1,134 @@
+"""Docs, help texts, messages and notebooks are in the words of the field."""
+
+import ast
+import functools
+import json
+import re
+
+import pytest
+
+from keras_bert.cli.main import make_parser
+from keras_bert.tasks import finetuned_kinds
+from tests.docs.pages import PAGES, REPOSITORY
+
+# What is not written, and what is written instead.
+WORDS = {
+    r"figures?": "metric",
+    r"(the|a|an|its|their|own|no|what) shares?|shares? of": "fraction",
+    r"pieces?": "token",
+    r"blocks?": "layer",
+    r"chances (of|for)|likeliest|surest": "probability, most probable, most confident",
+    r"mistakes?": "error",
+    r"oddit(y|ies)|amiss": "warning, problem",
+    r"parted|thaw(s|ed|ing)?|salvaged?": "split, unfreeze, recover",
+    r"unbroken": "uninterrupted",
+    r"(goes|go|went|going) on|(begins?|began|start) anew": "resume, start over",
+    r"by hand|in turns|laws?": "one-off, interleaved, invariant",
+    r"aside": "temporary",
+    r"(stands?|lies|lie) (in|at|on|there|beside|below|above|for|as)": "is",
+    r"(is|are) none|(is|are) no \w+|that cannot be|of ours": "a sentence that says what is expected",
+    r"beside": "with, in addition to, compared with",
+    r"(tokens|rows|examples|texts|lines|records|requests|steps|labels?|tags?|words?|images) an? "
+    r"(second|row|text|line|word|sentence|example|label|batch|step|document)": "per",
+    r"told by": "detected from",
+    r"refus(e|es|ed|al|als)": "reject, raise an error",
+    r"company|dear|surely": "plain words",
+    r"(a|the) wish": "request",
+    r"random fields?": "CRF",
+    r"word frequencies": "unigram baseline",
+}
+PATTERN = re.compile(
+    "|".join(rf"(?P<w{n}>\b(?:{words})\b)" for n, words in enumerate(WORDS)), re.IGNORECASE
+)
+# What the words above also are.
+ALLOWED = re.compile(
+    r"conditional random fields?|TransformerBlock|code blocks?|building blocks?|Figure \d|"
+    r"is no longer|are no longer|is no more than|figure caption|sentencepiece",
+    re.IGNORECASE,
+)
+NO_PAGES = ("CHANGELOG.md",)
+
+
+def found(text):
+    """The words of a text that are on the list, each with what to write."""
+    text = ALLOWED.sub("", " ".join(text.split()))
+    return [f"{m[0]!r}: {list(WORDS.values())[int(m.lastgroup[1:])]}" for m in PATTERN.finditer(text)]
+
+
+def prose(text):
+    """Markdown without code."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"`[^`]*`|\]\([^)]*\)|<[^>]*>", "", text)
+
+
+def test_words_are_found():
+    assert found("the share of tokens a second") == [
+        "'the share': fraction",
+        "'tokens a second': per",
+    ]
+    assert found("a conditional random field") == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in NO_PAGES], ids=lambda page: page.name
+)
+def test_pages(page):
+    lines = prose(page.read_text(encoding="utf-8")).split("\n\n")
+    assert [(word, " ".join(line.split())[:90]) for line in lines for word in found(line)] == []
+
+
+@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("notebooks/*.ipynb")), ids=lambda p: p.name)
+def test_notebooks(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    assert [(word, text[:90]) for text in texts for word in found(prose(text))] == []
+
+
+def test_help_texts():
+    parsers = dict(make_parser([])[1])
+    for kind in finetuned_kinds():
+        parsers[kind] = make_parser(["finetune", "--task", kind])[1]["finetune"]
+    texts = {
+        (name, parser.prog, action.dest, action.help or "")
+        for name, parser in parsers.items()
+        for action in parser._actions
+    } | {(name, "", "", parser.description or "") for name, parser in parsers.items()}
+    assert [(word, *text) for text in sorted(texts) for word in found(text[-1])] == []
+
+
+@functools.cache
+def messages():
+    """The texts in the source that a user may read: strings of several words, no docstrings."""
+    texts = []
+    for root in ("keras_bert", "data_gen"):
+        for path in sorted((REPOSITORY / root).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            docstrings = {
+                node.body[0].value
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+                and node.body
+                and isinstance(node.body[0], ast.Expr)
+            }
+            for node in ast.walk(tree):
+                if isinstance(node, ast.JoinedStr):
+                    parts = [p.value if isinstance(p, ast.Constant) else "…" for p in node.values]
+                    texts.append((path, node.lineno, "".join(map(str, parts))))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    if node not in docstrings:
+                        texts.append((path, node.lineno, node.value))
+    return [
+        (f"{path.relative_to(REPOSITORY)}:{line}", text) for path, line, text in texts if " " in text
+    ]
+
+
+def test_messages():
+    assert [(place, word, text[:90]) for place, text in messages() for word in found(prose(text))] == []
+
+
+def test_docstrings_of_public_names():
+    text = (REPOSITORY / "keras_bert" / "__init__.pyi").read_text(encoding="utf-8")
+    strings = [n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant)]
+    texts = [string for string in strings if isinstance(string, str) and " " in string]
+    assert [(word, text[:90]) for text in texts for word in found(prose(text))] == []
