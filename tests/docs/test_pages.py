@@ -229,7 +229,7 @@ def test_every_link_leads_somewhere():
     assert wrong == []
 
 
-GENERATED = ("commands.md", "python_names.md")
+GENERATED = ("commands.md",)
 
 
 def test_every_page_and_kind_of_task_is_in_the_site():
