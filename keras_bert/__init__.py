@@ -51,6 +51,7 @@ _HOMES = {
     "draw_contexts": "keras_bert.pictures.words",
     "draw_run": "keras_bert.pictures.run",
     "draw_similarity": "keras_bert.pictures.words",
+    "show_predictions": "keras_bert.pictures.predictions",
     "diagnose": "keras_bert.cli.diagnosis",
     "push": "keras_bert.export.push",
     "quickstart": "keras_bert.samples.quickstart",
