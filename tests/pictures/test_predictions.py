@@ -31,8 +31,8 @@ def test_an_answer_is_marked_in_its_context():
 def test_other_predictions_are_a_table_and_stay_what_they_are():
     predictions = [{"text": "win", "label": "spam", "score": 0.5, "probabilities": {"spam": 0.5}}]
     shown = show_predictions(iter(predictions))
-    assert shown == predictions and "<td>spam</td>" in shown._repr_html_()
+    assert shown == predictions and ">spam</td>" in shown._repr_html_()
     assert "probabilities" not in shown._repr_html_()
     assert show_predictions([]) == []
     question = {"question": "Who?", "answer": "", "start": 0, "end": 0, "score": 0.5}
-    assert "<td>Who?</td>" in show_predictions([question])._repr_html_()
+    assert ">Who?</td>" in show_predictions([question])._repr_html_()
