@@ -72,9 +72,9 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     source = PretrainedCheckpoint(find_model_folder(folder))
     task_class = task_of(source.values, source.names, source=str(source.folder / CONFIG))
     options = source.settings(task_class)
-    if task_class.LEAST_LABELS:
+    if task_class.MIN_LABELS:
         options["labels"] = source.labels()
-        if len(options["labels"]) < task_class.LEAST_LABELS:
+        if len(options["labels"]) < task_class.MIN_LABELS:
             raise InputError(
                 f"{source.folder} has a single label; the task {task_class.KIND} has two or more."
             )

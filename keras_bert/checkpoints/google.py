@@ -328,5 +328,5 @@ def _model(encoder, tokenizer, heads, *, labels):
     if tuple(heads) not in _KINDS:
         raise InputError(f"There is no task here with the heads {' and '.join(heads)} together.")
     task = task_class(_KINDS[tuple(heads)])
-    options = {"labels": labels} if task.LEAST_LABELS else {}
+    options = {"labels": labels} if task.MIN_LABELS else {}
     return task(encoder, tokenizer, **options)

@@ -72,7 +72,7 @@ def to_hugging_face(model):
             tensors.update(found)
             if is_own and head in model.HEAD_SCALES:
                 kept[model.HEAD_SCALES[head]] = 1.0  # nothing is left to multiply by
-        if model.LEAST_LABELS:
+        if model.MIN_LABELS:
             values |= labels_format.to_config(labels)
         values |= model.config_keys()
         kept["task"] = model.KIND

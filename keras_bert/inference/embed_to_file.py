@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -13,13 +12,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 from pyarrow import compute, ipc, parquet
-from tqdm import tqdm
 
 import keras_bert
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
+from keras_bert.base.progress import ProgressBar
 from keras_bert.base.settings import takes
-from keras_bert.base.terminal import drawn_on
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
@@ -86,13 +84,15 @@ def embed_to_file(
     with (
         files.new_file(output) as temporary,
         file_class(temporary, width=embedder.width, settings=metadata) as file,
-        tqdm(total=total, unit=" lines", disable=not progress, file=drawn_on(sys.stderr)) as bar,
+        ProgressBar(
+            "Embedding", unit="lines", total=total, line_seconds=10, enabled=progress
+        ) as bar,
     ):
         for embedding in embedder(texts):
             file.write(embedding)
             counts["texts"] += 1
             counts["tokens"] += len(embedding.starts)
-            bar.update(embedding.line - bar.n)
+            bar.update(embedding.line)
     note = note_on_unknown(embedder.unknown, embedder.tokens)
     if note and report is not None:
         report(f"Note: {note}")

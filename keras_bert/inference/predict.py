@@ -43,7 +43,7 @@ def predict(*, report: Callable[[str], None] | None = None, **settings) -> Itera
     task, settings = open_task(PredictSettings, predict_settings, settings)
     data = settings.data
     if data is None:
-        texts = [getattr(settings, name) for name in task.SETTINGS.GIVEN]
+        texts = [getattr(settings, name) for name in task.SETTINGS.EXAMPLE_FIELDS]
         data = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
     source = task.read(
         data,

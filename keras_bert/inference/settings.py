@@ -112,12 +112,12 @@ def evaluate_settings(task_settings):
 def predict_settings(task_settings):
     """The class of all settings of `predict`, for the settings class of a task.
 
-    It has one list of texts for each name in the task's GIVEN, as an alternative to `data`.
+    It has one list of texts for each name in the task's EXAMPLE_FIELDS, as an alternative to `data`.
     """
-    names = " and ".join(f"`{name}`" for name in task_settings.GIVEN)
+    names = " and ".join(f"`{name}`" for name in task_settings.EXAMPLE_FIELDS)
 
     def check(self):
-        texts = [getattr(self, name) for name in task_settings.GIVEN]
+        texts = [getattr(self, name) for name in task_settings.EXAMPLE_FIELDS]
         if (self.data is None) == all(each is None for each in texts):
             either = f"Pass either `data`, a file of examples, or {names}, not both."
             raise InputError(either if names else "Pass `data`, a file of examples.")
@@ -137,7 +137,7 @@ def predict_settings(task_settings):
                 default_help="pass `data`",
             ),
         )
-        for name in task_settings.GIVEN
+        for name in task_settings.EXAMPLE_FIELDS
     ]
     return dataclasses.make_dataclass(
         "PredictSettings",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import Embedder, embed, windows_of
-from keras_bert.inference.embeddings.settings import LAYERS, EmbedderSettings
+from keras_bert.inference.embed import Embedder, embed, windows_of
+from keras_bert.inference.settings import LAYERS, EmbedderSettings
 from keras_bert.readers.texts import GivenTexts
 from tests.small_model import make_encoder
 
@@ -125,10 +125,10 @@ def test_none_leaves_the_text_itself(embedder, texts):
 
 def test_how_texts_are_batched_changes_nothing(embedder, texts, monkeypatch):
     usual = list(embedder()(given_texts(texts)))
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._TEXTS_TOGETHER", 3)
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._TOKENS_IN_A_STEP", 80)
+    monkeypatch.setattr("keras_bert.inference.embed._TEXTS_TOGETHER", 3)
+    monkeypatch.setattr("keras_bert.inference.embed._TOKENS_IN_A_STEP", 80)
     few = list(embedder()(given_texts(texts)))
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._TOKENS_IN_A_STEP", 1)
+    monkeypatch.setattr("keras_bert.inference.embed._TOKENS_IN_A_STEP", 1)
     for one, other in zip([*usual, *few], [*embedder()(given_texts(texts))] * 2, strict=True):
         assert one.text == other.text
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-5)
@@ -178,7 +178,7 @@ def test_rejects_more_layers_than_the_model_has(tokenizer):
 
 @pytest.mark.usefixtures("eager")
 def test_rejects_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._NUMBERS_TOGETHER", 16 * 20)
+    monkeypatch.setattr("keras_bert.inference.embed._NUMBERS_TOGETHER", 16 * 20)
     assert len(list(embedder()(given_texts(["a " * 20] * 3)))) == 3
     with pytest.raises(InputError, match="Text 2 .*: 21 tokens are too many .*it may have 20"):
         list(embedder()(given_texts(["a", "a " * 21])))

@@ -5,8 +5,8 @@ import pytest
 
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
-from keras_bert.inference import answers
-from keras_bert.inference.answers import Inference
+from keras_bert.inference import predict as predict_module
+from keras_bert.inference.predict import Inference
 from keras_bert.inference.predict import predict
 from keras_bert.inference.settings import predict_settings
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
@@ -75,7 +75,7 @@ def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
 
 
 class PairSettings(TextFileSettings, TaskSettings):
-    GIVEN = ("question", "context")
+    EXAMPLE_FIELDS = ("question", "context")
 
 
 def test_what_an_example_consists_of_is_given_together():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.inference.embeddings.embed import windows_of
+from keras_bert.inference.embed import windows_of
 
 LENGTHS = [0, 1, 9, 10, 11, 12, 19, 20, 21, 37, 400, 3]
 
