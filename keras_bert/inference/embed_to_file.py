@@ -327,7 +327,10 @@ class NpzFile(_EmbeddingWriter):
             numbers = (compute.list_flatten(c, recursive=True).to_numpy() for c in columns)
             _write_array(archive, name, dtype, shape, numbers)
         longest = max(
-            (compute.max(compute.utf8_length(c.values)).as_py() or 1 for c in self._column("tokens")),
+            (
+                compute.max(compute.utf8_length(c.values)).as_py() or 1
+                for c in self._column("tokens")
+            ),
             default=1,
         )
         dtype = np.dtype(f"<U{min(max(1, longest), _LONGEST_TOKEN)}")  # cuts longer strings

@@ -158,8 +158,12 @@ def _check(task, folder, *, model):
     folder.check_vocabulary(task.tokenizer.vocabulary)
     advice = "Make the data with the model's own vocabulary."
     if task.tokenizer.lowercase != folder.card.lowercase:
-        of_data, of_model = ("cased", "uncased") if task.tokenizer.lowercase else ("uncased", "cased")
-        raise InputError(f"{folder.path} is {of_data}, but the model {model} is {of_model}. {advice}")
+        of_data, of_model = (
+            ("cased", "uncased") if task.tokenizer.lowercase else ("uncased", "cased")
+        )
+        raise InputError(
+            f"{folder.path} is {of_data}, but the model {model} is {of_model}. {advice}"
+        )
     if task.tokenizer.template != folder.card.template:
         raise InputError(
             f"The examples of {folder.path} have the form {folder.card.template}, but the model "

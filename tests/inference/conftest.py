@@ -46,7 +46,7 @@ def texts():
         "",
         "  Ünïcödé, naïve!  ",
         "a",
-        "words " * 60,  # many rows
+        "words " * 60,  # many windows
         "好 bank 好",
         "x" * 300,  # one [UNK]
         "abc " * 12,
