@@ -326,14 +326,9 @@ class NpzFile(_EmbeddingWriter):
             columns = self._column(name)
             numbers = (compute.list_flatten(c, recursive=True).to_numpy() for c in columns)
             _write_array(archive, name, dtype, shape, numbers)
-        longest = max(
-            (
-                compute.max(compute.utf8_length(c.values)).as_py() or 1
-                for c in self._column("tokens")
-            ),
-            default=1,
-        )
-        dtype = np.dtype(f"<U{min(max(1, longest), _LONGEST_TOKEN)}")  # cuts longer strings
+        lengths = (compute.utf8_length(column.values) for column in self._column("tokens"))
+        longest = max((compute.max(each).as_py() or 1 for each in lengths), default=1)
+        dtype = np.dtype(f"<U{min(longest, _LONGEST_TOKEN)}")  # cuts longer strings
         strings = (
             np.array(column.values[start : start + _TOKENS_TOGETHER].to_pylist(), dtype)
             for column in self._column("tokens")

@@ -147,8 +147,8 @@ def evaluate_records(*, report=None, **settings):
 def _check(task, folder, *, model):
     if not isinstance(task, PretrainingTask):
         raise InputError(
-            f"{model} contains a model of the task {task.KIND}, but a data folder is for pre-trained "
-            "models. Pass a file of labelled examples."
+            f"{model} contains a model of the task {task.KIND}, but a data folder is for "
+            "pre-trained models. Pass a file of labelled examples."
         )
     if task.tokenizer is None:
         raise InputError(
@@ -158,11 +158,9 @@ def _check(task, folder, *, model):
     folder.check_vocabulary(task.tokenizer.vocabulary)
     advice = "Make the data with the model's own vocabulary."
     if task.tokenizer.lowercase != folder.card.lowercase:
-        of_data, of_model = (
-            ("cased", "uncased") if task.tokenizer.lowercase else ("uncased", "cased")
-        )
         raise InputError(
-            f"{folder.path} is {of_data}, but the model {model} is {of_model}. {advice}"
+            f"The data in {folder.path} is {'un' if folder.card.lowercase else ''}cased, but the "
+            f"model {model} is not. {advice}"
         )
     if task.tokenizer.template != folder.card.template:
         raise InputError(

@@ -112,7 +112,7 @@ def evaluate_settings(task_settings):
 def predict_settings(task_settings):
     """The class of all settings of `predict`, for the settings class of a task.
 
-    It has one list of texts for each name in the task's EXAMPLE_FIELDS, as an alternative to `data`.
+    It has one list of texts per name in the task's EXAMPLE_FIELDS, as an alternative to `data`.
     """
     names = " and ".join(f"`{name}`" for name in task_settings.EXAMPLE_FIELDS)
 

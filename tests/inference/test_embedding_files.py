@@ -234,7 +234,7 @@ def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
     assert main([*arguments, "--text", "texts.txt"]) == 2
     assert "--text is called --data now: a file of texts" in capsys.readouterr().err
     assert main(arguments) == 2
-    assert "--data is needed: one text a line" in capsys.readouterr().err
+    assert "--data is needed: one text per line" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")

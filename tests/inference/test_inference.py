@@ -30,9 +30,8 @@ def test_outputs_per_token_are_lists_with_one_array_per_sequence():
     logits = Inference(tagger, batch_size=2).outputs(sequences)["logits"]
     assert len(logits) == len(texts)
     for number, found in enumerate(logits):
-        alone = tagger(sequences.batch(np.array([number], np.int32))[0], training=False)["logits"][
-            0
-        ]
+        inputs, *_ = sequences.batch(np.array([number], np.int32))
+        alone = tagger(inputs, training=False)["logits"][0]
         length = sequences.lengths[number]
         assert found.shape[1:] == (3,) and found.dtype == np.float32
         np.testing.assert_allclose(found[:length], alone[:length], atol=1e-5)
@@ -66,11 +65,9 @@ def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
 ):
     """The predictions are those for all sentences at once."""
     tagger, path, expected = together
-    monkeypatch.setattr(answers, "_EXAMPLES_TOGETHER", count)
+    monkeypatch.setattr(predict_module, "_EXAMPLES_TOGETHER", count)
     found = list(predict(model=tagger, data=path, batch_size=1))
-    assert [prediction["words"] for prediction in found] == [
-        prediction["words"] for prediction in expected
-    ]
+    assert [one["words"] for one in found] == [one["words"] for one in expected]
     for one, other in zip(found, expected, strict=True):
         assert one["tags"] == other["tags"]
         np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-5)
@@ -84,9 +81,7 @@ def test_the_texts_of_examples_have_the_same_length():
     settings = predict_settings(PairSettings)
     given = settings.of({"model": "m", "question": "who?", "context": ["a", "b"][:1]})
     assert (given.question, given.context) == (["who?"], ["a"])
-    with pytest.raises(
-        InputError, match="`question` and `context` must have the same length. Received: 1 and 0."
-    ):
+    with pytest.raises(InputError, match="must have the same length. Received: 1 and 0."):
         settings.of({"model": "m", "question": ["who?"]})
     for values in ({}, {"data": "f", "question": ["q"], "context": ["c"]}):
         with pytest.raises(InputError, match="or `question` and `context`, not both"):

@@ -448,13 +448,13 @@ def test_settings_of_no_use_are_rejected(run, tmp_path, objective, settings, mes
 
 def test_what_cannot_be_measured_is_said(uninterrupted, folders, tmp_path):
     folder, _ = uninterrupted["span"]
-    with pytest.raises(InputError, match="has no eval rows to measure on"):
+    with pytest.raises(InputError, match="has no examples in its eval split"):
         evaluate(model=folder, data=folders["untested"])
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=False)
     config = load_task(folder / "model").config
-    with pytest.raises(InputError, match="are uncased, and the model"):
+    with pytest.raises(InputError, match="is uncased, but the model"):
         evaluate(model=SpanPretrainer(BertEncoder(config), tokenizer), data=folders["span"])
     pooled = BertEncoder(type(config)(**{**config.to_dict(), "add_pooling_layer": True}))
     classifier = Classifier(pooled, tokenizer, labels=["a", "b"])
-    with pytest.raises(InputError, match="task classifier, and a data folder measures what was"):
+    with pytest.raises(InputError, match="task classifier, but a data folder is for pre-trained"):
         evaluate(model=classifier, data=folders["span"])
