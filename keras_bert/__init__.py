@@ -20,7 +20,7 @@ _HOMES = {
     "Tokenizer": "keras_bert.text.tokenizer",
     "Pretrainer": "keras_bert.tasks.pretraining.pretrainer",
     "SentenceOrderPretrainer": "keras_bert.tasks.pretraining.pretrainer",
-    "FillMask": "keras_bert.tasks.pretraining.fill_mask",
+    "FillMask": "keras_bert.tasks.pretraining.pretrainer",
     "SpanPretrainer": "keras_bert.tasks.pretraining.pretrainer",
     "CausalLM": "keras_bert.tasks.pretraining.causal_lm",
     "MaskedCausalLM": "keras_bert.tasks.pretraining.causal_lm",

@@ -21,7 +21,7 @@ from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
 from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
-from keras_bert.tasks.pretraining.fill_mask import FillMask as FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask as FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
 from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,

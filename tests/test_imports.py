@@ -52,8 +52,8 @@ LATE_IMPORTS = {
     ("tasks.classification.classifier", "tasks.classification.signatures"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.signatures"),
-    ("tasks.pretraining.pretraining_task", "tasks.pretraining.features"),
-    ("tasks.pretraining.pretraining_task", "tasks.pretraining.signatures"),
+    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
+    ("tasks.pretraining.pretrainer", "tasks.pretraining.signatures"),
     ("tasks.classification.regressor", "inputs.tokenized_examples"),
     ("tasks.classification.regressor", "tasks.classification.signatures"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
@@ -64,7 +64,7 @@ LATE_IMPORTS = {
     ("tasks.span_classification.span_classifier", "tasks.span_classification.signatures"),
     ("tasks.tagging.tagger", "tasks.tagging.features"),
     ("tasks.tagging.tagger", "tasks.tagging.signatures"),
-    ("tasks.pretraining.fill_mask", "inference.fill_mask"),
+    ("tasks.pretraining.pretrainer", "inference.fill_mask"),
 }
 
 

@@ -27,7 +27,7 @@ KINDS = {
     "sentence-order-pretrainer": Kind(
         f"{_FAMILIES}.pretraining.pretrainer:SentenceOrderPretrainer"
     ),
-    "fill-mask": Kind(f"{_FAMILIES}.pretraining.fill_mask:FillMask"),
+    "fill-mask": Kind(f"{_FAMILIES}.pretraining.pretrainer:FillMask"),
     "span-pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:SpanPretrainer"),
     "causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:CausalLM"),
     "masked-causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:MaskedCausalLM"),

@@ -180,9 +180,7 @@ def test_rejects_more_layers_than_the_model_has(tokenizer):
 def test_rejects_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
     monkeypatch.setattr("keras_bert.inference.embed._NUMBERS_TOGETHER", 16 * 20)
     assert len(list(embedder()(given_texts(["a " * 20] * 3)))) == 3
-    with pytest.raises(
-        InputError, match="Text 2 .*: the text has 21 tokens, more than the 20"
-    ):
+    with pytest.raises(InputError, match="Text 2 .*: the text has 21 tokens, more than the 20"):
         list(embedder()(given_texts(["a", "a " * 21])))
 
 

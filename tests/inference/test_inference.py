@@ -65,7 +65,7 @@ def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
 ):
     """The predictions are those for all sentences at once."""
     tagger, path, expected = together
-    monkeypatch.setattr(predict_module, "_EXAMPLES_TOGETHER", count)
+    monkeypatch.setattr("keras_bert.inference.predict._EXAMPLES_TOGETHER", count)
     found = list(predict(model=tagger, data=path, batch_size=1))
     assert [one["words"] for one in found] == [one["words"] for one in expected]
     for one, other in zip(found, expected, strict=True):

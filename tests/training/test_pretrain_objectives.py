@@ -22,8 +22,11 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer, SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
+    SentenceOrderPretrainer,
+    SpanPretrainer,
+)
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint
 from keras_bert.training.pretrain import pretrain
@@ -242,8 +245,8 @@ def test_of_other_rows_what_they_have_labels_for_is_measured(uninterrupted, fold
         report=said.append,
     )  # fmt: skip
     assert said == [
-        "Note: the rows were made for the objective span; of the model, sentence-order is not "
-        "measured."
+        "Note: the examples were made for the objective span; the model's sentence-order is not "
+        "evaluated."
     ]
     assert found["rows"] == 16 and found["masked_lm_loss"] > 0
     assert not converted
