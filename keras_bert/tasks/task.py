@@ -120,9 +120,11 @@ class Task(keras.Model):
             )
         return super().__new__(cls)
 
-    def set_encoder(self, encoder, *, layer_mix=None, bilstm=None):
-        """Takes the encoder, and makes the layers between it and the head."""
+    def set_encoder(self, encoder, *, max_length=None, layer_mix=None, bilstm=None):
+        """Sets the encoder and `max_length`, and makes the layers between encoder and head."""
         self.encoder = encoder
+        if self.SETTINGS is not None:
+            self.max_length = max_length or encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
         self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
@@ -195,7 +197,7 @@ class Task(keras.Model):
         """Vectors of the encoder's rows, (R, S, D), -> of the task's `features`, (B, …, S, D)."""
         return x
 
-    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = None
+    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = None
 
     @property
     def encoder_outputs(self):
@@ -613,12 +615,14 @@ class Task(keras.Model):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
         shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        dropout = {} if self.dropout is None else {"dropout": self.dropout.rate}
         return {
             "encoder": encoder,
             "name": self.name,
             **shared,
             **self.inferred_arguments,
             **stored,
+            **dropout,
         }
 
     @classmethod

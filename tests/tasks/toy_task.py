@@ -46,11 +46,10 @@ class HoldsWord(Task):
         name="w",
         **between,
     ):
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.word = word
         self.threshold = threshold
         self.usual = usual
-        self.max_length = max_length
         self.dropout = keras.layers.Dropout(dropout or 0.0, name="dropout")
         self.scorer = keras.Sequential(
             [
@@ -144,6 +143,3 @@ class HoldsWord(Task):
 
         strings = tf.TensorSpec([None], tf.string, name="text")
         return {"serving_default": Signature(from_text, [strings], warmup=[{"text": ["a"]}])}
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}

@@ -31,7 +31,6 @@ from keras_bert.tasks.classification.settings import (
     ClassifierSettings,
     PairClassifierSettings,
 )
-from keras_bert.tasks.settings import MAX_LENGTH
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -114,7 +113,7 @@ class Classifier(PooledTask):
         name="classifier",
         **between,
     ):
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
@@ -129,7 +128,6 @@ class Classifier(PooledTask):
                 f"`metric` is {metric}, which is that of two labels; here are {len(self.labels)}. "
                 "Give macro_f1."
             )
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name)
 
@@ -312,7 +310,6 @@ class Classifier(PooledTask):
             weights = ",".join(f"{label}={weight}" for label, weight in pairs)
         return {
             **super().get_config(),
-            "dropout": self.dropout.rate,
             "class_weights": weights,
             "metric": self.METRIC,
         }

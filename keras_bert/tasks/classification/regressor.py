@@ -14,7 +14,6 @@ from keras_bert.tasks.classification.classifier import columns_of_texts
 from keras_bert.tasks.classification.decode import score_errors, score_predictions
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import RegressionSettings
-from keras_bert.tasks.settings import MAX_LENGTH
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -68,12 +67,11 @@ class Regressor(PooledTask):
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.one_text = one_text
         self.scale = float(scale)
         self.set_pooling(pooling)
         self.METRIC = metric
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
         super().__init__(tokenizer, name=name)
@@ -199,7 +197,6 @@ class Regressor(PooledTask):
     def get_config(self):
         return {
             **super().get_config(),
-            "dropout": self.dropout.rate,
             "scale": self.scale,
             "metric": self.METRIC,
         }

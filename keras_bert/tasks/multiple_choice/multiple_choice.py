@@ -10,7 +10,6 @@ from keras_bert.readers.labelled_choices import open_labelled_choices
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.multiple_choice.decode import choice_errors, choice_predictions
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
-from keras_bert.tasks.settings import MAX_LENGTH
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -80,10 +79,9 @@ class MultipleChoice(PooledTask):
         name="multiple_choice",
         **between,
     ):
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.set_pooling(pooling)
         self.HEAD_READS = ("input_mask",)
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
         super().__init__(tokenizer, name=name)
 
@@ -178,6 +176,3 @@ class MultipleChoice(PooledTask):
         from keras_bert.tasks.multiple_choice.signatures import choice_signatures
 
         return choice_signatures(self, max_length=max_length or self.max_length)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}

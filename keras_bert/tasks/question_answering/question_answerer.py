@@ -82,8 +82,7 @@ class QuestionAnswerer(Task):
         name="question_answerer",
         **between,
     ):
-        self.set_encoder(encoder, **between)
-        self.max_length = max_length or encoder.default_max_length(QuestionSettings.MAX_LENGTH)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.stride = stride
         self.max_question_length = max_question_length
         self.max_answer_length = max_answer_length
@@ -244,9 +243,6 @@ class QuestionAnswerer(Task):
         from keras_bert.tasks.question_answering.signatures import question_signatures
 
         return question_signatures(self, max_length=max_length or self.max_length)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
 
 
 def _golds(examples):

@@ -10,7 +10,6 @@ from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
 from keras_bert.tasks.span_classification.metrics import relation_metrics
 from keras_bert.tasks.span_classification.settings import (
@@ -80,11 +79,10 @@ class RelationClassifier(WordsTask):
         name="relation_classifier",
         **between,
     ):
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.set_aggregation(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
@@ -191,9 +189,6 @@ class RelationClassifier(WordsTask):
         from keras_bert.tasks.span_classification.signatures import relation_signatures
 
         return relation_signatures(self, max_length=max_length or self.max_length)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
 
 
 def _null_label(given, labels):

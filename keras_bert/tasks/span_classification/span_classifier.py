@@ -12,7 +12,6 @@ from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
 from keras_bert.tasks.span_classification.decode import best_threshold
 from keras_bert.tasks.span_classification.metrics import span_metrics
@@ -119,7 +118,7 @@ class SpanClassifier(WordsTask):
         name="span_classifier",
         **between,
     ):
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.labels = (ANY,) if identify else check_labels(labels, least=self.MIN_LABELS)
         self.max_span_length = max_span_length
         self.span_representation = span_representation
@@ -128,7 +127,6 @@ class SpanClassifier(WordsTask):
         self.tuned = ("threshold",) if threshold is None else ()
         self.threshold_metric = threshold_metric
         self.flat = flat
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.set_aggregation(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
@@ -280,9 +278,6 @@ class SpanClassifier(WordsTask):
         from keras_bert.tasks.span_classification.signatures import span_signatures
 
         return span_signatures(self, max_length=max_length or self.max_length)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
 
     def _name_here(self, label):
         """What the label of an expected span is called here."""

@@ -15,7 +15,6 @@ from keras_bert.readers.schemes import (
     transitions,
 )
 from keras_bert.readers.settings import ERROR, REPAIR
-from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_predictions, tagging_errors
 from keras_bert.tasks.tagging.reading import CheckedSentences
@@ -84,10 +83,9 @@ class Tagger(Task):
         name="tagger",
         **between,
     ):
-        self.set_encoder(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.scheme = scheme_of_labels(self.labels)
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         whole = LAST if encoder.config.is_causal else FIRST  # the piece that sees most of a word
         self.label_subwords = label_subwords or whole
         trained = whole if self.label_subwords == ALL else self.label_subwords
@@ -280,6 +278,3 @@ class Tagger(Task):
         from keras_bert.tasks.tagging.signatures import tagger_signatures
 
         return tagger_signatures(self, max_length=max_length or self.max_length)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
