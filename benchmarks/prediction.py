@@ -34,7 +34,7 @@ LABELS = ("negative", "positive")
 SIDES = ("ours", "theirs")
 FLOOR = "products"
 BATCH_SIZE = 32
-SORTED_TOGETHER = 2048  # of keras_bert.inference.answers
+SORTED_TOGETHER = 2048  # of keras_bert.inference.predict
 
 
 def main():

@@ -37,7 +37,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 MEGABYTE = 1_000_000
 TOGETHER, BATCH_SIZE = 2 * MEGABYTE, 32
-QUESTIONS_TOGETHER = 2048  # of keras_bert.inference.answers
+QUESTIONS_TOGETHER = 2048  # of keras_bert.inference.predict
 MAX_LENGTH, STRIDE, MAX_QUESTION_LENGTH = 384, 128, 64
 WAYS = ("nothing", "read", "answered", "trained on")
 

@@ -10,7 +10,7 @@ from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
-from keras_bert.inference.embeddings.embed import TextEmbedding
+from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -21,7 +21,7 @@ from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
 from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
-from keras_bert.tasks.pretraining.fill_mask import FillMask as FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask as FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
 from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,

@@ -13,7 +13,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embed import embed
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
 from keras_bert.records import DataFolder

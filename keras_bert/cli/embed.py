@@ -18,7 +18,7 @@ SUMMARY = "write contextual embeddings of words and texts"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.inference.embeddings.settings import EmbedToFileSettings
+    from keras_bert.inference.settings import EmbedToFileSettings
 
     flags.add(parser, EmbedToFileSettings)
     parser.add_argument("--text", dest="former_text", help=argparse.SUPPRESS)
@@ -28,7 +28,7 @@ def run(arguments):
     if arguments.former_text is not None:
         raise InputError("--text is called --data now: a file of texts.")
     settings = flags.read(arguments)
-    from keras_bert.inference.embeddings.embed_to_file import embed_to_file
+    from keras_bert.inference.embed_to_file import embed_to_file
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]

@@ -33,10 +33,10 @@ from keras_bert.export.server_files import (
     write_warmup_requests,
 )
 from keras_bert.export.settings import ExportSettings
-from keras_bert.inference.embeddings.signatures import encoder_signatures
+from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.layers.kernels.program import for_litert, for_servers
-from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
+from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
 from keras_bert.tasks.signatures import Signature
 
 

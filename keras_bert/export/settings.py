@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_bert.base.settings import Settings, setting
-from keras_bert.inference.embeddings.settings import LAYERS, TOKENS
+from keras_bert.inference.settings import LAYERS, TOKENS
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
@@ -44,7 +44,7 @@ class ExportSettings(Settings):
         None,
         help="for embeddings: the layers that make a vector, as for embed",
         default_help="last",
-        choices=LAYERS,
+        choices=tuple(LAYERS),
     )
     tokens: str | None = setting(
         None,

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import open_model
+from keras_bert.inference.embed import open_model
 from keras_bert.inputs.framing import frame
 from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 

@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import open_model
+from keras_bert.inference.embed import open_model
 from keras_bert.pictures.attention import attention_reader
 from keras_bert.serving import rest_json
 from keras_bert.serving.request_error import RequestError

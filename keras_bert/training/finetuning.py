@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load_task, save_folder
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over

@@ -6,7 +6,7 @@ from functools import cached_property
 import keras
 import tensorflow as tf
 
-from keras_bert.inference.answers import put, room_for
+from keras_bert.inference.predict import empty_outputs, store_batch
 from keras_bert.inputs.batches import planned_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
 from keras_bert.training.loop import BatchSource
@@ -45,7 +45,7 @@ class Evaluation:
         with means_over(self._model, self._totals, examples=self._count):
             for step, batch in zip(self._plan, self._batches, strict=True):
                 for numbers, outputs in zip(step, self._step(batch), strict=True):
-                    put(outputs, numbers, into=found)
+                    store_batch(outputs, numbers, into=found)
         metrics = {**self._model.get_metrics_result(), "loss": self._loss.result()}
         return {name: float(value) for name, value in metrics.items()}, found
 

@@ -13,8 +13,8 @@ from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheck
 from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_sequences_fit
-from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
     Pretrainer,
     SentenceOrderPretrainer,
     SpanPretrainer,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_bert import Classifier, Pretrainer, QuestionAnswerer, Tagger
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints.google import load_google, save_google
-from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests import small_model
 from tests.reference.google_bert import google_bert
 

@@ -37,8 +37,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.export.precision import as_exported, difference
 from keras_bert.export.saved_model import export_encoder, export_task
 from keras_bert.export.server_files import WARMUP_FILE
-from keras_bert.inference.embeddings.embed import embed
-from keras_bert.inference.embeddings.signatures import encoder_signatures
+from keras_bert.inference.embed import embed
+from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, most_probable
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.framing import frame

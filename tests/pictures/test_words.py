@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embed import embed
 from keras_bert.pictures.words import (
     cosines,
     draw_contexts,

@@ -104,8 +104,8 @@ def rows(tmp_path_factory):
 
 
 NOT_PRE_TRAINED = (
-    "holds a model of the task {}, and a data folder measures what was pre-trained; give a file of "
-    "labelled examples"
+    "contains a model of the task {}, but a data folder is for pre-trained models. Pass a file of "
+    "labelled examples."
 )
 
 
@@ -128,8 +128,8 @@ def test_labelled_files_are_not_for_a_model_that_was_pre_trained(kind, tokenizer
     for ask in (evaluate, predict):
         with pytest.raises(
             InputError,
-            match=f"^{tmp_path / 'model'} holds a model of the task {kind.KIND}, which reads no "
-            "labelled files; fine-tune it first",
+            match=f"^{tmp_path / 'model'} contains a model of the task {kind.KIND}, which does not "
+            "read labelled files. Fine-tune it first.",
         ):
             ask(model=tmp_path / "model", data=files / "classifier")
 

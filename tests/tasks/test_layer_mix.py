@@ -11,7 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.checkpoints.convert import convert
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests.small_model import make_encoder, make_tokenizer
 
 IDS = np.random.default_rng(0).integers(5, 30, (6, 7)).astype("int32")

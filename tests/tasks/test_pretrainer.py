@@ -8,8 +8,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 from tests.small_model import make_encoder, make_tokenizer
 
 BATCH, LENGTH, PREDICTIONS, VOCABULARY = 6, 12, 4, 40

@@ -328,7 +328,7 @@ def test_a_model_whose_tokenizer_is_not_ours_is_rejected(given, tmp_path):
 def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "type_vocab_size": 1}))
     values = {**given, "architecture": str(tmp_path / "config.json")}
-    with pytest.raises(InputError, match="two segments, and .* has one .type_vocab_size 1.. Make"):
+    with pytest.raises(InputError, match="two segments, but .* has one .type_vocab_size 1.. Make"):
         pretrain(**values, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

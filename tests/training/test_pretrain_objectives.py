@@ -22,8 +22,11 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer, SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
+    SentenceOrderPretrainer,
+    SpanPretrainer,
+)
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint
 from keras_bert.training.pretrain import pretrain
@@ -242,8 +245,8 @@ def test_of_other_rows_what_they_have_labels_for_is_measured(uninterrupted, fold
         report=said.append,
     )  # fmt: skip
     assert said == [
-        "Note: the rows were made for the objective span; of the model, sentence-order is not "
-        "measured."
+        "Note: the examples were made for the objective span; the model's sentence-order is not "
+        "evaluated."
     ]
     assert found["rows"] == 16 and found["masked_lm_loss"] > 0
     assert not converted
@@ -448,13 +451,13 @@ def test_settings_of_no_use_are_rejected(run, tmp_path, objective, settings, mes
 
 def test_what_cannot_be_measured_is_said(uninterrupted, folders, tmp_path):
     folder, _ = uninterrupted["span"]
-    with pytest.raises(InputError, match="has no eval rows to measure on"):
+    with pytest.raises(InputError, match="has no examples in its eval split"):
         evaluate(model=folder, data=folders["untested"])
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=False)
     config = load_task(folder / "model").config
-    with pytest.raises(InputError, match="are uncased, and the model"):
+    with pytest.raises(InputError, match="is uncased, but the model"):
         evaluate(model=SpanPretrainer(BertEncoder(config), tokenizer), data=folders["span"])
     pooled = BertEncoder(type(config)(**{**config.to_dict(), "add_pooling_layer": True}))
     classifier = Classifier(pooled, tokenizer, labels=["a", "b"])
-    with pytest.raises(InputError, match="task classifier, and a data folder measures what was"):
+    with pytest.raises(InputError, match="task classifier, but a data folder is for pre-trained"):
         evaluate(model=classifier, data=folders["span"])

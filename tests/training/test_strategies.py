@@ -15,7 +15,7 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import followed_run
 from keras_bert.training.optimizers.optimizer import make_optimizer

@@ -51,7 +51,7 @@ class FitProgress(keras.callbacks.Callback):
             logs[f"val_{metric}"] = metrics[metric]
 
     def _answers(self):
-        from keras_bert.inference.answers import Inference  # needs TensorFlow, which `fit` does not
+        from keras_bert.inference.predict import Inference  # needs TensorFlow, which `fit` does not
 
         if self._inference is None:
             self._inference = Inference(self.task, batch_size=32)

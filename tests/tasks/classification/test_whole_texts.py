@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from tests.small_model import make_encoder, make_tokenizer
 
 torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")

@@ -13,7 +13,7 @@ from keras_bert import QuestionAnswerer
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 

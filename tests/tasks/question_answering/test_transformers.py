@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert import QuestionAnswerer
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from keras_bert.readers.squad import open_questions
 from keras_bert.text.tokenizer import Tokenizer
 from tests.small_model import make_encoder

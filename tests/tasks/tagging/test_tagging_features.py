@@ -1,4 +1,4 @@
-"""From sentences to rows and back: words and pieces, windows, document context, combining."""
+"""From sentences to sequences and back: words and tokens, windows, document context."""
 
 import itertools
 
@@ -13,10 +13,9 @@ from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transition
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_predictions, word_distributions
-from keras_bert.tasks.tagging.features import split_sentences, tagged_sequences, with_context
-from keras_bert.tasks.tagging.reading import CheckedSentences
+from keras_bert.tasks.tagging.features import TaggedSequences, split_sentences, with_context
 from keras_bert.tasks.tagging.settings import TaggerSettings
-from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 from tests.small_model import make_tokenizer
 
 LABELS = labels_of(["X"], "bio")  # O, B-X, I-X
@@ -28,7 +27,7 @@ def tokenizer():
 
 
 def sentences(*texts, documents=None):
-    """A capital begins a chunk, an i goes on with it."""
+    """A capital begins a chunk, an i continues it."""
     found = []
     for number, text in enumerate(texts):
         words = tuple(text.split())
@@ -42,10 +41,10 @@ def examples_of(examples, tokenizer, **options):
     defaults = {"max_length": 12, "label_subwords": "first", "document_context": False}
     given = {**defaults, "labelled": True, "labels": LABELS, **options}
     names = ("input_ids", "input_mask", "segment_ids")
-    return tagged_sequences(examples, tokenizer=tokenizer, input_names=names, **given)
+    return TaggedSequences(examples, tokenizer=tokenizer, input_names=names, **given)
 
 
-def test_every_place_is_answered_once_and_where_it_has_most_context():
+def test_every_position_is_predicted_once_and_where_it_has_most_context():
     lengths = np.arange(60, dtype=np.int32)
     for size in (1, 2, 3, 7, 8, 20):
         found = [
@@ -57,13 +56,13 @@ def test_every_place_is_answered_once_and_where_it_has_most_context():
             assert cores.tolist() == list(range(length))
             assert set(sizes) == {min(size, length)}
             assert starts[0] == 0 and starts[-1] + sizes[-1] == length
-            for place in range(length):
-                context = np.minimum(place - starts, starts + sizes - 1 - place)
-                (answered,) = np.flatnonzero((firsts <= place) & (place < lasts))
+            for position in range(length):
+                context = np.minimum(position - starts, starts + sizes - 1 - position)
+                (covered,) = np.flatnonzero((firsts <= position) & (position < lasts))
                 # Where there is no more text, there is no more context to be had.
                 best = context.max()
-                assert context[answered] == best or (answered in (0, len(starts) - 1))
-                assert context[answered] >= min(best, place, length - 1 - place, size // 4 - 1)
+                assert context[covered] == best or (covered in (0, len(starts) - 1))
+                assert context[covered] >= min(best, position, length - 1 - position, size // 4 - 1)
 
 
 def test_words_keep_their_tokens_and_one_without_any_is_unknown(tokenizer):
@@ -94,20 +93,20 @@ def test_each_token_counts_in_one_row_with_its_words_tag(
 ):
     long = " ".join(["Abc", "i", "o", "the"] * 6)
     examples = sentences("a B i c", long, "d", "E f", documents=[0, 0, 0, 1])
-    rows = examples_of(
+    sequences = examples_of(
         examples, tokenizer, label_subwords=label_subwords, document_context=document_context
     )
-    inputs, labels, weights = rows.batch(tf.range(len(rows)))
+    inputs, labels, weights = sequences.batch(tf.range(len(sequences)))
     batch = (inputs["input_ids"], labels["logits"], weights["logits"])
     ids, tags, counts = map(np.asarray, batch)
-    assert ids.shape == tags.shape == counts.shape and len(rows) > 6
-    answered = []
-    for row, (start, end) in enumerate(rows.cores):
+    assert ids.shape == tags.shape == counts.shape and len(sequences) > 6
+    covered = []
+    for row, (start, end) in enumerate(sequences.cores):
         core = np.zeros(ids.shape[1], np.bool_)
         core[start:end] = True
         assert not counts[row][~core].any()
-        answered.append((ids[row][core], tags[row][core], counts[row][core]))
-    found_ids, found_tags, found_counts = map(np.concatenate, zip(*answered, strict=True))
+        covered.append((ids[row][core], tags[row][core], counts[row][core]))
+    found_ids, found_tags, found_counts = map(np.concatenate, zip(*covered, strict=True))
     expected = split_sentences(examples, tokenizer)
     np.testing.assert_array_equal(found_ids, np.concatenate([s.ids for s in expected]))
     sizes = np.concatenate([s.sizes for s in expected])
@@ -116,7 +115,7 @@ def test_each_token_counts_in_one_row_with_its_words_tag(
     np.testing.assert_array_equal(found_counts, chosen)
     numbers = np.repeat([LABELS.index(tag) for e in examples for tag in e.tags], sizes)
     np.testing.assert_array_equal(found_tags, numbers)
-    assert rows.example_of_sequence.tolist() == sorted(rows.example_of_sequence)
+    assert sequences.example_of_sequence.tolist() == sorted(sequences.example_of_sequence)
 
 
 def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides():
@@ -129,7 +128,7 @@ def test_context_is_of_the_same_document_and_fills_the_row_alike_on_both_sides()
 
 @pytest.mark.parametrize("label_subwords", ["first", "last"])
 def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwords, tokenizer):
-    """By brute force over the sentence; else its rows would begin and end where it does not."""
+    """By brute force over the sentence; otherwise its parts would begin and end as sentences do."""
     text = "A i abc B i i o abcd C"
     examples = sentences("o A", text, "i o", documents=[0, 0, 0])
     count, words = len(LABELS), text.split()
@@ -138,21 +137,23 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
     rng = np.random.default_rng(3)
     for variable in crf.variables:
         variable.assign(rng.normal(0, 0.01, variable.shape))
-    said = rng.normal(0, 2, (len(tokenizer), count)).astype(np.float32)  # by the piece's id
+    by_token = rng.normal(0, 2, (len(tokenizer), count)).astype(np.float32)  # by the token's id
 
     start, between, end = (np.asarray(part, np.float64) for part in crf.potentials)
     sentence = split_sentences(examples, tokenizer)[1]
     last = np.cumsum(sentence.sizes) - 1
     chosen = sentence.ids[last if label_subwords == "last" else last + 1 - sentence.sizes]
     every = np.array(list(itertools.product(range(count), repeat=len(words))))
-    scores = start[every[:, 0]] + end[every[:, -1]] + said[chosen][range(len(words)), every].sum(1)
+    scores = (
+        start[every[:, 0]] + end[every[:, -1]] + by_token[chosen][range(len(words)), every].sum(1)
+    )
     scores += between[every[:, :-1], every[:, 1:]].sum(axis=1)
     gold = np.array([LABELS.index(tag) for tag in examples[1].tags])
     right = scores[(every == gold).all(axis=1)].item()
 
     for length in (5, 6, 8, 12, 40):
         for context in (False, True):
-            rows = examples_of(
+            sequences = examples_of(
                 examples,
                 tokenizer,
                 crf=True,
@@ -160,43 +161,43 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
                 label_subwords=label_subwords,
                 document_context=context,
             )
-            inputs, labels, weights = rows.batch(tf.range(len(rows)))
-            emissions = said[inputs["input_ids"].numpy()]
+            inputs, labels, weights = sequences.batch(tf.range(len(sequences)))
+            emissions = by_token[inputs["input_ids"].numpy()]
             is_word = weights["logits"].numpy() > 0
             found = np.asarray(crf.log_likelihoods(emissions, labels["logits"], is_word))
-            answered = 0
-            for row in np.flatnonzero(rows.example_of_sequence == 1):
-                own = np.arange(answered, answered + is_word[row].sum())
-                answered += len(own)
+            covered = 0
+            for row in np.flatnonzero(sequences.example_of_sequence == 1):
+                own = np.arange(covered, covered + is_word[row].sum())
+                covered += len(own)
                 others = np.delete(np.arange(len(words)), own)
                 alike = (every[:, others] == gold[others]).all(axis=1)
                 expected = right - np.logaddexp.reduce(scores[alike])
                 assert found[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
-            assert answered == len(words)
-    assert found[rows.example_of_sequence == 1].sum() == pytest.approx(
+            assert covered == len(words)
+    assert found[sequences.example_of_sequence == 1].sum() == pytest.approx(
         right - np.logaddexp.reduce(scores), rel=1e-4
     )  # of one row: the whole chain
     empty = examples_of(sentences(""), tokenizer, crf=True)
     assert not empty.labels["logits"].values.numpy().any()
 
 
-def test_what_is_said_of_tokens_comes_back_to_words(tokenizer):
+def test_predictions_for_tokens_become_those_of_words(tokenizer):
     examples = sentences("abc B i", "", " ".join("d" * 25))
-    rows = examples_of(examples, tokenizer, labelled=False)
+    sequences = examples_of(examples, tokenizer, labelled=False)
     rng = np.random.default_rng(0)
-    said = rng.normal(size=(len(tokenizer), 3)).astype(np.float32)  # a logit by the piece's id
-    ids = rows.inputs(*rows.take(tf.range(len(rows))))["input_ids"].numpy()
-    logits = list(said[ids])
+    by_token = rng.normal(size=(len(tokenizer), 3)).astype(np.float32)  # a logit by the token's id
+    ids = sequences.inputs(*sequences.take(tf.range(len(sequences))))["input_ids"].numpy()
+    logits = list(by_token[ids])
     given = {"labels": LABELS, "scheme": "bio"}
     for combine in ("first", "last", "mean", "product"):
-        answers = tagger_predictions(logits, rows, aggregation=combine, **given)
-        for answer, sentence in zip(answers, rows.sentences, strict=True):
-            tokens = said[sentence.ids]
+        predictions = tagger_predictions(logits, sequences, aggregation=combine, **given)
+        for prediction, sentence in zip(predictions, sequences.sentences, strict=True):
+            tokens = by_token[sentence.ids].astype(np.float64)
             expected = word_distributions(tokens, sentence.sizes, aggregation=combine)
-            assert answer["tags"] == [LABELS[n] for n in expected.argmax(-1)]
-            np.testing.assert_allclose(answer["scores"], expected.max(-1, initial=0), rtol=1e-6)
-            assert answer["words"] == sentence.words
-    tokens = np.exp(said[rows.sentences[0].ids[:3]].astype(np.float64))
+            assert prediction["tags"] == [LABELS[n] for n in expected.argmax(-1)]
+            np.testing.assert_allclose(prediction["scores"], expected.max(-1, initial=0), rtol=1e-6)
+            assert prediction["words"] == sentence.words
+    tokens = np.exp(by_token[sequences.sentences[0].ids[:3]].astype(np.float64))
     tokens /= tokens.sum(-1, keepdims=True)
     product = tokens.prod(0) / tokens.prod(0).sum()
     for combine, expected in (
@@ -209,26 +210,28 @@ def test_what_is_said_of_tokens_comes_back_to_words(tokenizer):
         np.testing.assert_allclose(found, [expected])
 
 
-def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
+def test_entities_are_those_of_the_original_text(tokenizer):
     text = "Jöhn,  Thé Ab"
-    rows = examples_of([TaggedWords(1, None, None, text=text)], tokenizer, labelled=False)
+    sequences = examples_of([TaggedWords(1, None, None, text=text)], tokenizer, labelled=False)
     logits = np.full((1, 12, 3), -5.0, np.float32)
     for position, label in ((1, 1), (5, 0), (6, 1), (7, 2)):  # [CLS] j o h n , the a b
         logits[0, position, label] = 5
-    (answer,) = tagger_predictions(logits, rows, labels=LABELS, scheme="bio", aggregation="first")
-    assert answer["tags"] == ["B-X", "O", "B-X", "I-X"] and "expected" not in answer
-    assert [(e["text"], e["start"], e["end"]) for e in answer["entities"]] == [
+    (prediction,) = tagger_predictions(
+        logits, sequences, labels=LABELS, scheme="bio", aggregation="first"
+    )
+    assert prediction["tags"] == ["B-X", "O", "B-X", "I-X"] and "expected" not in prediction
+    assert [(e["text"], e["start"], e["end"]) for e in prediction["entities"]] == [
         ("Jöhn", 0, 4),
         ("Thé Ab", 7, 13),
     ]
-    assert answer["entities"][1]["score"] == min(answer["scores"][2:])
+    assert prediction["entities"][1]["score"] == min(prediction["scores"][2:])
 
 
 def given(*pairs):
     return [(words.split(), tags.split()) for words, tags in pairs]
 
 
-def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
+def test_invalid_tags_are_reported_and_read_as_conlleval_does():
     data = given(("a b c", "B-X I-X O"), ("d e", "O I-X"), ("f", "I-X"))
     source = Tagger.read(data)
     assert [e.tags for e in source] == [("B-X", "I-X", "O"), ("O", "B-X"), ("B-X",)]
@@ -240,7 +243,7 @@ def test_tags_that_break_their_scheme_are_told_and_read_as_conlleval_does():
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
 
 
-def test_words_with_spaces_are_told_with_the_first_one(tmp_path):
+def test_words_with_spaces_are_reported_with_the_first_one(tmp_path):
     path = tmp_path / "tags.tsv"
     path.write_text("New York\tB-X\nis\tO\nlarge\tO\n\nLos Angeles\tB-X\ntoo\tO\n")
     (note,) = Tagger.notes(list(Tagger.read(path)))
@@ -260,7 +263,7 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
     assert made["labels"] == ["O", "B-X", "I-X", "E-X", "S-X"]
     dev = Tagger.read(given(("d", "B-X")), inferred_arguments=made)
     assert list(dev)[0].tags == ("S-X",)
-    with pytest.raises(InputError, match="name no chunks"):
+    with pytest.raises(InputError, match="do not name chunks"):
         list(Tagger.read(given(("a", "NOUN")), scheme="bio"))
     with pytest.raises(InputError, match="The model's tags have the scheme bioes; `scheme`"):
         Tagger.read(iob1, inferred_arguments=made, scheme="bio")
@@ -268,7 +271,7 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
         "NOUN",
         "VERB",
     ]
-    with pytest.raises(InputError, match="has one tag only"):
+    with pytest.raises(InputError, match="has only one tag"):
         Tagger.infer_arguments(list(Tagger.read(given(("a b", "VERB VERB")))))
 
 
@@ -310,16 +313,16 @@ def test_tags_that_are_not_needed_may_be_any():
 def test_a_tag_that_was_never_seen_is_rejected_or_counted():
     made = {"labels": LABELS}
     data = given(("a b", "O B-X"), ("c", "B-NEW"))
-    with pytest.raises(InputError, match='Sentence 2 .*: the tag "B-NEW" is none of those'):
+    with pytest.raises(InputError, match='Sentence 2 .* does not have the tag "B-NEW"'):
         list(Tagger.read(data, inferred_arguments=made))
     kept = list(Tagger.read(data, inferred_arguments=made, unknown_tags="count"))
     assert kept[1].tags == ("B-NEW",)
-    with pytest.raises(InputError, match='the tag "NOUN" is none of those'):
+    with pytest.raises(InputError, match='does not have the tag "NOUN"'):
         list(Tagger.read(given(("a", "NOUN")), inferred_arguments=made, unknown_tags="count"))
     assert isinstance(Tagger.read(data), CheckedSentences)
 
 
 def test_a_tag_that_was_never_seen_does_not_count_in_the_loss(tokenizer):
     example = TaggedWords(1, ("a", "b"), ("O", "B-NEW"))
-    rows = examples_of([example], tokenizer)
-    assert rows.weights["logits"].numpy()[0].tolist() == [0, 1, 0, 0]
+    sequences = examples_of([example], tokenizer)
+    assert sequences.weights["logits"].numpy()[0].tolist() == [0, 1, 0, 0]

@@ -1,14 +1,14 @@
-"""What an exported encoder answers to: the embeddings of texts.
+"""Signatures of an exported encoder: the embeddings of texts.
 
-Legend of shapes: B texts, T tokens of the longest text (words, or pieces where these are asked
-for), S positions of a row, D width.
+Shapes: B texts, T tokens of the longest text (words or subword tokens), S positions of a sequence,
+D the size of a vector.
 """
 
 import functools
 
 import tensorflow as tf
 
-from keras_bert.inference.embeddings.settings import check_layers, layers_model
+from keras_bert.inference.embed import layers_model
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.tasks.signatures import (
@@ -27,21 +27,20 @@ from keras_bert.text.ragged import kept, leading
 def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
     """The signatures of an encoder with its tokenizer; the first is the default one.
 
-    * `serving_default`: `text`, string (B,), which is cut to a row.
+    * `serving_default`: `text`, string (B,), which is cut to the maximum length.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
 
-    Both give what `embed` does with the same `layers` and `tokens`: `embeddings`, float32
-    (B, T, D); `tokens`, string (B, T), as they stand in the text; `starts` and `ends`, int32
-    (B, T), their characters; `mask`, int32 (B, T), 0 at what is behind a text's tokens; `sentence`,
-    float32 (B, D), the mean over [CLS], the text's pieces and [SEP]; and `cls`, float32 (B, D).
-    With the tokens "none" there are `sentence` and `cls` alone.
+    Both return what `embed` does with the same `layers` and `tokens`: `embeddings`, float32
+    (B, T, D); `tokens`, string (B, T), as they are in the text; `starts` and `ends`, int32 (B, T),
+    their characters; `mask`, int32 (B, T), 0 after a text's tokens; `sentence`, float32 (B, D), the
+    mean over [CLS], the text's subword tokens and [SEP]; and `cls`, float32 (B, D). With the tokens
+    "none" there are `sentence` and `cls` alone.
 
     * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
-      Gives `embeddings` (B, S, D) at all positions, `sentence` and `cls`.
+      Returns `embeddings` (B, S, D) at all positions, `sentence` and `cls`.
 
-    Raises InputError: the model has too few layers.
+    Raises `InputError` if the model has too few layers.
     """
-    check_layers(layers, config=encoder.config)
     vectors_of = layers_model(encoder, layers)
     width = vectors_of.output.shape[-1]
 
@@ -65,17 +64,13 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
             leading(values, tokenizer.template.room(max_length))
             for values in (found.ids, found.starts, found.ends, found.word_starts)
         )
-        batch = frame(
-            [ids],
-            tokenizer=tokenizer,
-            names=encoder.input_names,
-            max_length=max_length,
+        outputs = from_ids(
+            **frame([ids], tokenizer=tokenizer, names=encoder.input_names, max_length=max_length)
         )
-        answer = from_ids(**batch)
         before = tokenizer.template.before(0, texts=1)
-        vectors = answer.pop("embeddings")[:, before:]
+        vectors = outputs.pop("embeddings")[:, before:]
         if tokens == "none":
-            return answer
+            return outputs
         subwords = tf.RaggedTensor.from_row_splits(
             tf.boolean_mask(vectors, tf.sequence_mask(ids.row_lengths(), tf.shape(vectors)[1])),
             ids.row_splits,
@@ -85,12 +80,12 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         starts = kept(starts, begins.values)
         ends = kept(ends, ends_word(begins.values))
         if tokens == "words-mean":
-            word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each piece
+            word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each token
             embedded = tf.math.segment_mean(subwords.values, word)
         else:
             embedded = tf.boolean_mask(subwords.values, begins.values)
         return {
-            **answer,
+            **outputs,
             "embeddings": tf.ensure_shape(
                 starts.with_values(embedded).to_tensor(), [None, None, width]
             ),

@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from keras_bert.inference.embeddings.embed import Embedder
-from keras_bert.inference.embeddings.settings import EmbedderSettings
+from keras_bert.inference.embed import Embedder
+from keras_bert.inference.settings import EmbedderSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -46,7 +46,7 @@ def texts():
         "",
         "  Ünïcödé, naïve!  ",
         "a",
-        "words " * 60,  # many rows
+        "words " * 60,  # many windows
         "好 bank 好",
         "x" * 300,  # one [UNK]
         "abc " * 12,

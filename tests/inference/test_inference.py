@@ -1,13 +1,11 @@
-"""What a model says of rows, in their order, whatever batches they were in."""
+"""Predictions are in the order of the examples, whatever their batches."""
 
 import numpy as np
 import pytest
 
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
-from keras_bert.inference import answers
-from keras_bert.inference.answers import Inference
-from keras_bert.inference.predict import predict
+from keras_bert.inference.predict import Inference, predict
 from keras_bert.inference.settings import predict_settings
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers.settings import TextFileSettings
@@ -16,12 +14,12 @@ from tests.small_model import make_encoder, make_tokenizer
 
 
 @pytest.mark.usefixtures("eager")
-def test_an_output_for_every_token_comes_a_row_at_a_time():
+def test_outputs_per_token_are_lists_with_one_array_per_sequence():
     tokenizer = make_tokenizer()
 
     tagger = Tagger(make_encoder(tokenizer), tokenizer, labels=["x", "y", "z"])
     texts = ["a b c", "", "c c", "a a a a a a a a a", "b"]
-    rows = TokenizedExamples.of_texts(
+    sequences = TokenizedExamples.of_texts(
         texts,
         [texts],
         labels={},
@@ -29,18 +27,19 @@ def test_an_output_for_every_token_comes_a_row_at_a_time():
         input_names=tagger.encoder.input_names,
         max_length=16,
     )
-    logits = Inference(tagger, batch_size=2).outputs(rows)["logits"]
+    logits = Inference(tagger, batch_size=2).outputs(sequences)["logits"]
     assert len(logits) == len(texts)
     for number, found in enumerate(logits):
-        alone = tagger(rows.batch(np.array([number], np.int32))[0], training=False)["logits"][0]
-        length = rows.lengths[number]
+        inputs, *_ = sequences.batch(np.array([number], np.int32))
+        alone = tagger(inputs, training=False)["logits"][0]
+        length = sequences.lengths[number]
         assert found.shape[1:] == (3,) and found.dtype == np.float32
         np.testing.assert_allclose(found[:length], alone[:length], atol=1e-5)
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
-    """(a tagger, a file of sentences in two documents, the answers to all of them together)."""
+    """(a tagger, a file of sentences in two documents, the predictions for all of them at once)."""
     tokenizer = make_tokenizer()
     tagger = Tagger(
         make_encoder(tokenizer),
@@ -56,7 +55,7 @@ def together(tmp_path_factory):
     marked[12] = f"-DOCSTART-\n\n{marked[12]}"
     path.write_text("\n\n".join(marked) + "\n")
     found = list(predict(model=tagger, data=path))
-    assert [answer["words"] for answer in found] == [list(words) for words in sentences]
+    assert [prediction["words"] for prediction in found] == [list(words) for words in sentences]
     return tagger, path, found
 
 
@@ -64,11 +63,11 @@ def together(tmp_path_factory):
 def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
     count, together, monkeypatch
 ):
-    """The answers are those of all sentences together."""
+    """The predictions are those for all sentences at once."""
     tagger, path, expected = together
-    monkeypatch.setattr(answers, "_EXAMPLES_TOGETHER", count)
+    monkeypatch.setattr("keras_bert.inference.predict._EXAMPLES_TOGETHER", count)
     found = list(predict(model=tagger, data=path, batch_size=1))
-    assert [answer["words"] for answer in found] == [answer["words"] for answer in expected]
+    assert [one["words"] for one in found] == [one["words"] for one in expected]
     for one, other in zip(found, expected, strict=True):
         assert one["tags"] == other["tags"]
         np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-5)
@@ -78,12 +77,12 @@ class PairSettings(TextFileSettings, TaskSettings):
     EXAMPLE_FIELDS = ("question", "context")
 
 
-def test_what_an_example_consists_of_is_given_together():
+def test_the_texts_of_examples_have_the_same_length():
     settings = predict_settings(PairSettings)
     given = settings.of({"model": "m", "question": "who?", "context": ["a", "b"][:1]})
     assert (given.question, given.context) == (["who?"], ["a"])
-    with pytest.raises(InputError, match="Give `question` and `context` equally often"):
+    with pytest.raises(InputError, match="must have the same length. Received: 1 and 0."):
         settings.of({"model": "m", "question": ["who?"]})
     for values in ({}, {"data": "f", "question": ["q"], "context": ["c"]}):
-        with pytest.raises(InputError, match="or `question` and `context`, and not both"):
+        with pytest.raises(InputError, match="or `question` and `context`, not both"):
             settings.of({"model": "m", **values})

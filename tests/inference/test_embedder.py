@@ -1,4 +1,4 @@
-"""Vectors against the encoder itself, text by text, without padding, batches or rows in the way."""
+"""Vectors against those of the encoder itself, text by text, without padding or batches."""
 
 import functools
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import Embedder, embed, windows_of
-from keras_bert.inference.embeddings.settings import LAYERS, EmbedderSettings
+from keras_bert.inference.embed import Embedder, embed, windows_of
+from keras_bert.inference.settings import LAYERS, EmbedderSettings
 from keras_bert.readers.texts import GivenTexts
 from tests.small_model import make_encoder
 
@@ -53,7 +53,7 @@ def test_tokens_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokeniz
     for one in found:
         ids = tokenizer.tokenize([one.text])[0].numpy()
         if len(ids) > 38:
-            continue  # several rows: below
+            continue  # several windows: below
         expected = DEFINITIONS[layers](states(tuple(ids)))
         assert one.vectors.shape == (len(ids), embed_texts.width)
         np.testing.assert_allclose(one.vectors, expected[1:-1], atol=2e-5)
@@ -62,7 +62,7 @@ def test_tokens_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokeniz
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
+def test_every_token_of_a_long_text_has_the_vector_of_its_window_with_most_context(
     embedder, tokenizer, states
 ):
     text = "words bank " * 30
@@ -72,10 +72,10 @@ def test_a_long_text_is_read_whole_each_token_where_it_has_the_most_context(
     ends = []
     for _, first, size, keep_first, keep_last in zip(*windows_of([180], room=38), strict=True):
         last = first + size
-        row = states(tuple(ids[first:last]))[-1]
-        kept = row[1:-1][keep_first - first : keep_last - first]
+        state = states(tuple(ids[first:last]))[-1]
+        kept = state[1:-1][keep_first - first : keep_last - first]
         np.testing.assert_allclose(found.vectors[keep_first:keep_last], kept, atol=2e-5)
-        ends.append(row[[0, -1]])
+        ends.append(state[[0, -1]])
     cls, sep = np.mean(ends, axis=0)
     np.testing.assert_allclose(found.cls, cls, atol=2e-5)
     mean = (found.vectors.sum(axis=0) + cls + sep) / 182
@@ -106,7 +106,7 @@ def test_words_are_the_mean_or_the_first_of_their_tokens(embedder, tokenizer, te
 
 
 @pytest.mark.usefixtures("eager")
-def test_words_stand_where_their_offsets_say(embedder):
+def test_words_are_where_their_offsets_say(embedder):
     text = "  Ünïcödé, naïve 好bank!"
     (found,) = embedder()(given_texts([text]))
     assert found.tokens == ["Ünïcödé", ",", "naïve", "好", "bank", "!"]
@@ -125,10 +125,10 @@ def test_none_leaves_the_text_itself(embedder, texts):
 
 def test_how_texts_are_batched_changes_nothing(embedder, texts, monkeypatch):
     usual = list(embedder()(given_texts(texts)))
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._TEXTS_TOGETHER", 3)
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._TOKENS_IN_A_STEP", 80)
+    monkeypatch.setattr("keras_bert.inference.embed._TEXTS_TOGETHER", 3)
+    monkeypatch.setattr("keras_bert.inference.embed._TOKENS_IN_A_STEP", 80)
     few = list(embedder()(given_texts(texts)))
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._TOKENS_IN_A_STEP", 1)
+    monkeypatch.setattr("keras_bert.inference.embed._TOKENS_IN_A_STEP", 1)
     for one, other in zip([*usual, *few], [*embedder()(given_texts(texts))] * 2, strict=True):
         assert one.text == other.text
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-5)
@@ -160,25 +160,62 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
     [
         ({"layers": "middle"}, "`layers` is 'middle'; it should be last, .* or first"),
         ({"tokens": "letters"}, "`tokens` is 'letters'; it should be words-mean, "),
-        ({"max_length": 41}, "`max_length` is 41, and the model has 40 positions"),
+        ({"max_length": 41}, "`max_length` is 41, but the model has 40 positions"),
         ({"max_length": 2}, "`max_length` is 2; at least 3 is needed"),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1 is needed"),
     ],
 )
-def test_rejects_what_cannot_be(options, sentence, encoder, tokenizer):
+def test_rejects_invalid_settings(options, sentence, encoder, tokenizer):
     with pytest.raises(InputError, match=sentence):
         Embedder(encoder, tokenizer, EmbedderSettings(**options))
 
 
 def test_rejects_more_layers_than_the_model_has(tokenizer):
     small = make_encoder(tokenizer, num_hidden_layers=3)
-    with pytest.raises(InputError, match="needs a model of at least 4 layers, and this one has 3"):
+    with pytest.raises(InputError, match=r"at least 4 layers. Received: a model with 3\."):
         Embedder(small, tokenizer, EmbedderSettings(layers="concat-last-4"))
 
 
 @pytest.mark.usefixtures("eager")
 def test_rejects_a_text_whose_vectors_are_too_many(embedder, monkeypatch):
-    monkeypatch.setattr("keras_bert.inference.embeddings.embed._NUMBERS_TOGETHER", 16 * 20)
+    monkeypatch.setattr("keras_bert.inference.embed._NUMBERS_TOGETHER", 16 * 20)
     assert len(list(embedder()(given_texts(["a " * 20] * 3)))) == 3
-    with pytest.raises(InputError, match="Text 2 .*: 21 tokens are too many .*it may have 20"):
+    with pytest.raises(InputError, match="Text 2 .*: the text has 21 tokens, more than the 20"):
         list(embedder()(given_texts(["a", "a " * 21])))
+
+
+LENGTHS = [0, 1, 9, 10, 11, 12, 19, 20, 21, 37, 400, 3]
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 10, 25])
+def test_every_token_is_kept_once_and_in_order(room):
+    found = windows_of(LENGTHS, room=room)
+    for text, length in enumerate(LENGTHS):
+        own = [window for window in zip(*found, strict=True) if window[0] == text]
+        kept = [token for _, _, _, start, end in own for token in range(start, end)]
+        assert kept == list(range(length))
+        for _, first, size, keep_first, keep_last in own:
+            assert first <= keep_first <= keep_last <= first + size
+            assert size <= room
+    assert (np.diff(found.sequence) >= 0).all()
+
+
+def test_what_fits_is_one_window():
+    found = windows_of([0, 4, 10], room=10)
+    assert found.sequence.tolist() == [0, 1, 2]
+    assert found.sizes.tolist() == found.core_ends.tolist() == [0, 4, 10]
+
+
+@pytest.mark.parametrize("room", [16, 30, 510])
+@pytest.mark.parametrize("length", [517, 1024, 5000])
+def test_every_token_sees_an_eighth_of_a_window_on_either_side(room, length):
+    found = windows_of([length], room=room)
+    for _, first, size, keep_first, keep_last in zip(*found, strict=True):
+        assert first == 0 or keep_first - first >= room // 8
+        assert first + size == length or first + size - keep_last >= room // 8
+
+
+def test_full_windows_and_not_many_more_than_needed():
+    found = windows_of([5000], room=100)
+    assert (found.sizes == 100).all()
+    assert len(found.sequence) <= 5000 / 75 + 1

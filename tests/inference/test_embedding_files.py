@@ -11,11 +11,9 @@ from pyarrow import parquet
 
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.inference.embeddings import embed_to_file as module
-from keras_bert.inference.embeddings.embed import TextEmbedding
-from keras_bert.inference.embeddings.embed_to_file import embed_to_file
-from keras_bert.inference.embeddings.npz_file import NpzFile
-from keras_bert.inference.embeddings.parquet_file import ParquetFile
+from keras_bert.inference import embed_to_file as module
+from keras_bert.inference.embed import TextEmbedding
+from keras_bert.inference.embed_to_file import NpzFile, ParquetFile, embed_to_file
 from tests.kill_points import kill_at_every_call
 
 WIDTH = 3
@@ -57,7 +55,7 @@ def write(make, path):
 
 @pytest.mark.parametrize("numbers", [1, 20, 10_000])
 def test_parquet(numbers, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_bert.inference.embeddings.parquet_file._NUMBERS_IN_A_GROUP", numbers)
+    monkeypatch.setattr("keras_bert.inference.embed_to_file._NUMBERS_PER_GROUP", numbers)
     path = tmp_path / "vectors.parquet"
     write(ParquetFile, path)
     file = parquet.ParquetFile(path)
@@ -76,7 +74,7 @@ def test_parquet(numbers, tmp_path, monkeypatch):
 
 
 def test_npz(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_bert.inference.embeddings.npz_file._TOKENS_AT_ONCE", 3)
+    monkeypatch.setattr("keras_bert.inference.embed_to_file._TOKENS_TOGETHER", 3)
     path = tmp_path / "vectors.npz"
     write(NpzFile, path)
     assert os.listdir(tmp_path) == ["vectors.npz"]
@@ -236,7 +234,7 @@ def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
     assert main([*arguments, "--text", "texts.txt"]) == 2
     assert "--text is called --data now: a file of texts" in capsys.readouterr().err
     assert main(arguments) == 2
-    assert "--data is needed: one text a line" in capsys.readouterr().err
+    assert "--data is needed: one text per line" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")
