@@ -116,7 +116,9 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
         (files.Owner("elsewhere", 1, "5"), True),
     ],
 )
-def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, is_rejected):
+def test_where_there_are_no_locks_the_file_tells_the_owner(
+    tmp_path, monkeypatch, owner, is_rejected
+):
     def flock(*arguments):
         raise OSError(37, "No locks available")
 

@@ -25,9 +25,7 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 
 _MARK, _READY, _BEFORE = ".keras-bert-", ".ready", ".before"
-_TEMPORARY = re.compile(
-    rf"\.(.+){re.escape(_MARK)}[0-9a-f]{{12}}({re.escape(_READY)})?", re.DOTALL
-)
+_TEMPORARY = re.compile(rf"\.(.+){re.escape(_MARK)}[0-9a-f]{{12}}({re.escape(_READY)})?", re.DOTALL)
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # <fcntl.h>, <linux/fs.h>
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
