@@ -14,7 +14,7 @@ _CLOSED = "standard output is closed; send it to a file, or to /dev/null"
 
 
 def shows_bars():
-    """Whether standard error draws progress bars: a terminal, or the output of a notebook's cell."""
+    """Whether standard error draws progress bars: it is a terminal, or a notebook cell."""
     return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
 
 

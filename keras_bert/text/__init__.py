@@ -9,8 +9,8 @@ from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
-    "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
-    "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
+    "WordPieceVocabulary": "keras_bert.text.vocabulary",
+    "BpeVocabulary": "keras_bert.text.vocabulary",
     "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",

@@ -3,9 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.text.bpe_vocabulary import END_OF_WORD
 from keras_bert.text.normalization import MAX_WORD_BYTES, characters, fast_wordpiece
-from keras_bert.text.vocabulary import MAX_WORD_LENGTH, UNK
+from keras_bert.text.vocabulary import END_OF_WORD, MAX_WORD_LENGTH, UNK
 
 
 class BytePairEncoding(tf.Module):

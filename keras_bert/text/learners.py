@@ -15,9 +15,16 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import MAX_TOKEN_BYTES, MAX_WORD_LENGTH, SPECIAL_TOKENS, UNK
-from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
+from keras_bert.text.vocabulary import (
+    CONTINUATION_PREFIX,
+    END_OF_WORD,
+    MAX_TOKEN_BYTES,
+    MAX_WORD_LENGTH,
+    SPECIAL_TOKENS,
+    UNK,
+    BpeVocabulary,
+    WordPieceVocabulary,
+)
 
 
 def checked_counts(counts):

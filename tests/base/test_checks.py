@@ -109,22 +109,20 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "owner, is_rejected",
+    "owner, rejects",
     [
         (files.Owner.this(), True),
         (files.Owner(socket.gethostname(), os.getpid(), "of an earlier process"), False),
         (files.Owner("elsewhere", 1, "5"), True),
     ],
 )
-def test_where_there_are_no_locks_the_file_tells_the_owner(
-    tmp_path, monkeypatch, owner, is_rejected
-):
+def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, rejects):
     def flock(*arguments):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", flock)
     (tmp_path / ".keras-bert-owner").write_text(owner.to_json())
-    if not is_rejected:
+    if not rejects:
         with files.owned(tmp_path):
             return
     where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere.* delete "

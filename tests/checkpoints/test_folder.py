@@ -11,7 +11,7 @@ from keras_bert.checkpoints.saving import to_hugging_face
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
 from tests.small_model import encode
 
