@@ -36,8 +36,8 @@ from keras_bert.tasks.span_classification.relation_classifier import (
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
 from keras_bert.tasks.task import Task
-from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.tokenizer import Tokenizer as Tokenizer
+from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary as Vocabulary
 from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabulary
 

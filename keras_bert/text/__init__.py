@@ -1,8 +1,6 @@
 """Vocabularies and tokenizers: from strings to ids, the same way in every stage.
 
-Importing this package loads neither TensorFlow nor TensorFlow Text: a name brings its module in
-when it is first used, so that code which needs only the vocabulary stays light. No module is called
-like a public name: once loaded, it would stand in its place.
+Importing this package loads neither TensorFlow nor TensorFlow Text, which only the tokenizer needs.
 """
 
 from keras_bert.base.lazy import lazy_names
