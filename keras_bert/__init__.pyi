@@ -608,10 +608,10 @@ def load_task(folder: str | PathLike[str]) -> Task:
     """
 
 def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
-    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+    """The `Vocabulary` in a `vocab.txt`, or in a folder of either algorithm, cased or not.
 
     Raises:
-        InputError: there is none that this library reads.
+        InputError: there is none, or one of an unsupported kind.
     """
 
 def predict(

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert.layers.dense import activation, dense, logits_dtype
 from keras_bert.layers.embeddings import embedding_table
-from keras_bert.layers.kernels.rows import at_positions
+from keras_bert.layers.kernels.gathering import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
 
@@ -66,7 +66,7 @@ class LMTransform(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class LMHead(keras.layers.Layer):
-    """Predicts a token at given positions, from the encoder's vectors there.
+    """Predicts tokens at some positions, from the encoder's vectors there.
 
     The output embedding is the encoder's token embedding, shared (Press and Wolf 2017).
 
@@ -74,15 +74,15 @@ class LMHead(keras.layers.Layer):
 
     Args:
         token_embedding: the encoder's `keras.layers.Embedding` (V, D).
-        transform: a layer (R, D) -> (R, D) before the output embedding, such as an `LMTransform`;
-            None is no such layer.
+        transform: a layer (R, D) -> (R, D) before the output embedding, such as an `LMTransform`,
+            or None.
         use_bias: add a bias (V,).
         dtype: the encoder's policy; None is Keras's own setting.
     """
 
     def __init__(self, *, token_embedding, transform, use_bias, dtype=None, **kwargs):
-        # The head itself gives logits, from the shared table as it is stored; its transform
-        # computes as the encoder's layers do.
+        # The head itself computes logits, from the shared table as it is stored; its transform has
+        # the policy of the encoder's layers.
         self.encoder_policy = keras.dtype_policies.get(dtype)
         super().__init__(dtype=logits_dtype(self.encoder_policy), autocast=False, **kwargs)
         self.token_embedding = token_embedding
@@ -114,7 +114,7 @@ class LMHead(keras.layers.Layer):
         return (*positions_shape, self.token_embedding.input_dim)
 
     def forward_flops(self, predictions):
-        """Floating-point operations for so many predictions, an int or an array of them."""
+        """Floating-point operations for a number of predictions, an int or an array of them."""
         size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
         transform = 0 if self.transform is None else 2 * size**2
         return predictions * (transform + 2 * size * vocabulary)
@@ -138,15 +138,15 @@ class LMHead(keras.layers.Layer):
 
 
 def masked_lm_inputs():
-    """The symbolic input of a task with masked positions, beside its encoder's: (B, P)."""
+    """The symbolic input of a task with masked positions, in addition to its encoder's: (B, P)."""
     return {"masked_lm_positions": keras.Input((None,), dtype="int32", name="masked_lm_positions")}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class NextTokenPositions(keras.layers.Layer):
-    """The positions that a next token is predicted from, as an `LMHead` takes them.
+    """The positions from which an `LMHead` predicts the next token: all but the last.
 
-    Shapes: input_ids (B, S) -> int32 (B, S - 1), 0 to S - 2 in every row.
+    Shapes: input_ids (B, S) -> int32 (B, S - 1), 0 to S - 2 in every sequence.
     """
 
     def call(self, input_ids):

@@ -1,1 +1,1 @@
-"""The encoder's layers, in `keras.ops` alone: one public class a file."""
+"""The encoder's layers, in `keras.ops` alone."""

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert.layers.kernels.dropout import dropout
+from keras_bert.layers.kernels.elementwise import dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

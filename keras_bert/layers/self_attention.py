@@ -11,7 +11,7 @@ from keras_bert.layers.kernels.attention import attend
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SideBySide(keras.initializers.Initializer):
-    """Kernels (D, D) side by side, each drawn by an initializer of its own: (D, n D)."""
+    """Concatenated kernels (D, D), each drawn by an initializer of its own: (D, n D)."""
 
     def __init__(self, initializers):
         self.initializers = initializers
@@ -31,15 +31,15 @@ class SideBySide(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SelfAttention(keras.layers.Layer):
-    """Every token looks at those that the layout lets it see: softmax(Q Kᵀ / √H) V in every head.
+    """Every token attends to those that the layout allows: softmax(Q Kᵀ / √H) V in every head.
 
     Query, key and value are one dense layer, `query_key_value` (D, 3 D), in that order; each of the
     three parts is drawn as a kernel (D, D) of its own.
 
     Shapes: x (R, D), the positions of the batch that `layout` works on -> (R, D), and with
-    `return_probabilities` also (B, N, S, S), as they are before dropout. With `cls_only` the first
-    token of each row is the only query: -> (B, D), and (B, N, 1, S). A query that may see nothing
-    (padding in a packed row) gets the mean of all values.
+    `return_probabilities` also (B, N, S, S), before dropout. With `cls_only` the first token of
+    each sequence is the only query: -> (B, D), and (B, N, 1, S). A query without a key (padding in
+    a packed row) gets the mean of all values.
 
     Args:
         hidden_size: D.
@@ -76,14 +76,18 @@ class SelfAttention(keras.layers.Layer):
         self.head_size = hidden_size // num_heads
         self.initializer_range = initializer_range
         self.position_encoding = position_encoding
-        weights = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
         self.query_key_value = keras.layers.Dense(
             3 * hidden_size,
             kernel_initializer=SideBySide([initializer(initializer_range) for _ in range(3)]),
             name="query_key_value",
             dtype=self.dtype_policy,
         )
-        self.projection = dense(hidden_size, name="projection", **weights)
+        self.projection = dense(
+            hidden_size,
+            initializer_range=initializer_range,
+            name="projection",
+            dtype=self.dtype_policy,
+        )
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
         self.output_dropout = Dropout(
             rate=output_dropout, name="output_dropout", dtype=self.dtype_policy

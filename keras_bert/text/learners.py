@@ -1,9 +1,9 @@
 """Learning vocabularies, WordPiece and byte-pair encoding, from word counts.
 
 Both learn merges: the most frequent pair of neighbouring symbols becomes one symbol, repeatedly
-(Sennrich et al. 2016, algorithm 1). Counting all pairs for each merge would take hours; here a merge
-visits only the positions of its pair: an index has the positions of each pair, a heap the order of
-the pairs, and both are corrected lazily, when a stale entry comes up.
+(Sennrich et al. 2016, algorithm 1). Counting all pairs for each merge would take hours; here a
+merge visits only the positions of its pair: an index has the positions of each pair, a heap the
+order of the pairs, and both are corrected lazily, when a stale entry comes up.
 """
 
 from array import array

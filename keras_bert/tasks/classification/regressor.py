@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.heads.labelled import labelled_head
+from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.labels import score, warnings
 from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.classifier import columns_of_texts

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.labelled import labelled_head
+from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.labelled_choices import open_labelled_choices
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_errors

@@ -6,7 +6,7 @@ import keras
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.readers.schemes import (
     labels_of,
     scheme_of,
