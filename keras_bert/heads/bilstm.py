@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.kernels.program import use_cudnn
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BiLstm(keras.layers.Layer):
+class BiLstm(Layer):
     """Two bidirectional layers: the feature-based tagger of Devlin et al. 2018, section 5.3.
 
     Shapes: hidden (B, S, D), input_mask int32 (B, S) -> (B, S, 2 U): B batch, S sequence, U units.
@@ -50,6 +51,3 @@ class BiLstm(keras.layers.Layer):
 
     def compute_output_shape(self, hidden_shape, input_mask_shape=None):
         return (*hidden_shape[:2], 2 * self.units)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units, "layers": len(self.layers)}

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import logits_layer
 
 
@@ -34,7 +35,7 @@ def labelled_head(encoder, units, *, dropout):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(Layer):
     """Predicts whether the second segment follows the first.
 
     Shapes: pooled (B, D) -> logits (B, 2), float32 at least: column 0 is "follows", 1 is "random",
@@ -46,7 +47,6 @@ class NextSentenceHead(keras.layers.Layer):
 
     def __init__(self, *, initializer_range, **kwargs):
         super().__init__(**kwargs)
-        self.initializer_range = initializer_range
         self.dense = logits_layer(
             2, initializer_range=initializer_range, name="dense", dtype=self.dtype_policy
         )
@@ -57,6 +57,3 @@ class NextSentenceHead(keras.layers.Layer):
 
     def call(self, pooled):
         return self.dense(pooled)
-
-    def get_config(self):
-        return {**super().get_config(), "initializer_range": self.initializer_range}

@@ -4,9 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.layers import Layer
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ScalarMix(keras.layers.Layer):
+class ScalarMix(Layer):
     """γ Σ s_k h_k over K layers' outputs h_k, with s = softmax(w): one weight per layer, one scale.
 
     Shapes: a list or tuple of K tensors (B, S, D) -> (B, S, D).
@@ -34,7 +36,6 @@ class ScalarMix(keras.layers.Layer):
                 f"Received: num_layers={num_layers}, l2={l2}"
             )
         self.num_layers = num_layers
-        self.layer_norm_eps = layer_norm_eps
         self.l2 = l2
         self.layer_norm = None
         if layer_norm_eps is not None:
@@ -86,11 +87,3 @@ class ScalarMix(keras.layers.Layer):
                 f"A mix of {self.num_layers} layers takes as many tensors of one shape. "
                 f"Received: {[tuple(shape) for shape in shapes]}"
             )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "layer_norm_eps": self.layer_norm_eps,
-            "l2": self.l2,
-        }

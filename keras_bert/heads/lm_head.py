@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, logits_dtype
 from keras_bert.layers.embeddings import embedding_table
 from keras_bert.layers.kernels.gathering import at_positions
@@ -20,7 +21,7 @@ def tied_logits(x, *, token_embedding, bias, dtype):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LMTransform(keras.layers.Layer):
+class LMTransform(Layer):
     """A dense layer, an activation and a LayerNorm (google-research/bert `get_masked_lm_output`).
 
     Shapes: x (R, D) -> (R, D).
@@ -34,12 +35,6 @@ class LMTransform(keras.layers.Layer):
 
     def __init__(self, *, hidden_size, hidden_act, layer_norm_eps, initializer_range, **kwargs):
         super().__init__(**kwargs)
-        self.settings = {
-            "hidden_size": hidden_size,
-            "hidden_act": hidden_act,
-            "layer_norm_eps": layer_norm_eps,
-            "initializer_range": initializer_range,
-        }
         self.activation = activation(hidden_act)
         self.dense = dense(
             hidden_size,
@@ -60,12 +55,9 @@ class LMTransform(keras.layers.Layer):
     def call(self, x, training=None):
         return self.layer_norm(self.activation(self.dense(x), training=training))
 
-    def get_config(self):
-        return {**super().get_config(), **self.settings}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LMHead(keras.layers.Layer):
+class LMHead(Layer):
     """Predicts tokens at some positions, from the encoder's vectors there.
 
     The output embedding is the encoder's token embedding, shared (Press and Wolf 2017).
@@ -120,21 +112,8 @@ class LMHead(keras.layers.Layer):
         return predictions * (transform + 2 * size * vocabulary)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "dtype": keras.dtype_policies.serialize(self.encoder_policy),
-            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
-            "transform": keras.saving.serialize_keras_object(self.transform),
-            "use_bias": self.use_bias,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        layers = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("token_embedding", "transform")
-        }
-        return cls(**{**config, **layers})
+        policy = keras.dtype_policies.serialize(self.encoder_policy)
+        return {**super().get_config(), "dtype": policy}
 
 
 def masked_lm_inputs():

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import dense
 
 # Name -> the parts that are concatenated.
@@ -80,7 +81,7 @@ _POOLED = {"last": _last, "max": _max, "mean": _mean}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Pooler(keras.layers.Layer):
+class Pooler(Layer):
     """BERT's pooler: a dense layer with tanh over the vector of the first token ([CLS]).
 
     Shapes: first (B, D) -> (B, D).
@@ -93,7 +94,6 @@ class Pooler(keras.layers.Layer):
     def __init__(self, *, hidden_size, initializer_range, **kwargs):
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
-        self.initializer_range = initializer_range
         self.dense = dense(
             hidden_size, initializer_range=initializer_range, name="dense", dtype=self.dtype_policy
         )
@@ -104,10 +104,3 @@ class Pooler(keras.layers.Layer):
 
     def call(self, first):
         return ops.tanh(self.dense(first))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "initializer_range": self.initializer_range,
-        }

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert.heads.lm_head import tied_logits
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.kernels.gathering import at_positions
@@ -14,7 +15,7 @@ OFFSET_WIDTH = 200
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanBoundary(keras.layers.Layer):
+class SpanBoundary(Layer):
     """Predicts each masked token from the tokens next to its span, and from its offset in it.
 
     The encoder's vectors of the tokens just left and right of the span and an embedding of the
@@ -53,13 +54,6 @@ class SpanBoundary(keras.layers.Layer):
         self.parts_policy = keras.dtype_policies.get(dtype)
         super().__init__(dtype=logits_dtype(self.parts_policy), autocast=False, **kwargs)
         self.token_embedding = token_embedding
-        self.settings = {
-            "max_span_length": max_span_length,
-            "offset_width": offset_width,
-            "hidden_act": hidden_act,
-            "layer_norm_eps": layer_norm_eps,
-            "initializer_range": initializer_range,
-        }
         self.activation = activation(hidden_act)
         self.offset_embedding = keras.layers.Embedding(
             max_span_length,
@@ -125,17 +119,8 @@ class SpanBoundary(keras.layers.Layer):
         return predictions * (first + 2 * size**2 + 2 * size * vocabulary)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "dtype": keras.dtype_policies.serialize(self.parts_policy),
-            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
-            **self.settings,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config["token_embedding"] = keras.saving.deserialize_keras_object(config["token_embedding"])
-        return cls(**config)
+        policy = keras.dtype_policies.serialize(self.parts_policy)
+        return {**super().get_config(), "dtype": policy}
 
 
 def span_boundary_head(encoder, *, max_span_length):

@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.kernels.gathering import at_positions, look_up
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class WordMeans(keras.layers.Layer):
+class WordMeans(Layer):
     """The mean of each word's tokens, or its last token.
 
     Shapes: hidden (B, S, D); starts, ends (B, W) int, ends exclusive -> (B, W, D). A word without a
@@ -33,15 +34,12 @@ class WordMeans(keras.layers.Layer):
     def compute_output_shape(self, hidden_shape, starts_shape, ends_shape):
         return (*starts_shape, hidden_shape[-1])
 
-    def get_config(self):
-        return {**super().get_config(), "last": self.last}
-
 
 MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanRepresentation(keras.layers.Layer):
+class SpanRepresentation(Layer):
     """One vector per span, by one of three representations.
 
     * "mean": a hidden layer with ReLU over the span's first word, its last word, the mean of its
@@ -141,15 +139,6 @@ class SpanRepresentation(keras.layers.Layer):
         if firsts_shape is None:
             return (*words_shape[:2], self.max_words, width)
         return (*firsts_shape, width)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "representation": self.representation,
-            "units": self.units,
-            "max_words": self.max_words,
-            "num_widths": self.num_widths,
-        }
 
 
 def _at(values, numbers):

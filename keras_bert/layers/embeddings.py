@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.kernels.gathering import look_up
@@ -28,7 +29,7 @@ def embedded(embedding, ids, *, dtype):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Embeddings(keras.layers.Layer):
+class Embeddings(Layer):
     """The sum of token, position and segment embeddings, with LayerNorm and dropout.
 
     Shapes: input_ids (B, S), segment_ids (B, S) or None, positions (B, S) or None -> (B, S, D).
@@ -63,16 +64,6 @@ class Embeddings(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.settings = {
-            "vocab_size": vocab_size,
-            "hidden_size": hidden_size,
-            "max_position_embeddings": max_position_embeddings,
-            "position_offset": position_offset,
-            "type_vocab_size": type_vocab_size,
-            "dropout": dropout,
-            "layer_norm_eps": layer_norm_eps,
-            "initializer_range": initializer_range,
-        }
         self.max_length = max_position_embeddings - position_offset
         self.position_offset = position_offset
 
@@ -123,6 +114,3 @@ class Embeddings(keras.layers.Layer):
 
     def compute_output_shape(self, input_ids_shape, *_):
         return (*input_ids_shape, self.settings["hidden_size"])
-
-    def get_config(self):
-        return {**super().get_config(), **self.settings}

@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.kernels.elementwise import normalise
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LayerNorm(keras.layers.Layer):
+class LayerNorm(Layer):
     """Shifts and scales each vector to mean 0 and variance 1, then by learned gamma and beta.
 
     The same function as `keras.layers.LayerNormalization`, computed in float32 at least.
@@ -38,6 +39,3 @@ class LayerNorm(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return {**super().get_config(), "epsilon": self.epsilon}

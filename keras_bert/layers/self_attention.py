@@ -4,6 +4,7 @@ import functools
 
 import keras
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.kernels.attention import attend
@@ -30,7 +31,7 @@ class SideBySide(keras.initializers.Initializer):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(Layer):
     """Every token attends to those that the layout allows: softmax(Q Kᵀ / √H) V in every head.
 
     Query, key and value are one dense layer, `query_key_value` (D, 3 D), in that order; each of the
@@ -74,7 +75,6 @@ class SelfAttention(keras.layers.Layer):
         self.hidden_size = hidden_size
         self.num_heads = num_heads
         self.head_size = hidden_size // num_heads
-        self.initializer_range = initializer_range
         self.position_encoding = position_encoding
         self.query_key_value = keras.layers.Dense(
             3 * hidden_size,
@@ -115,19 +115,3 @@ class SelfAttention(keras.layers.Layer):
         output = self.projection(context[:, 0] if cls_only else layout.unpad(context))
         output = self.output_dropout(output, training=training)
         return (output, probabilities) if return_probabilities else output
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "num_heads": self.num_heads,
-            "dropout": self.dropout.rate,
-            "output_dropout": self.output_dropout.rate,
-            "initializer_range": self.initializer_range,
-            "position_encoding": keras.saving.serialize_keras_object(self.position_encoding),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        position_encoding = keras.saving.deserialize_keras_object(config["position_encoding"])
-        return cls(**{**config, "position_encoding": position_encoding})

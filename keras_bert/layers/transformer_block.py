@@ -2,12 +2,13 @@
 
 import keras
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense
 from keras_bert.layers.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """Two dense layers with an activation between them, and dropout, at each position.
 
     Shapes: x (R, D) -> (R, D).
@@ -24,13 +25,6 @@ class FeedForward(keras.layers.Layer):
         self, *, hidden_size, intermediate_size, hidden_act, dropout, initializer_range, **kwargs
     ):
         super().__init__(**kwargs)
-        self.settings = {
-            "hidden_size": hidden_size,
-            "intermediate_size": intermediate_size,
-            "hidden_act": hidden_act,
-            "dropout": dropout,
-            "initializer_range": initializer_range,
-        }
         weights = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
         self.activation = activation(hidden_act)
         self.dense_in = dense(intermediate_size, name="dense_in", **weights)
@@ -46,15 +40,9 @@ class FeedForward(keras.layers.Layer):
         x = self.activation(self.dense_in(x), training=training)
         return self.dropout(self.dense_out(x), training=training)
 
-    def get_config(self):
-        return {**super().get_config(), **self.settings}
-
-
-_PARTS = ("attention", "feed_forward", "attention_norm", "feed_forward_norm")
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(Layer):
     """Attention and then feed-forward, each with a residual connection and a norm.
 
     With the norm after each sub-layer, as in BERT and GPT: x = Norm(x + SubLayer(x)). With
@@ -89,8 +77,12 @@ class TransformerBlock(keras.layers.Layer):
         self.norm_first = norm_first
 
     def build(self, x_shape):
-        for name in _PARTS:
-            part = getattr(self, name)
+        for part in (
+            self.attention,
+            self.attention_norm,
+            self.feed_forward,
+            self.feed_forward_norm,
+        ):
             if not part.built:  # Keras builds the parts of a block that it loads
                 part.build(x_shape)
         self.built = True
@@ -117,12 +109,3 @@ class TransformerBlock(keras.layers.Layer):
         if not self.norm_first:
             x = self.feed_forward_norm(x)
         return (x, probabilities) if return_probabilities else x
-
-    def get_config(self):
-        parts = {name: keras.saving.serialize_keras_object(getattr(self, name)) for name in _PARTS}
-        return {**super().get_config(), **parts, "norm_first": self.norm_first}
-
-    @classmethod
-    def from_config(cls, config):
-        parts = {name: keras.saving.deserialize_keras_object(config[name]) for name in _PARTS}
-        return cls(**{**config, **parts})
