@@ -49,7 +49,7 @@ class About:
         stored: a model folder keeps it, since the task is made with it.
         reads: how a labelled file is read depends on it.
         positional: on the command line it has no flag.
-        several: a list of values may be given, too; a list of one is its value.
+        several: a list of values is allowed, too; a list of one is its value.
         instead_of: the setting that it excludes, and that excludes it.
     """
 

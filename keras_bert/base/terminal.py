@@ -6,7 +6,7 @@ import re
 import sys
 
 # Control characters but for the tab and the line feed, the controls of bidirectional text, and
-# surrogates, which stand for the bytes of a name that is not UTF-8 and which UTF-8 cannot hold.
+# surrogates, which are the bytes of a name that is not UTF-8 and cannot be encoded in UTF-8.
 _UNSAFE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -19,7 +19,7 @@ def shows_bars():
 
 
 def escaped(text):
-    r"""A text with `\u001b` in place of what could move the cursor or turn the text around.
+    r"""A text with escapes such as `\u001b` in place of control characters.
 
     JSON writes such characters the same way, so that a JSON text keeps its value.
     """

@@ -21,7 +21,7 @@ from keras_bert.text.vocabulary import (
 )
 
 # Where a word ends: before white space, after a punctuation mark, before one. What counts as one
-# is BERT's choice: Unicode's, and all of ASCII that is no letter, digit or space.
+# is BERT's choice: Unicode's, and all of ASCII but letters, digits and spaces.
 _PUNCTUATION = r"\p{P}$+<=>^`|~"
 _WORD_END = rf"(?<=\S)(?=\s|\z)|(?<=[{_PUNCTUATION}])(?=\S)|(?<=\S)(?=[{_PUNCTUATION}])"
 

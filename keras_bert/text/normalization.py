@@ -76,7 +76,7 @@ class WordSplitter(tf.Module):
         splits = starts.row_splits.numpy().tolist()
         starts, ends = starts.values.numpy().tolist(), ends.values.numpy().tolist()
         words = []
-        # Cut in Python: TensorFlow would copy a text anew for each of its words.
+        # Sliced in Python: TensorFlow would copy a text for each of its words.
         for text, first, last in zip(texts.numpy(), splits, splits[1:], strict=False):
             spans = zip(starts[first:last], ends[first:last], strict=True)
             words.extend([text[start:end] for start, end in spans])

@@ -266,7 +266,7 @@ class Tokenizer(tf.Module):
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
 
-        No special tokens are added. An empty text gives an empty row.
+        No special tokens are added. An empty text has no ids.
         """
         ids, _, _ = self._tokens(normalize(_as_tensor(texts), lowercase=self.lowercase))
         return ids
@@ -315,5 +315,5 @@ def _encode(text):
         return text.encode("utf-8")
     except UnicodeEncodeError:
         # Half of a surrogate pair (a cut JSON string) has no UTF-8. U+FFFD is dropped like a bad
-        # byte, and counts as one character, so that offsets stay those of the given string.
+        # byte, and counts as one character, so that offsets stay those of the original string.
         return re.sub("[\ud800-\udfff]", "\ufffd", text).encode("utf-8")

@@ -209,7 +209,7 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def stands_alone(self):
-        """(V,) bool: True for special tokens but [UNK], which is in place of text."""
+        """(V,) bool: True for special tokens but [UNK], which represents text."""
         alone = np.zeros(len(self), dtype=np.bool_)
         alone[self.special_ids] = True
         alone[self.unk_id] = False

@@ -9,7 +9,7 @@ a folder that is not empty by Linux's exchange of two names. Two cases need seve
 that belong together, and folders where the file system has no exchange. There the hidden folder is
 first renamed to `….ready`, which is the moment that decides, and its content is then moved in. The
 next writer (or `clear_leftovers`) completes an interrupted move. Until then the name itself is
-missing, so that nobody reads half of the old and half of the new.
+missing, so that half of the old and half of the new is never read.
 """
 
 import contextlib
