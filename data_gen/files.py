@@ -146,7 +146,7 @@ def new_file(path):
         yield Path(f"/dev/fd/{local.fileno()}")
         local.seek(0)
         above, _, name = str(path).rpartition("/")
-        temporary = f"{above}/{files.aside_name(name)}"
+        temporary = f"{above}/{files.temporary_name(name)}"
         with FileSystems.create(
             temporary, "application/octet-stream", CompressionTypes.UNCOMPRESSED
         ) as target:

@@ -19,7 +19,7 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.records.dataset_card import SETTING_OF_KEY, SPLITS, DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import parse_vocabulary
 
 INFO, FEATURES = "dataset_info.json", "features.json"

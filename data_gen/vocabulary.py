@@ -30,10 +30,9 @@ from keras_bert.base.files import (
 )
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.text import vocabulary_files, wordpiece_vocabulary
-from keras_bert.text.bpe_vocabulary import BpeVocabulary
+from keras_bert.text import vocabulary_files
 from keras_bert.text.learners import learn_bpe, learn_wordpiece
-from keras_bert.text.vocabulary import NAMES, Vocabulary
+from keras_bert.text.vocabulary import TOKENIZER_FILES, VOCAB_TXT, BpeVocabulary, Vocabulary
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
     output_texts,
@@ -156,7 +155,7 @@ def _is_there(output, settings):
         return False
     paths = {name: f"{output}/{name}" for name in BpeVocabulary.FILES}
     if not is_bpe:
-        paths = {wordpiece_vocabulary.FILE: output}
+        paths = {VOCAB_TXT: output}
     with contextlib.suppress(InputError):
         contents = {name: _bytes_of(path) for name, path in paths.items()}
         contents = {name: content for name, content in contents.items() if content is not None}
@@ -171,7 +170,10 @@ def _is_vocabulary(path):
         load_vocabulary(path)
     except InputError:
         return False
-    return path.is_file() or set(held_names(path)) <= {*NAMES, vocabulary_files.NAME}
+    return path.is_file() or set(held_names(path)) <= {
+        *TOKENIZER_FILES,
+        vocabulary_files.COUNTS_FILE,
+    }
 
 
 def _bytes_of(path):

@@ -36,10 +36,10 @@ from keras_bert.tasks.span_classification.relation_classifier import (
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
 from keras_bert.tasks.task import Task
-from keras_bert.text.bpe_vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.tokenizer import Tokenizer as Tokenizer
+from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary as Vocabulary
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary as WordPieceVocabulary
+from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabulary
 
 __version__: str
 __all__ = [
@@ -608,10 +608,10 @@ def load_task(folder: str | PathLike[str]) -> Task:
     """
 
 def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
-    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+    """The `Vocabulary` in a `vocab.txt`, or in a folder of either algorithm, cased or not.
 
     Raises:
-        InputError: there is none that this library reads.
+        InputError: there is none, or one of an unsupported kind.
     """
 
 def predict(

@@ -23,9 +23,12 @@ from keras_bert.records.verification import verify
 from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
-from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import (
+    END_OF_WORD,
+    SPECIAL_TOKENS,
+    BpeVocabulary,
+    WordPieceVocabulary,
+)
 from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.undrawn import undrawn
@@ -236,7 +239,7 @@ def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_pat
     uncased = tmp_path / "uncased"
     Tokenizer(load_vocabulary(vocab), lowercase=True).save(uncased)
     assert make_data(work, uncased, tmp_path / "data", "--cased") == 2
-    refusal = "is uncased, as its tokenizer_config.json says, and not cased"
+    refusal = "is uncased according to its tokenizer_config.json, and not cased"
     assert refusal in capsys.readouterr().err
     with pytest.raises(InputError, match="and not cased"):
         StartingPoint(architecture="tiny", vocab=uncased, cased=True)

@@ -35,7 +35,7 @@ RANKS = [
 WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
 # Single modules of parts that may import it.
 LIGHT = {
-    *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
+    *("text.vocabulary", "text.hugging_face"),
     *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}

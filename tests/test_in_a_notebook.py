@@ -40,7 +40,7 @@ def test_a_task_and_its_config_in_a_line_and_as_a_table(task):
     rows = dict(cells(task._repr_html_()))
     assert rows["labels"] == "&lt;ham&gt;, spam"
     assert rows["parameters"] == f"{task.count_params():,}"
-    assert rows["tokenizer"] == "Tokenizer(91 pieces, wordpiece, uncased)"
+    assert rows["tokenizer"] == "Tokenizer(91 tokens, wordpiece, uncased)"
     assert dict(cells(config._repr_html_()))["hidden_size"] == "16"
     for text in (repr(task), repr(config), repr(task.tokenizer)):
         assert len(text) < 200 and "\n" not in text

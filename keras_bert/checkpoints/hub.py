@@ -17,7 +17,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
 from keras_bert.base.terminal import drawn_on, shows_bars
 from keras_bert.checkpoints import torch_files
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"

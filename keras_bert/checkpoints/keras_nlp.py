@@ -46,7 +46,7 @@ def load_keras_nlp(path):
     for file in Path(path).rglob("*"):
         check_regular(file)
     from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+    from keras_bert.text.vocabulary import WordPieceVocabulary
 
     try:
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))

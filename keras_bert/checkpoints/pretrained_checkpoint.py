@@ -14,7 +14,7 @@ from keras_bert.checkpoints import safetensors_files
 from keras_bert.checkpoints.kinds import MARK, check_class, class_of, stored
 from keras_bert.encoders import encoder_class, new_encoder, read_config
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.text.vocabulary_files import holds_own_kind
+from keras_bert.text.vocabulary_files import has_supported_vocabulary
 
 CONFIG = "config.json"
 
@@ -193,7 +193,7 @@ class PretrainedCheckpoint:
         return labels_format.from_config(self.values, source=str(self.folder / CONFIG))
 
     def _load_tokenizer(self):
-        if self.config.model_type == "roberta" and not holds_own_kind(self.folder):
+        if self.config.model_type == "roberta" and not has_supported_vocabulary(self.folder):
             warnings.warn(
                 f"{self.folder}: RoBERTa's byte-level tokenizer is not part of keras-bert, so the "
                 "encoder takes token ids that another program made.",

@@ -16,7 +16,7 @@ from keras_bert.checkpoints.kinds import MARK
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 # The model card, which runs write beside a model.
 CARD = "README.md"

@@ -9,7 +9,7 @@ from keras_bert.base.signals import SIGNALS, STOPPED
 from keras_bert.base.terminal import escape_output
 from keras_bert.cli.quiet import settle_cpu
 
-_ENDED = "stopped; the same command begins anew, or goes on from what was saved."
+_ENDED = "Interrupted. Run the same command again to start over, or to resume what was saved."
 _IMPORTS = "<frozen importlib._bootstrap>"
 
 

@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
-from keras_bert.layers.quantization import with_quantized_parts
+from keras_bert.layers.dense import with_quantized_parts
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 

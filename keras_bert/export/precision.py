@@ -5,7 +5,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.encoder import Encoder, copy_weights
-from keras_bert.layers.quantization import quantize_weights
+from keras_bert.layers.dense import quantize_weights
 
 # The most that outputs may be off, as a share of their own size. Rounding of a sound model is far
 # below it (the table in docs/serving.md); above it something has overflowed.

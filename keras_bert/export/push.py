@@ -6,7 +6,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, hub, safetensors_files
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.settings import PushSettings
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 from keras_bert.training.monitoring import model_card
 
 _FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}

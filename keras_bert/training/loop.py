@@ -279,7 +279,7 @@ class _Checkpoints(keras.callbacks.Callback):
         if self.devices.is_chief and (self.plan.checkpoints(step) or self.are_over):
             self.checkpoint.save(step, self.history.records)
         if self.are_over:
-            self.stop_request.fraction()
+            self.stop_request.request()
             self.model.stop_training = True
 
 

@@ -86,7 +86,7 @@ def run(code, *arguments):
 def test_a_signal_while_modules_are_loaded(number, module):
     result = run(LOADING, int(number), module, *VOCAB)
     assert result.returncode == 128 + number
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: Interrupted. ")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_signal_while_modules_are_loaded(number, module):
 def test_a_signal_is_not_lost_and_nobody_waits_for_threads(way):
     result = run(LOSING, int(signal.SIGTERM), way, *VOCAB)
     assert result.returncode == 143
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: Interrupted. ")
 
 
 def test_a_signal_on_the_way_out_changes_nothing():

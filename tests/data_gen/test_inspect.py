@@ -14,8 +14,7 @@ from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.undrawn import undrawn
 
 LENGTH = 48

@@ -18,8 +18,7 @@ from keras_bert.records.verification import verify
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
 from tests.undrawn import undrawn
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3

@@ -10,8 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.records import DatasetCard, compact, padded
 from keras_bert.records.masking import example_keys
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
-from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 READING = {"bad_lines": "error", "min_characters": 0}

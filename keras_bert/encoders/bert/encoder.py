@@ -10,13 +10,12 @@ from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.lm_head import LMHead, LMTransform
+from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.embeddings import Embeddings
-from keras_bert.layers.feed_forward import FeedForward
 from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
-from keras_bert.layers.pooler import Pooler
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import TransformerBlock
+from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

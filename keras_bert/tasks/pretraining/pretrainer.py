@@ -7,8 +7,8 @@ import dataclasses
 import keras
 
 from keras_bert.base.settings import Settings, setting
+from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.heads.lm_head import masked_lm_inputs
-from keras_bert.heads.next_sentence import NextSentenceHead
 from keras_bert.heads.span_boundary import span_boundary_head, span_boundary_inputs
 from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics
 from keras_bert.tasks.task import Task

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.span_classification import decode

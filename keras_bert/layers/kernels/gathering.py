@@ -1,25 +1,58 @@
-"""Unpadding: the dense layers of a forward pass work on a batch's tokens alone.
+"""Rows of tables and batches gathered, with cheap gradients; padding left out of dense layers.
 
 A dense layer treats each position separately, so that work on padding is wasted. Where shapes may
 vary (TensorFlow outside XLA, on a CPU) the tokens of a batch are gathered into rows without
-padding, as in "Effective Transformer" (ByteDance 2020); attention alone sees the batch as it is.
-A batch that is half padding takes half to two thirds of the time of a full one.
+padding, as in "Effective Transformer" (ByteDance 2020); attention alone uses the whole batch. A
+batch that is half padding takes half to two thirds of the time of a full one.
 """
 
+import keras
 from keras import ops
 
 from keras_bert.layers.kernels.program import on_cpu, shapes_may_vary
+
+
+def look_up(table, ids):
+    """Rows of a table: (N, D), int (…) -> (…, D).
+
+    TensorFlow's gradient of a lookup is a list of rows, in which an id that occurs twice is twice.
+    Keras's optimizers, and a norm of all gradients, square each of the two where Adam has the
+    square of their sum. Here it is a table, (N, D), as on other backends.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.take(table, ids, axis=0)
+    import tensorflow as tf
+
+    @ops.custom_gradient
+    def rows(table):
+        def gradient(upstream):
+            flat = ops.reshape(upstream, (-1, table.shape[1]))
+            return ops.segment_sum(flat, ops.reshape(ids, (-1,)), num_segments=table.shape[0])
+
+        return ops.take(table, ids, axis=0), gradient
+
+    return rows(tf.convert_to_tensor(table))
+
+
+def at_positions(hidden, positions):
+    """The vectors at some positions of each sequence: (B, S, D), int (B, P) -> (B * P, D).
+
+    One plain lookup in the flattened batch is faster than a gather along the second axis.
+    """
+    batch, length, size = ops.shape(hidden)
+    rows = ops.cast(positions, "int32") + length * ops.arange(batch, dtype="int32")[:, None]
+    rows = ops.reshape(rows, (-1,))
+    return ops.take(ops.reshape(hidden, (-1, size)), rows, axis=0)
+
 
 # Gathering costs about as much as working on this fraction of padding.
 _WORTHWHILE = 0.1
 
 
 def unpadding_of(is_token, *, worthwhile):
-    """The `Unpadding` of a batch, or `NoUnpadding` where every position is worked on.
+    """The `Unpadding` of a batch, is_token bool (B, S), or `NoUnpadding`.
 
-    Args:
-        is_token: bool (B, S).
-        worthwhile: whether the batch may have enough padding for it to pay off.
+    `worthwhile` is whether the batch may have enough padding for it to pay off.
     """
     return Unpadding(is_token) if worthwhile and shapes_may_vary() else NoUnpadding(is_token)
 
@@ -38,23 +71,15 @@ class NoUnpadding:
         """(R, D) -> (B, S, D)."""
         return ops.reshape(x, (-1, self.length, x.shape[-1]))
 
-    def first(self, x):
-        """(R, D) -> (B, D)."""
-        return self.pad(x)[:, 0]
-
 
 class Unpadding:
-    """The R positions that hold tokens; all of them where little is padding.
-
-    Args:
-        is_token: bool (B, S).
-    """
+    """The R positions that hold tokens (is_token, bool (B, S)); all where little is padding."""
 
     def __init__(self, is_token):
         self.shape = ops.shape(is_token)
         flat = ops.reshape(is_token, (-1,))
         self.skipping, self.positions, self.rows = on_cpu(
-            lambda: self._places(flat),
+            lambda: self._indices(flat),
             otherwise=lambda: (
                 ops.zeros((), "bool"),
                 ops.zeros((0,), "int32"),
@@ -62,11 +87,11 @@ class Unpadding:
             ),
         )
 
-    def _places(self, flat):
-        """Whether padding is left out, and then what is where: bool (), int32 (R,), int32 (B * S,).
+    def _indices(self, flat):
+        """Whether padding is left out, bool (); then two index arrays, int32 (R,) and (B * S,).
 
-        That is the position in the flattened batch of each row, and the row of each position; R at
-        padding, where a row of zeros is put.
+        The position in the flattened batch of each row, and the row of each position; R at padding,
+        where a row of zeros is put.
         """
         tokens = ops.sum(ops.cast(flat, "int32"))
         total = self.shape[0] * self.shape[1]
@@ -86,10 +111,6 @@ class Unpadding:
         """(R, D) -> (B, S, D), 0 at padding."""
         flat = self._exchanged(x, self._spread, self._gather)
         return ops.reshape(flat, (*self.shape, x.shape[-1]))
-
-    def first(self, x):
-        """(R, D) -> (B, D); 0 for a row without a token."""
-        return self.pad(x)[:, 0]
 
     def _exchanged(self, x, forward, backward):
         """Each is the other's gradient; a derived one would add up row by row."""
