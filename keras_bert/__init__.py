@@ -51,7 +51,7 @@ _HOMES = {
     "draw_contexts": "keras_bert.pictures.words",
     "draw_run": "keras_bert.pictures.run",
     "draw_similarity": "keras_bert.pictures.words",
-    "diagnose": "keras_bert.cli.diagnosis",
+    "diagnose": "keras_bert.cli.doctor",
     "push": "keras_bert.export.push",
     "quickstart": "keras_bert.samples.quickstart",
 }

@@ -85,10 +85,7 @@ def settings_class(name):
         InputError: there is no such kind, or it is not trained on labelled files.
     """
     if name not in finetuned_kinds():
-        raise InputError(
-            f"There is no task {name!r} to train on labelled files; it is one of "
-            f"{', '.join(finetuned_kinds())}."
-        )
+        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(finetuned_kinds())}.")
     return _imported(KINDS[name].settings)
 
 

@@ -528,7 +528,7 @@ def test_pages_of_others_are_rejected(server, monkeypatch, headers, status):
 
 
 @pytest.mark.parametrize(
-    "host, allowed, refused",
+    "host, allowed, rejected",
     [
         ("127.0.0.1", ["127.0.0.1", "127.8.8.8:80", "[::1]"], ["0.0.0.0", "10.0.0.1", "box", ""]),
         ("box", ["box:8501", "localhost"], ["10.0.0.1", "other", "box.other"]),
