@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.serving.batcher import Batcher
-from keras_bert.serving.request_error import RequestError
+from keras_bert.serving.errors import RequestError
 
 
 class Slow:
@@ -17,23 +17,23 @@ class Slow:
         self.batches = []
         self.may = threading.Event()
 
-    def may_be_joined(self, signature):
+    def can_be_batched(self, signature):
         return signature != "alone"
 
     def compute(self, signature, inputs):
         self.may.wait(10)
         self.batches.append(len(inputs["x"]))
         if (inputs["x"] < 0).any():
-            raise RequestError("INVALID_ARGUMENT", "below 0")
+            raise RequestError("below 0")
         return {"y": 2 * inputs["x"]}
 
 
-def asked(rows_of_requests, *, signature="", max_rows=8, leaves=()):
+def asked(rows_of_requests, *, signature="", max_examples=8, leaves=()):
     """The answers, or errors, of requests that all come while two others are computed."""
     version = Slow()
 
     async def run():
-        batcher = Batcher(max_rows=max_rows)
+        batcher = Batcher(max_examples=max_examples)
         busy = []
         for _ in range(2):
             inputs = {"x": np.array([100])}

@@ -19,12 +19,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.base.errors import InputError
-from keras_bert.serving import bounds, development_server, grpc_services, rest_json
+from keras_bert.serving import bounds, development_server, grpc_services, tensors
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.development_server import DevelopmentServer
+from keras_bert.serving.errors import ServerError
 from keras_bert.serving.model_version import ModelVersion
-from keras_bert.serving.request_error import ServerError
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"
@@ -293,7 +293,7 @@ def test_calls_that_are_never_sent_whole_are_ended(server, patience):
         predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
         calls = [predict.future(unsent(), timeout=10) for _ in range(MAX_REQUESTS)]
         assert {call.code() for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
-        said = "The request took longer than 0.2 s to arrive, or others needed its place."
+        said = "The request took longer than 0.2 s to arrive, or made room for others."
         assert {call.details() for call in calls} == {said}
         over.set()
 
@@ -307,7 +307,7 @@ def test_a_call_without_a_request_that_reads_is_rejected(server, requests, said)
 
 
 def test_requests_beyond_the_bound_are_turned_away(server, held):
-    places = server._http.config.app._places
+    places = server._http.config.app._capacity
     with contextlib.ExitStack() as waiting:
         for _ in range(MAX_REQUESTS):
             waiting.enter_context(ask(server, "rest", "held"))
@@ -418,7 +418,7 @@ def test_a_failure_of_the_server_is_counted_as_one(server, monkeypatch):
     monkeypatch.setattr(
         server._server.metrics, "count_request", lambda *_, status, **__: counted.append(status)
     )
-    monkeypatch.setattr(rest_json, "write_outputs", lambda *_: 1 / 0)
+    monkeypatch.setattr(tensors, "write_outputs", lambda *_: 1 / 0)
     answer = requests.post(server.rest + PATH, json={"instances": ["a"]}, timeout=10)
     monkeypatch.undo()
     assert answer.status_code == 500 and "ZeroDivisionError" in answer.json()["error"]
@@ -454,7 +454,7 @@ def test_others_are_told_while_long_computations_hold_all_slots(server, held, pa
 
 @pytest.mark.parametrize(
     "door, module, writes",
-    [("rest", rest_json, "write_outputs"), ("grpc", grpc_services, "_response")],
+    [("rest", tensors, "write_outputs"), ("grpc", grpc_services, "_response")],
 )
 def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, door, module, writes):
     """The vectors of a batch are millions of numbers as text, and take seconds."""
@@ -571,7 +571,7 @@ def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, mo
             threads.submit(stack.enter_context(client).predict, "echo", [{"text": "held"}])
             for client in clients
         ]
-        places = (ending._http.config.app._places, ending._grpc_places)
+        places = (ending._http.config.app._capacity, ending._grpc_capacity)
         until(lambda: sum(one._answering for one in places) == 6)
         slow = stack.enter_context(raw(ending))
         slow.sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
@@ -608,9 +608,9 @@ def test_a_second_signal_ends_the_server_at_once(echo_folder, held):
 
 def test_a_place_where_nobody_can_listen_is_told_so(server, echo_folder):
     for ports, message in (
-        ({"rest_port": server.rest_port}, "Nothing can listen on 127.0.0.1"),
+        ({"rest_port": server.rest_port}, "Cannot listen on 127.0.0.1"),
         ({"grpc_port": server.grpc_port}, "`grpc_port`"),
-        ({"host": "a..b"}, "Nothing can listen on a..b"),
+        ({"host": "a..b"}, "Cannot listen on a..b"),
     ):
         settings = {"rest_port": 0, "grpc_port": 0, **ports}
         second = DevelopmentServer(models=[echo_folder], report=lambda line: None, **settings)

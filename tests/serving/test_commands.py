@@ -69,16 +69,19 @@ def test_metadata_says_what_a_model_takes(server, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["localhost:8501", "--text", "a"], "no address of a server"),
-        (["http://[::1", "--text", "a"], "no address of a server"),
+        (["localhost:8501", "--text", "a"], "Invalid address"),
+        (["http://[::1", "--text", "a"], "Invalid address"),
         (["http://127.0.0.1:99999", "--text", "a"], "cannot be reached"),
         (["http://127.0.0.1:1", "--text", "a"], "cannot be reached"),
         (["grpc://127.0.0.1:1", "--text", "a"], "cannot be reached"),
         (["REST", "--text", "boom"], "No text may be boom"),
         (["REST", "--text", "a", "--version", "4"], "Specific(echo, 4)"),
         (["GRPC", "--text", "a", "--signature", "x"], '"x" not found in signature def'),
-        (["REST"], "Give either --data"),
-        (["REST", "--question", "a", "--question", "b", "--context", "c"], "equally often"),
+        (["REST"], "Pass exactly one of --data"),
+        (
+            ["REST", "--question", "a", "--question", "b", "--context", "c"],
+            "same length. Received: 2 and 1.",
+        ),
         (["REST", "--data", "FILE"], "line 2: not JSON"),
         (["REST", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
         (["GRPC", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
@@ -181,7 +184,7 @@ def test_metadata_that_is_none_is_a_sentence(answering, metadata, capsys):
         url = answering(b'{"predictions": [1]}', metadata=metadata)
         assert cli.main(["ask", url, "--model", "echo", *more]) == 2
         told = capsys.readouterr()
-        assert "does not answer as TensorFlow Serving does" in told.err and told.out == ""
+        assert "does not respond like TensorFlow Serving" in told.err and told.out == ""
 
 
 def test_answers_that_are_odd_are_printed(answering, capsys):
@@ -242,7 +245,7 @@ def test_an_answer_over_grpc_that_is_none_is_a_sentence(outputs, options, capsys
     finally:
         server.stop(0)
     told = capsys.readouterr()
-    assert "does not answer as TensorFlow Serving does" in told.err and told.out == ""
+    assert "does not respond like TensorFlow Serving" in told.err and told.out == ""
 
 
 def test_every_text_that_predict_takes_can_be_asked():
@@ -260,9 +263,9 @@ def test_folders_without_models_are_told(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     (tmp_path / "empty" / "1").mkdir(parents=True)
     for folder, message in (
-        (tmp_path / "none", "holds no exported model"),
-        (tmp_path / "file", "holds no exported model"),
-        (tmp_path / "empty", "empty: version 1 does not load"),
+        (tmp_path / "none", "No exported model"),
+        (tmp_path / "file", "No exported model"),
+        (tmp_path / "empty", "empty: version 1 could not be loaded"),
     ):
         assert cli.main(["serve", "--models", str(folder)]) == 2
         assert message in capsys.readouterr().err
@@ -275,13 +278,17 @@ def test_a_folder_that_cannot_name_a_model_is_told(name, tmp_path, capsys):
     for given in (tmp_path, folder):
         assert cli.main(["serve", "--models", str(given)]) == 2
         told = capsys.readouterr().err
-        assert "cannot name a model" in told and told.count("\n") == 1 and told[:-1].isprintable()
+        assert (
+            "is not a valid model name" in told
+            and told.count("\n") == 1
+            and told[:-1].isprintable()
+        )
 
 
 def test_a_folder_whose_name_is_not_utf_8_is_told(tmp_path, capsys):
     folder = tmp_path / os.fsdecode(b"a\xff")
     (folder / "1").mkdir(parents=True)
-    for given, message in ((tmp_path, "cannot name a model"), (folder, "it should be UTF-8")):
+    for given, message in ((tmp_path, "is not a valid model name"), (folder, "it should be UTF-8")):
         assert cli.main(["serve", "--models", str(given)]) == 2
         told = capsys.readouterr().err
         assert message in told and told.count("\n") == 1 and told[:-1].isprintable()
@@ -292,7 +299,7 @@ def test_versions_are_numbers_of_64_bits(tmp_path, capsys):
     for name in (2**63, 10**200, "١", "-1", "1_0", "v1"):
         (tmp_path / "model" / str(name)).mkdir(parents=True)
     assert cli.main(["serve", "--models", str(tmp_path)]) == 2
-    assert "holds no exported model" in capsys.readouterr().err
+    assert "No exported model" in capsys.readouterr().err
     (tmp_path / "model" / str(2**63 - 1)).mkdir()
     assert [path.name for path in version_folders(tmp_path / "model")] == [str(2**63 - 1)]
 
@@ -305,7 +312,7 @@ def test_a_model_is_called_as_its_folder_is_and_not_as_what_that_links_to(echo_f
 
 def test_two_models_of_one_name_are_told(echo_folder, capsys):
     assert cli.main(["serve", "--models", str(echo_folder), str(echo_folder / "echo")]) == 2
-    assert "would both be called echo" in capsys.readouterr().err
+    assert "have the same model name echo" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -342,4 +349,4 @@ def test_it_serves_until_it_is_stopped(echo_folder):
         watch.cancel()
         process.kill()
     assert process.returncode == 130
-    assert told == "keras-bert: Stopped. All requests under way were answered.\n"
+    assert told == "keras-bert: Stopped. All running requests were answered.\n"

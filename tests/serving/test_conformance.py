@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.serving.ask import connect
-from keras_bert.serving.request_error import ServerError
+from keras_bert.serving.errors import ServerError
 
 TEXTS = [
     "Win cash!",
