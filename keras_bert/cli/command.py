@@ -1,72 +1,55 @@
 """What a command is, and how commands print: results with colours and tables, notes beside them."""
 
+import dataclasses
 import inspect
 import json
 import shlex
 import sys
+from collections.abc import Callable
 
 from keras_bert.base.terminal import drawn_on, escaped
 from keras_bert.cli import flags
 
 
+@dataclasses.dataclass
 class Command:
     """A command of `keras-bert`: a function, and what the command line has to know of it.
 
-    Args:
-        function: called with the settings that were given (a dictionary) and the parsed arguments;
-            it imports heavy modules itself, and returns the next step as a sentence, or None. Its
-            docstring is the description in --help.
-        name, summary: as they are in the list of commands.
-        settings: the `Settings` class whose fields are the flags, or a function that returns it for
-            a list of arguments; None for a command without settings.
-        repeats_runs: whether `--settings run.json` takes the settings of a former run.
-        more_flags: a function that adds flags that are no settings to a parser.
-        prepare: a function called with the parsed arguments before the settings are read.
-        takes_beam_options: whether options of Apache Beam may follow.
-        backends: the Keras backends that the command can run on; () if it needs none.
+    The function gets the settings that were given (a dictionary) and the parsed arguments, imports
+    heavy modules itself, and returns the next step or None. Its docstring is the description.
     """
 
-    def __init__(
-        self,
-        function,
-        name,
-        summary,
-        *,
-        settings=None,
-        repeats_runs=False,
-        more_flags=None,
-        prepare=None,
-        takes_beam_options=False,
-        backends=(),
-    ):
-        self.name = name
-        self.summary = summary
-        self.description = inspect.cleandoc(function.__doc__ or "")  # none with python -OO
-        self.takes_beam_options = takes_beam_options
-        self.backends = backends
-        self._function = function
-        self._settings = settings
-        self._repeats_runs = repeats_runs
-        self._more_flags = more_flags
-        self._prepare = prepare
+    function: Callable
+    name: str
+    summary: str
+    # A `Settings` class whose fields are the flags, or a function from the arguments to one.
+    settings: Callable | None = None
+    repeats_runs: bool = False  # with `--settings run.json`
+    more_flags: Callable | None = None  # adds flags that are not settings to a parser
+    prepare: Callable | None = None  # gets the parsed arguments before the settings are read
+    takes_beam_options: bool = False
+    backends: tuple = ()  # the Keras backends that it can run on; () if it needs none
+
+    @property
+    def description(self):
+        return inspect.cleandoc(self.function.__doc__ or "")  # none with python -OO
 
     def add_flags(self, parser, argv):
         """Adds the command's flags to its parser; `argv` are all arguments of the process."""
-        cls = self._settings
-        if cls is not None:
-            cls = cls if isinstance(cls, type) else cls(argv)
-            flags.add(parser, cls, command=self.name if self._repeats_runs else None)
-        if self._more_flags is not None:
-            self._more_flags(parser)
+        if self.settings is not None:
+            cls = self.settings if isinstance(self.settings, type) else self.settings(argv)
+            flags.add(parser, cls, command=self.name if self.repeats_runs else None)
+        if self.more_flags is not None:
+            self.more_flags(parser)
 
     def run(self, arguments):
         """Runs the command with parsed arguments, and prints the next step."""
         if self.takes_beam_options:
             flags.reject_unknown(arguments.beam_options)
-        if self._prepare is not None:
-            self._prepare(arguments)
-        settings = {} if self._settings is None else flags.read(arguments)
-        next_step = self._function(settings, arguments)
+        if self.prepare is not None:
+            self.prepare(arguments)
+        settings = {} if self.settings is None else flags.read(arguments)
+        next_step = self.function(settings, arguments)
         if next_step is not None:
             print(f"Next: {next_step}")
 

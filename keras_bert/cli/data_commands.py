@@ -2,6 +2,7 @@
 
 import dataclasses
 import shlex
+from importlib import import_module
 
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.base.settings import Settings, setting
@@ -11,22 +12,10 @@ _COLOURS = ("cyan", "yellow")
 _OUTCOMES = ("masked", "kept", "replaced")
 
 
-def _vocabulary_settings(argv):
-    from data_gen.settings import VocabularySettings
-
-    return VocabularySettings
-
-
-def _data_settings(argv):
-    from data_gen.settings import DataSettings
-
-    return DataSettings
-
-
 @command(
     "vocab",
     "learn a vocabulary from text",
-    settings=_vocabulary_settings,
+    settings=lambda argv: import_module("data_gen.settings").VocabularySettings,
     takes_beam_options=True,
 )
 def vocab(settings, arguments):
@@ -55,12 +44,9 @@ def vocab(settings, arguments):
         )
     if len(learned.vocabulary) < settings["size"]:
         requested = f"{settings['size']:,} were requested"
-        least = settings.get("min_frequency", 1)
-        if least > 1:
-            print(
-                f"No other token occurs {least:,} times in the text, and {requested}. A lower "
-                "--min-frequency or more text gives more tokens."
-            )
+        if (least := settings.get("min_frequency", 1)) > 1:
+            reason = f"No other token occurs {least:,} times in the text, and {requested}."
+            print(f"{reason} A lower --min-frequency or more text gives more tokens.")
         else:
             print(f"The text has no other tokens; {requested}. More text gives more tokens.")
     words = ["--input", *settings["input"], "--vocab", settings["output"], "--output", "data"]
@@ -73,7 +59,7 @@ def vocab(settings, arguments):
 @command(
     "pretraining-data",
     "turn text into records for pre-training",
-    settings=_data_settings,
+    settings=lambda argv: import_module("data_gen.settings").DataSettings,
     takes_beam_options=True,
 )
 def pretraining_data(settings, arguments):

@@ -67,7 +67,11 @@ def diagnose() -> dict[str, Any]:
     return {
         "sections": {
             "Machine": list(_machine()),
-            "Versions": list(_versions(requirements)),
+            "Versions": [
+                (needed.name, f"{_version(needed.name) or 'missing'} ({needed.specifier})")
+                for needed, extra in requirements
+                if extra is None
+            ],
             "Devices": list(_devices(problems)),
             "Extras": list(_extras(requirements)),
             "Caches": list(_caches()),
@@ -99,12 +103,11 @@ def _requirements():
         return []
     found = []
     for requirement in map(Requirement, lines):
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        marker = requirement.marker
+        if marker is None or marker.evaluate({"extra": ""}):
             found.append((requirement, None))
-            continue
-        for extra in EXTRAS:
-            if requirement.marker.evaluate({"extra": extra}):
-                found.append((requirement, extra))
+        else:
+            found += [(requirement, e) for e in EXTRAS if marker.evaluate({"extra": e})]
     return found
 
 
@@ -113,13 +116,6 @@ def _version(name):
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _versions(requirements):
-    for requirement, extra in requirements:
-        if extra is None:
-            version = _version(requirement.name) or "missing"
-            yield requirement.name, f"{version} ({requirement.specifier})"
 
 
 def _version_problems(requirements):
@@ -192,8 +188,8 @@ def _extras(requirements):
         is_installed = bool(of_extra) and all(map(_is_installed, of_extra))
         yield extra, _state(is_installed, adds, f"'{DISTRIBUTION}[{extra}]'")
     for module, adds in _MORE.items():
-        install = module.replace("_", "-")
-        yield module, _state(util.find_spec(module) is not None, adds, install)
+        is_installed = util.find_spec(module) is not None
+        yield module, _state(is_installed, adds, module.replace("_", "-"))
 
 
 def _state(is_installed, adds, install):
@@ -206,13 +202,11 @@ def _is_installed(requirement):
         return False
     from packaging.requirements import Requirement
 
-    for line in metadata.requires(requirement.name) or []:
-        needed = Requirement(line)
-        for extra in requirement.extras:
-            is_conditional = needed.marker is not None and "extra" in str(needed.marker)
-            if is_conditional and needed.marker.evaluate({"extra": extra}):
-                if not _version(needed.name):
-                    return False
+    for needed in map(Requirement, metadata.requires(requirement.name) or []):
+        if needed.marker is not None and "extra" in str(needed.marker):
+            is_needed = any(needed.marker.evaluate({"extra": e}) for e in requirement.extras)
+            if is_needed and not _version(needed.name):
+                return False
     return True
 
 

@@ -155,7 +155,7 @@ async def _page_vectors(request):
 
 
 async def _page_attention(request):
-    """{text} -> pieces (S), and attention (L, N, S, S): layer, head, from, to."""
+    """{text} -> tokens (S), and attention (L, N, S, S): layer, head, from, to."""
     server, read = request.app.state.server, request.app.state.read_attention
     if read is None:
         raise RequestError("The server was started without --attention.", "NOT_FOUND")
@@ -165,10 +165,10 @@ async def _page_attention(request):
     tensors.utf8_of("text", text)
     try:
         async with server.time_limit(f"There was no response within {server.timeout:g} s."):
-            tokens, fractions = await asyncio.to_thread(read, text)
+            tokens, weights = await asyncio.to_thread(read, text)
     except InputError as error:
         raise RequestError(str(error)) from None
-    return JSONResponse({"pieces": tokens, "attention": _rounded(fractions, 4)})
+    return JSONResponse({"tokens": tokens, "attention": _rounded(weights, 4)})
 
 
 async def _rejected(request, error):

@@ -137,7 +137,7 @@ def test_attention_needs_no_new_model_for_each_text(server):
     models = []
     for text in ("bank", "river bank", "bank river"):
         answer = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
-        assert answer.json()["pieces"] == ["[CLS]", *text.split(), "[SEP]"]
+        assert answer.json()["tokens"] == ["[CLS]", *text.split(), "[SEP]"]
         gc.collect()
         models.append(sum(isinstance(each, keras.Model) for each in gc.get_objects()))
     assert models[0] == models[1] == models[2]
