@@ -85,15 +85,15 @@ build();
 function build() {
   const tabs = document.getElementById("tabs");
   const panels = document.getElementById("panels");
-  const tabs = TASKS.map((task) => {
+  const pairs = TASKS.map((task) => {
     const fitting = task.fits ? models.filter(task.fits) : [];
     const tab = element("button", { role: "tab", id: `tab-${task.id}`, type: "button" }, task.title);
     tab.setAttribute("aria-controls", `panel-${task.id}`);
     tab.dataset.title = task.title;
     const panel = element("section", { role: "tabpanel", id: `panel-${task.id}`, tabIndex: -1 });
     panel.setAttribute("aria-labelledby", tab.id);
-    const there = task.id === "attention" ? settings.attention : fitting.length > 0;
-    if (there) {
+    const isServed = task.id === "attention" ? settings.attention : fitting.length > 0;
+    if (isServed) {
       fillPanel(panel, task, fitting);
     } else {
       const text = `Nothing to try: ${task.needs} is not served.`;
@@ -101,20 +101,20 @@ function build() {
     }
     tabs.append(tab);
     panels.append(panel);
-    return { tab, panel, there };
+    return { tab, panel, isServed };
   });
   const select = (number, focus) => {
-    tabs.forEach(({ tab, panel }, other) => {
+    pairs.forEach(({ tab, panel }, other) => {
       tab.setAttribute("aria-selected", String(other === number));
       tab.tabIndex = other === number ? 0 : -1;
       panel.hidden = other !== number;
     });
-    if (focus) tabs[number].tab.focus();
+    if (focus) pairs[number].tab.focus();
   };
-  tabs.forEach(({ tab }, number) => {
+  pairs.forEach(({ tab }, number) => {
     tab.addEventListener("click", () => select(number, false));
     tab.addEventListener("keydown", (event) => {
-      const last = tabs.length - 1;
+      const last = pairs.length - 1;
       const next = {
         ArrowRight: number === last ? 0 : number + 1,
         ArrowLeft: number === 0 ? last : number - 1,
@@ -126,7 +126,7 @@ function build() {
       select(next, true);
     });
   });
-  select(Math.max(0, tabs.findIndex(({ there }) => there)), false);
+  select(Math.max(0, pairs.findIndex(({ isServed }) => isServed)), false);
   document.body.dataset.ready = "yes";
 }
 
