@@ -24,7 +24,7 @@ def test_it_answers_until_it_is_stopped(echo_folder):
         next(kb.ask(url=server.rest, model="echo", text=["one"]))
 
 
-def test_addresses_of_ipv6_can_be_asked(echo_folder):
+def test_ipv6_addresses_can_be_used(echo_folder):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -36,7 +36,7 @@ def test_addresses_of_ipv6_can_be_asked(echo_folder):
             assert answer["label"] == "1:one"
 
 
-def test_what_cannot_be_served_is_told_at_once(tmp_path, monkeypatch):
+def test_errors_are_raised_by_the_constructor(tmp_path, monkeypatch):
     with pytest.raises(kb.InputError, match="No exported model"):
         kb.BackgroundServer(models=tmp_path)
     monkeypatch.delitem(sys.modules, "keras_bert.serving.development_server")

@@ -1,4 +1,4 @@
-"""A new version answers as soon as its folder is there, and nobody notices but by the answer."""
+"""A new version is served as soon as its folder appears, without losing a request."""
 
 import gc
 import os
@@ -68,7 +68,7 @@ def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
     assert gone.status_code == 404
 
 
-def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_path, put_echo):
+def test_a_version_that_does_not_load_keeps_the_old_one_and_is_tried_again(tmp_path, put_echo):
     folder = tmp_path / "echo"
     put_echo(folder, 1)
     model = ServedModel("echo", folder)
@@ -89,7 +89,7 @@ def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_
 
 
 @pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index", "assets/pipe"])
-def test_a_pipe_in_a_version_does_not_stop_the_look_out(tmp_path, put_echo, name):
+def test_a_pipe_in_a_version_does_not_stop_the_polling(tmp_path, put_echo, name):
     """To read it would wait for a writer who never comes."""
     folder = tmp_path / "echo"
     put_echo(folder, 1)
@@ -115,7 +115,7 @@ def test_a_pipe_in_a_version_does_not_stop_the_look_out(tmp_path, put_echo, name
     lay_kernels_out_once([folder])
 
 
-def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path, put_echo):
+def test_the_previous_version_is_served_when_the_newest_is_deleted(tmp_path, put_echo):
     """As TensorFlow Serving has it: so a version that is no good is taken back."""
     model = ServedModel("echo", tmp_path / "echo")
     for version in (1, 2):
@@ -129,7 +129,7 @@ def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path, put
     assert model.refresh() == "echo: version 2 is served."
 
 
-def test_a_version_is_let_go_at_once(tmp_path, put_echo):
+def test_a_version_is_unloaded_at_once(tmp_path, put_echo):
     model = ServedModel("echo", tmp_path / "echo")
     put_echo(tmp_path / "echo", 1)
     model.refresh()
@@ -143,7 +143,7 @@ def test_a_version_is_let_go_at_once(tmp_path, put_echo):
         gc.enable()
 
 
-def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path, put_echo):
+def test_new_versions_are_served_when_the_log_cannot_be_written(tmp_path, put_echo):
     """A terminal that was closed, or a pipe whose reader has gone."""
 
     def gone(line):

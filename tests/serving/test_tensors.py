@@ -43,7 +43,7 @@ def arrays(rng, rows):
 
 
 @pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
-def test_what_is_written_reads_as_it_was(form):
+def test_written_outputs_can_be_read_as_inputs(form):
     rng = np.random.default_rng(0)
     for rows in (1, 2, 7):
         given = arrays(rng, rows)
@@ -57,7 +57,7 @@ def test_what_is_written_reads_as_it_was(form):
 
 
 @pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
-def test_no_example_is_an_example(form):
+def test_a_request_without_examples_is_valid(form):
     value = [] if form == tensors.ROWS else {name: [] for name in INFOS if name != "shares"}
     infos = {name: INFOS[name] for name in INFOS if name != "shares"}
     _, found = tensors.read_inputs({form: value}, infos)
@@ -68,7 +68,7 @@ def test_no_example_is_an_example(form):
 @pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, tf.bfloat16.as_numpy_dtype])
 def test_numbers_that_are_not_finite_are_null(form, dtype):
-    """Bare words, as TensorFlow Serving writes them, are no JSON to JavaScript, Go or jq."""
+    """Bare words, as TensorFlow Serving writes them, are not JSON for JavaScript, Go or jq."""
     scores = np.array([[0.5, np.nan], [np.inf, -np.inf]], dtype)
     written = tensors.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
 
@@ -100,7 +100,7 @@ def test_writing_takes_no_more_memory_than_the_answer_and_a_row(form):
     assert most < 5 * len(written)
 
 
-def test_bytes_that_are_no_text_are_still_json():
+def test_bytes_that_are_not_text_are_still_json():
     outputs = {"answer": np.array([b"a\xff"], object)}
     assert json.loads(tensors.write_outputs(outputs, tensors.ROWS)) == {"predictions": ["a\ufffd"]}
 
@@ -123,7 +123,7 @@ def test_numbers_just_out_of_a_type_are_rejected(dtype, value):
         tensors.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
 
 
-def test_lists_that_no_array_has_room_for_are_rejected():
+def test_lists_with_too_many_axes_are_rejected():
     deep = "a"
     for _ in range(65):
         deep = [deep]
@@ -131,7 +131,7 @@ def test_lists_that_no_array_has_room_for_are_rejected():
         tensors.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
 
 
-def test_whatever_a_body_holds_is_read_or_rejected():
+def test_any_body_is_read_or_rejected():
     """Bodies that are nearly right, with bytes changed, left out, and put twice."""
     rng = np.random.default_rng(1)
     good = [

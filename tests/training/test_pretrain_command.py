@@ -158,5 +158,5 @@ def test_settings_of_a_later_version_are_rejected_by_name(capsys, tmp_path):
     RunFolder(tmp_path, command="pretrain", settings={"layers_dropped": 2}, inputs={})
     code = main.main(["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"])
     assert code == 2
-    assert "has the setting layers_dropped, which pretrain does not know" in capsys.readouterr().err
+    assert "Unknown setting layers_dropped of pretrain in" in capsys.readouterr().err
     assert json.loads((tmp_path / "run.json").read_text())["command"] == "pretrain"
