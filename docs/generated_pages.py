@@ -136,15 +136,10 @@ def _all_commands():
     return COMMANDS
 
 
-def _module(command):
-    from importlib import import_module
-
-    return import_module(f"keras_bert.cli.{command.replace('-', '_')}")
-
-
 def _commands():
     rows = [
-        f"| [{name}](commands/{name}.md) | {_module(name).SUMMARY} |" for name in _all_commands()
+        f"| [{name}](commands/{name}.md) | {command.summary} |"
+        for name, command in _all_commands().items()
     ]
     return "\n".join(
         [
@@ -164,7 +159,7 @@ def _commands():
 
 def _command(command):
     """A command's page: its description, and its flags as the terminal shows them."""
-    parts = [f"# keras-bert {command}", "", *_described(_module(command).__doc__), ""]
+    parts = [f"# keras-bert {command}", "", *_described(_all_commands()[command].description), ""]
     parts += ["## Flags", "", "```", _flags(command), "```", ""]
     if command == "finetune":
         for kind in _kinds():
@@ -173,7 +168,7 @@ def _command(command):
 
 
 def _described(text):
-    """A module's text with its lines of commands as a block."""
+    """A description with its lines of commands as a block."""
     lines, inside = [], False
     for line in text.strip().splitlines():
         is_code = line.startswith(("keras-bert ", "tail ", "    "))

@@ -105,12 +105,11 @@ def ask(
     question: str | Sequence[str] | None = ...,
     context: str | Sequence[str] | None = ...,
 ) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary an example, in order: what the model on the server says of it.
+    """Yields the predictions of a served model: one dictionary per example, in order.
 
-    The server is TensorFlow Serving or `keras_bert.serve`. An answer has the outputs of the model's
-    signature. Where one of them is `lengths`, how many words or spans there are, lists of the
-    example that are padded for the company it was computed in are cut to that length, and
-    `lengths` is left out.
+    The server is TensorFlow Serving or `keras_bert.serve`. A prediction has the outputs of the
+    model's signature. If one of them is `lengths`, the number of words or spans, lists are cut to
+    that length, without the padding to the other examples in the batch, and `lengths` is left out.
 
     With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
     signature.
@@ -118,30 +117,30 @@ def ask(
     Args:
         url: http://HOST:PORT for REST, grpc://HOST:PORT for gRPC.
         model: the name of the model on the server.
-        data: the examples: JSON Lines, on each line an object of the model's inputs; - is standard
-            input (None: give the examples themselves).
+        data: the examples as JSON Lines: one object of the model's inputs per line; - is standard input
+            (None: pass texts instead).
         version: the version of the model (None: the newest).
-        signature: the entry point of the model.
-        batch_size: examples of a request.
-        timeout: seconds to wait for an answer.
-        metadata: print what the model takes and gives in place of answers.
-        text: text of an example; may be given several times (None: none).
-        text_a: text a of an example; may be given several times (None: none).
-        text_b: text b of an example; may be given several times (None: none).
-        question: question of an example; may be given several times (None: none).
-        context: context of an example; may be given several times (None: none).
+        signature: the signature of the model.
+        batch_size: examples per request.
+        timeout: seconds to wait for a response.
+        metadata: print the versions, inputs and outputs of the model instead of predictions.
+        text: text of an example; may be repeated (None: none).
+        text_a: text a of an example; may be repeated (None: none).
+        text_b: text b of an example; may be repeated (None: none).
+        question: question of an example; may be repeated (None: none).
+        context: context of an example; may be repeated (None: none).
 
     Raises:
-        InputError: the address is none, an example is wrong, or (`ServerError`) the server cannot
-            be reached or refuses; at the latest when that example is reached.
+        InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
+            reached or rejects a request; at the latest when that example is reached.
     """
 
 def diagnose() -> dict[str, Any]:
-    """What `keras-bert doctor` prints.
+    """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> rows of (name, what is said of it), and `problems`,
-        sentences that say what to mend.
+        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
+        what to fix.
     """
 
 def draw_attention(
@@ -871,27 +870,26 @@ def serve(
 ) -> None:
     """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
 
-    It is for development: one process, no encryption, nobody is asked who they are. TensorFlow
-    Serving takes the same folders, and answers the same requests.
+    It is for development: one process, without encryption or authentication. TensorFlow Serving
+    takes the same folders and answers the same requests.
 
     Args:
-        models: an exported model, or a folder of several; the name of each is that of its folder.
-        host: the address to listen on; 0.0.0.0 is all of this machine's.
-        allowed_hosts: more host names of this server, such as a proxy's; a request over HTTP to any
-            other name is refused (None: localhost and `host`).
-        rest_port: the port of REST and of the page; 0 is any free one.
-        grpc_port: the port of gRPC; 0 is any free one.
-        attention: a model folder, not exported, whose attention the page shows (None: the page shows
-            none).
-        max_body: bytes of a request.
-        max_batch: examples of a request, and of requests computed together.
-        max_requests: requests that are read, waited for or computed at a time.
-        timeout: seconds for a request to arrive, to be computed, and for its answer to be taken.
-        poll: seconds between looks for new version folders.
-        report: a function that is told in a line what the server does.
+        models: an exported model, or a folder of several; each has the name of its folder.
+        host: the address to listen on; 0.0.0.0 is all addresses of this machine.
+        allowed_hosts: more host names of this server, such as a proxy's; HTTP requests with any other
+            host name are rejected (None: localhost and `host`).
+        rest_port: the port of REST and the page; 0 for a free one.
+        grpc_port: the port of gRPC; 0 for a free one.
+        attention: a model folder, not exported, whose attention the page shows (None: no attention).
+        max_body: largest size of a request.
+        max_batch: most examples in a request, and in a batch of requests.
+        max_requests: most requests at a time.
+        timeout: seconds for a request to arrive, to be computed, and for its response to be read.
+        poll: seconds between checks for new version folders.
+        report: a function that is called with each line of the server's log.
 
     Raises:
-        InputError: a folder has no model that loads, two have the same name, or a port is taken.
+        InputError: a folder has no model that loads, two have the same name, or a port is in use.
     """
 
 def sweep(

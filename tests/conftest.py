@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.cli.quiet import settle_cpu
+from keras_bert.cli.quiet import configure_cpu
 from tests.little_garbage import keep_from_collector
 
-settle_cpu()  # the tests compute as the commands do
+configure_cpu()  # the tests compute as the commands do
 gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
 
 REPOSITORY = Path(__file__).resolve().parent.parent

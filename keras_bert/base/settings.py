@@ -115,9 +115,10 @@ class Settings:
         for name in values:
             if name not in fields:
                 raise InputError(f"There is no setting `{name}` here.")
-        for name, field in fields.items():
-            if field.default is dataclasses.MISSING and name not in values:
-                raise InputError(f"`{name}` is needed: {about(field).help}.")
+        required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
+        missing = [f"`{name}`" for name in required if name not in values]
+        if missing:
+            raise InputError(f"Missing required arguments: {', '.join(missing)}.")
         return cls(**values)
 
     def part(self, cls):

@@ -39,7 +39,7 @@ class ColumnSettings(Settings):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({}, "`name` is needed: what it is called"),
+        ({}, "Missing required arguments: `name`."),
         ({"name": "x", "colour": 1}, "no setting `colour`"),
         ({"name": 3}, "`name` is 3; it should be a text"),
         ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),

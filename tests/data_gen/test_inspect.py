@@ -410,7 +410,7 @@ def test_the_command(folders, capsys):
     assert main(["inspect", folders["pairs"].shards("train")[0], "--count", "1"]) == 0
     assert capsys.readouterr().out.count("[CLS]") == 1
     assert main(["inspect", path, "--verify"]) == 0
-    assert "Every row obeys every law" in capsys.readouterr().out
+    assert "All examples satisfy the invariants" in capsys.readouterr().out
     assert main(["inspect", path + "absent"]) == 2
     assert "no data folder" in capsys.readouterr().err
 
@@ -464,7 +464,7 @@ def test_an_offence_is_one_sentence_and_exit_code_2(folders, capsys):
         assert main(["inspect", folder.path, "--verify"]) == 2
         printed = capsys.readouterr()
         assert re.fullmatch(r"keras-bert: .*-00001, record \d+ cannot be read: .*\n", printed.err)
-        assert "Every row obeys" not in printed.out and "Next" not in printed.out
+        assert "All examples satisfy" not in printed.out and "Next" not in printed.out
     finally:
         open(shard, "wb").write(before)
 

@@ -267,7 +267,7 @@ def test_the_command(files, capsys):
     arguments = ["vocab", "--input", str(files / "a.txt"), "--output", str(output)]
     assert main([*arguments, "--size", "80"]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("80 pieces from 41 words (23 different ones)")
+    assert printed[0].startswith("80 tokens from 41 words (23 different ones)")
     assert printed[-1].startswith("Next: keras-bert pretraining-data --input ")
     assert printed[-1].endswith(f"--vocab '{output}' --output data")
     assert main([*arguments, "--size", "79"]) == 2
@@ -275,7 +275,7 @@ def test_the_command(files, capsys):
     assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
     assert "9,000 were asked for" in capsys.readouterr().out
     assert main([*arguments, "--size", "80", "--force", "--alphabet-limit", "20"]) == 0
-    assert "% of them are [UNK], for characters that have no piece" in capsys.readouterr().out
+    assert "% of them are [UNK], for characters that are not in the vocabulary" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("last", ["a text " * 40_000, "x" * 300_000])

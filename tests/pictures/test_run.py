@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from keras_bert.base.errors import InputError
-from keras_bert.cli import finetune, pretrain
+from keras_bert.cli.training_commands import draw as draw_and_report
 from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
@@ -205,11 +205,11 @@ def test_a_task_without_labels_has_a_history_alone_and_the_command_says_what_it_
     with pytest.raises(InputError, match="the run is not finished, or it is none"):
         draw_run(tmp_path)
     (tmp_path / "metrics.json").write_text(json.dumps({**METRICS, "dev": {"pearson": 0.9}}))
-    finetune.draw(tmp_path)
+    draw_and_report(tmp_path)
     assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["learning_curve.png"]
-    assert capsys.readouterr().out == f"1 picture: {tmp_path}/pictures\n"
+    assert capsys.readouterr().out == f"1 picture: {tmp_path}/pictures/learning_curve.png\n"
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    finetune.draw(tmp_path)
+    draw_and_report(tmp_path)
     assert capsys.readouterr().err.startswith("Pictures need matplotlib, which is not installed")
 
 
@@ -284,6 +284,6 @@ def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
 
 def test_the_pretrain_command_draws_them_into_the_runs_folder(tmp_path, capsys):
     (tmp_path / "metrics.json").write_text(json.dumps(PRETRAINED))
-    pretrain._draw(tmp_path)
-    assert capsys.readouterr().out == f"Picture: {tmp_path}/curves.png\n"
+    draw_and_report(tmp_path)
+    assert capsys.readouterr().out == f"1 picture: {tmp_path}/curves.png\n"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

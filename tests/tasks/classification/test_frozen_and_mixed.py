@@ -189,7 +189,7 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
     assert main(["finetune", *files, "--freeze-encoder", *mix, *short, "--output", first]) == 0
     out, err = capsys.readouterr()
     assert "of them trained)" in out
-    assert re.search(r"layers in the mix, embeddings first: [\d.]+ %, [\d.]+ %, times \d", out)
+    assert re.search(r"layer weights, embeddings first: [\d.]+ %, [\d.]+ %, times \d", out)
     assert "computing features: 100%" in err and "136/136" in err
     assert main(["finetune", "--settings", f"{first}/run.json", "--output", again]) == 0
     assert_same_weights(tmp_path / "first", tmp_path / "again")

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from keras_bert import Regressor, evaluate, finetune, predict
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.cli.glue import settle_glue
+from keras_bert.cli.kinds import resolve_glue
 from keras_bert.cli.main import main, parse
 from keras_bert.training.series import best_metric_value
 from tests.eagerly import eagerly
@@ -81,7 +81,7 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
 
 def test_files_of_glue_are_of_its_kind_without_its_folder():
     arguments = parse(["finetune", "--glue", "sts-b", "--train", "a.tsv", "--dev", "b.tsv"])
-    settle_glue(arguments)
+    resolve_glue(arguments)
     resolved = vars(arguments)
     assert {name: resolved[name] for name in ("task", "glue", "metric", "train", "dev")} == {
         "task": "regression",
@@ -109,10 +109,10 @@ def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
     assert main([*command, "--output", str(tmp_path / "hand in")]) == 0
     written = tmp_path / "hand in" / "MRPC.tsv"
     assert written.read_text().splitlines() == lines
-    assert capsys.readouterr().out == f"Written: {written}\n"
+    assert capsys.readouterr().out == f"Wrote {written}\n"
     pair = ["--text-a", "film", "--text-b", "plot", "--output", str(tmp_path)]
     assert main(["predict", "--model", str(run), *pair]) == 2
-    assert "goes with --glue" in capsys.readouterr().err
+    assert "--output requires --glue" in capsys.readouterr().err
 
 
 def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
@@ -164,7 +164,7 @@ def test_pairs_as_flags(run, capsys):
 
 def test_bad_input(run, folder, arguments, tmp_path, capsys):
     assert main(["finetune", "--glue-dir", str(folder), "--output", str(tmp_path / "run")]) == 2
-    assert "--glue-dir is GLUE's folder and goes with --glue" in capsys.readouterr().err
+    assert "--glue-dir requires --glue" in capsys.readouterr().err
     command = ["finetune", "--glue", "AX", "--glue-dir", str(folder), "--model", str(run)]
     assert main([*command, "--output", str(tmp_path / "run")]) == 2
     assert "GLUE's AX has nothing to train on" in capsys.readouterr().err

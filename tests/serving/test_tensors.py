@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
 
-from keras_bert.serving import rest_json
-from keras_bert.serving.inputs import check_inputs
-from keras_bert.serving.request_error import RequestError
+from keras_bert.serving import tensors
+from keras_bert.serving.errors import RequestError
+from keras_bert.serving.tensors import check_inputs
 
 
 def info(dtype, *shape):
@@ -42,13 +42,13 @@ def arrays(rng, rows):
     }
 
 
-@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
-def test_what_is_written_reads_as_it_was(form):
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
+def test_written_outputs_can_be_read_as_inputs(form):
     rng = np.random.default_rng(0)
     for rows in (1, 2, 7):
         given = arrays(rng, rows)
-        (value,) = json.loads(rest_json.write_outputs(given, form)).values()
-        found_form, found = rest_json.read_inputs({form: value}, INFOS)
+        (value,) = json.loads(tensors.write_outputs(given, form)).values()
+        found_form, found = tensors.read_inputs({form: value}, INFOS)
         assert found_form == form
         check_inputs(found, INFOS, max_batch=7)
         for name, array in given.items():
@@ -56,55 +56,53 @@ def test_what_is_written_reads_as_it_was(form):
             np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
-def test_no_example_is_an_example(form):
-    value = [] if form == rest_json.ROWS else {name: [] for name in INFOS if name != "shares"}
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
+def test_a_request_without_examples_is_valid(form):
+    value = [] if form == tensors.ROWS else {name: [] for name in INFOS if name != "shares"}
     infos = {name: INFOS[name] for name in INFOS if name != "shares"}
-    _, found = rest_json.read_inputs({form: value}, infos)
+    _, found = tensors.read_inputs({form: value}, infos)
     check_inputs(found, infos, max_batch=1)
     assert {len(array) for array in found.values()} == {0}
 
 
-@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, tf.bfloat16.as_numpy_dtype])
 def test_numbers_that_are_not_finite_are_null(form, dtype):
-    """Bare words, as TensorFlow Serving writes them, are no JSON to JavaScript, Go or jq."""
+    """Bare words, as TensorFlow Serving writes them, are not JSON for JavaScript, Go or jq."""
     scores = np.array([[0.5, np.nan], [np.inf, -np.inf]], dtype)
-    written = rest_json.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
+    written = tensors.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
 
     def reject(name):
         raise AssertionError(f"{name} is not JSON")
 
     (found,) = json.loads(written, parse_constant=reject).values()
-    rows = found["scores"] if form == rest_json.COLUMNS else [row["scores"] for row in found]
+    rows = found["scores"] if form == tensors.COLUMNS else [row["scores"] for row in found]
     assert rows == [[0.5, None], [None, None]]
-    one = rest_json.write_outputs({"score": np.array(np.nan, dtype)}, rest_json.COLUMNS)
+    one = tensors.write_outputs({"score": np.array(np.nan, dtype)}, tensors.COLUMNS)
     assert one == b'{"outputs": null}'
 
 
 def test_numbers_have_the_digits_that_they_need():
     outputs = {"score": np.array([0.1, 1 / 3], np.float32)}
-    assert rest_json.write_outputs(outputs, rest_json.ROWS) == b'{"predictions": [0.1, 0.33333334]}'
+    assert tensors.write_outputs(outputs, tensors.ROWS) == b'{"predictions": [0.1, 0.33333334]}'
 
 
-@pytest.mark.parametrize("form", [rest_json.ROWS, rest_json.COLUMNS])
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
 def test_writing_takes_no_more_memory_than_the_answer_and_a_row(form):
     """On the way to text a number is one of 128 bytes; of an encoder there may be millions."""
     vectors = np.random.default_rng(2).normal(size=(64, 512)).astype(np.float32)
     tracemalloc.start()
     try:
-        written = rest_json.write_outputs({"a": vectors, "b": vectors[:, 0]}, form)
+        written = tensors.write_outputs({"a": vectors, "b": vectors[:, 0]}, form)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most < 5 * len(written)
 
 
-def test_bytes_that_are_no_text_are_still_json():
+def test_bytes_that_are_not_text_are_still_json():
     outputs = {"answer": np.array([b"a\xff"], object)}
-    assert json.loads(rest_json.write_outputs(outputs, rest_json.ROWS)) == {
-        "predictions": ["a\ufffd"]
-    }
+    assert json.loads(tensors.write_outputs(outputs, tensors.ROWS)) == {"predictions": ["a\ufffd"]}
 
 
 def test_base64_may_have_white_space_and_no_padding():
@@ -112,7 +110,7 @@ def test_base64_may_have_white_space_and_no_padding():
     given = bytes(range(100))
     lines = base64.encodebytes(given).decode()
     for text in (lines, lines.replace("\n", ""), lines.replace("\n", "").rstrip("=")):
-        _, found = rest_json.read_inputs({"inputs": [{"b64": text}]}, {"text": INFOS["text"]})
+        _, found = tensors.read_inputs({"inputs": [{"b64": text}]}, {"text": INFOS["text"]})
         assert found["text"].tolist() == [given]
 
 
@@ -122,18 +120,18 @@ def test_base64_may_have_white_space_and_no_padding():
 )
 def test_numbers_just_out_of_a_type_are_rejected(dtype, value):
     with pytest.raises(RequestError, match="is not (u?int64|float32)"):
-        rest_json.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
+        tensors.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
 
 
-def test_lists_that_no_array_has_room_for_are_rejected():
+def test_lists_with_too_many_axes_are_rejected():
     deep = "a"
     for _ in range(65):
         deep = [deep]
     with pytest.raises(RequestError, match="nested too deep"):
-        rest_json.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
+        tensors.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
 
 
-def test_whatever_a_body_holds_is_read_or_rejected():
+def test_any_body_is_read_or_rejected():
     """Bodies that are nearly right, with bytes changed, left out, and put twice."""
     rng = np.random.default_rng(1)
     good = [
@@ -151,9 +149,9 @@ def test_whatever_a_body_holds_is_read_or_rejected():
             token = (b"", rng.bytes(size), bytes(body[place:][:9]), b"[", b'"', b"9" * 400)
             body[place : place + size] = token[rng.integers(len(token))]
         try:
-            asked = rest_json.read_object(bytes(body))
-            rest_json.read_signature(asked)
-            _, found = rest_json.read_inputs(asked, infos)
+            asked = tensors.read_object(bytes(body))
+            tensors.read_signature(asked)
+            _, found = tensors.read_inputs(asked, infos)
             check_inputs(found, infos, max_batch=100)
             read += 1
         except RequestError as request_error:
