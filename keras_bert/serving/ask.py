@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.readers.text_file import TextFile
+from keras_bert.readers.sources import TextFile
 from keras_bert.serving.settings import ask_settings, given_names, needs_extra
 
 
@@ -18,11 +18,8 @@ class AskedExamples(TextFile):
     """
 
     def __iter__(self):
-        with self.closed_on_error():
-            for number, line in self._lines():
-                if line.strip():
-                    yield self._json_object(number, line)
-            self._closer.close()
+        for _, example in self.json_objects(self.lines()):
+            yield example
 
 
 # Seconds; many more have no place in the numbers of sockets and of gRPC.

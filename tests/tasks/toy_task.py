@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
-from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.settings import TaskSettings
 from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
@@ -75,7 +75,7 @@ class HoldsWord(Task):
 
     @classmethod
     def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, column=1):
-        return open_labelled_texts(
+        return TextSource(
             data,
             need_labels=labelled,
             **({} if isinstance(data, list) else {"text_column": str(column)}),

@@ -19,7 +19,7 @@ from keras_bert.inference.embeddings.settings import (
 )
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
-from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.readers.texts import TextSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,7 +300,7 @@ def open_model(model):
 
 def open_texts(data, settings, *, report=None):
     """The examples of a file or of a sequence of texts; `settings` say how a file is read."""
-    examples = open_labelled_texts(
+    examples = TextSource(
         data, text_column=settings.text_column, header=settings.header, need_labels=False
     )
     if report is not None and examples.description:

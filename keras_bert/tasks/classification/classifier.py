@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.readers.labels import one_label, several_labels, warnings
-from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.decode import (
     classifier_answers,
     label_errors,
@@ -189,7 +189,7 @@ class Classifier(PooledTask):
         """
         inferred_arguments = inferred_arguments or {}
         several = multi_label or inferred_arguments.get("multi_label", False)
-        return open_labelled_texts(
+        return TextSource(
             data,
             texts=cls.TEXTS,
             form=several_labels if several else one_label,

@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.heads.labelled import labelled_head
 from keras_bert.readers.labels import score, warnings
-from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.classifier import columns_of_texts
 from keras_bert.tasks.classification.decode import score_answers, score_errors
 from keras_bert.tasks.classification.pooled_task import PooledTask
@@ -116,7 +116,7 @@ class Regressor(PooledTask):
         labels are not asked for.
         """
         one_text = one_text or (inferred_arguments or {}).get("one_text", False)
-        return open_labelled_texts(
+        return TextSource(
             data,
             texts=TEXT if one_text else PAIR,
             form=score,

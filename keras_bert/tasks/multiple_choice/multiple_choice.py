@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.labelled import labelled_head
-from keras_bert.readers.labelled_choices import open_labelled_choices
+from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_errors
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
@@ -127,7 +127,7 @@ class MultipleChoice(PooledTask):
 
         A sequence is of (context, choices, number of the right choice, from 0).
         """
-        return open_labelled_choices(data, need_labels=labelled, **columns)
+        return ChoiceSource(data, need_labels=labelled, **columns)
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):

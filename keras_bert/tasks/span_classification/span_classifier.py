@@ -163,11 +163,11 @@ class SpanClassifier(WordsTask):
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
         Tags that break their scheme are counted, or an error with `invalid_tags="error"`.
         """
-        from keras_bert.readers.spans import open_spanned_words
+        from keras_bert.readers.spans import SpanSource
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["like"] = like
-        return open_spanned_words(data, need_spans=labelled, **columns)
+        return SpanSource(data, need_spans=labelled, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

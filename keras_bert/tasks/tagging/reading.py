@@ -7,7 +7,7 @@ from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
-    BrokenTags,
+    InvalidTags,
     converted,
     name_chunks,
     scheme_of,
@@ -25,7 +25,7 @@ class CheckedSentences:
     those of the chunks that conlleval reads.
 
     Args:
-        source: what `open_tagged_words` gave.
+        source: what `TaggedSource` gave.
         labels: those of the model, or None.
         scheme: that of the tags to give, or None for that of the model or the file.
         invalid_tags, unknown_tags: see `TaggerSettings`.
@@ -44,7 +44,7 @@ class CheckedSentences:
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
-        self._broken = BrokenTags(reject=invalid_tags == ERROR)
+        self._broken = InvalidTags(reject=invalid_tags == ERROR)
         rejects = source.labelled and invalid_tags == ERROR
         self._reads_all = labels is None or labelled or rejects
         self._count_unseen = unknown_tags == COUNT
@@ -99,7 +99,7 @@ class CheckedSentences:
             return dataclasses.replace(sentence, source=self)
         tags = sentence.tags
         if self._scheme is not None and name_chunks(tags):
-            self._broken.look_at(sentence, self._scheme)
+            self._broken.count(sentence, self._scheme)
             tags = tuple(converted(tags, self._wanted))
         if self._looks_for_unseen:
             self._look_for_unseen(sentence, tags)

@@ -164,13 +164,13 @@ class Tagger(Task):
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
-        See `keras_bert.readers.sentences.open_tagged_words`, and `CheckedSentences` for what
+        See `keras_bert.readers.sentences.TaggedSource`, and `CheckedSentences` for what
         is done with tags.
         """
-        from keras_bert.readers.sentences import open_tagged_words
+        from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
-        source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
+        source = TaggedSource(data, labels=labels, like=like, need_tags=labelled, **columns)
         return CheckedSentences(
             source,
             labels=labels,

@@ -5,7 +5,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.readers.texts import GivenTexts
+from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.classification.classifier import Classifier
 
 LABELS = ("a", "b", "c")
@@ -13,7 +13,7 @@ LABELS = ("a", "b", "c")
 
 @pytest.fixture(scope="module")
 def examples(texts):
-    return GivenTexts([(text, LABELS[len(text) % 3]) for text in texts])
+    return TextSource([(text, LABELS[len(text) % 3]) for text in texts])
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_short_texts_do_not_pay_for_long_ones(tokenized):
 
 def test_an_unknown_label_is_named_with_its_place(labelling):
     with pytest.raises(InputError, match='Text 2 of those given: the label "d" is none of'):
-        labelling.features(list(GivenTexts([("x", "a"), ("y", "d")])), labelled=True)
+        labelling.features(list(TextSource([("x", "a"), ("y", "d")])), labelled=True)
     with pytest.raises(InputError, match="Text 2 of those given: no label; give a pair"):
         labelling.dataset([("x", "a"), "y"])
 

@@ -5,7 +5,7 @@ import pytest
 
 from keras_bert import QuestionAnswerer
 from keras_bert.inference.answers import Inference
-from keras_bert.readers.squad import open_questions
+from keras_bert.readers.squad import QuestionSource
 from keras_bert.text.tokenizer import Tokenizer
 from tests.small_model import make_encoder
 
@@ -30,7 +30,7 @@ def both(minilm_folder, shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("both") / "model"
     ours.save(folder)
     theirs = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
-    questions = list(open_questions(shared_data / "xquad" / "en.json"))[::70]
+    questions = list(QuestionSource(shared_data / "xquad" / "en.json"))[::70]
     with torch.no_grad():
         yield ours, theirs, transformers.AutoTokenizer.from_pretrained(minilm_folder), questions
 
