@@ -16,7 +16,7 @@ SUMMARY = "go the whole way on the samples that come with the package"
 
 
 def add_arguments(parser, argv):
-    from keras_bert.samples.settings import QuickstartSettings
+    from keras_bert.samples.quickstart import QuickstartSettings
 
     flags.add(parser, QuickstartSettings)
 

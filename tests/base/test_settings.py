@@ -152,7 +152,7 @@ SETTINGS_MODULES = [
     "keras_bert.inference.embeddings.settings",
     "keras_bert.export.settings",
     "keras_bert.inference.settings",
-    "keras_bert.samples.settings",
+    "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",
     "keras_bert.training.pretrain_settings",
     "keras_bert.training.settings",

@@ -227,7 +227,7 @@ def test_other_names_are_said_by_fields(write):
         read(write({"passage": "a"}), fields="question=query,context=passage")
     with pytest.raises(InputError, match="is SQuAD's JSON, whose names are known"):
         read(write(squad(qa())), fields=fields)
-    with pytest.raises(InputError, match="the given questions have SQuAD's names"):
+    with pytest.raises(InputError, match="`fields` is for files; the given questions"):
         QuestionSource([("a", "b")], fields=fields)
 
 
