@@ -13,7 +13,7 @@ from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.inference.settings import LAYERS, EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
-from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.readers.texts import TextSource
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
 from keras_bert.inference.embed import open_embedder
 from keras_bert.pictures.canvas import COLOURS, GREY, INK, colour_bar, save_picture
-from keras_bert.readers.texts import GivenTexts
+from keras_bert.readers.texts import TextSource
 
 _CHARACTERS_AROUND = 16
 
@@ -33,7 +33,7 @@ def words_in_context(model, pairs, *, layers):
         raise InputError("A picture of words in context needs two texts or more.")
     embedder = open_embedder(model, layers=layers, tokens="words-mean")
     found = []
-    texts = GivenTexts([text for text, _ in pairs], need_labels=False)
+    texts = TextSource([text for text, _ in pairs], need_labels=False)
     for (_, word), one in zip(pairs, embedder(texts), strict=True):
         tokens = [token.casefold() for token in one.tokens]
         if word.casefold() not in tokens:

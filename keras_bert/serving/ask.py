@@ -19,11 +19,8 @@ class _JsonLines(TextFile):
     """
 
     def __iter__(self):
-        with self.closed_on_error():
-            for number, line in self._lines():
-                if line.strip():
-                    yield self._json_object(number, line)
-            self._closer.close()
+        for _, example in self.json_objects(self.lines()):
+            yield example
 
 
 # Seconds; sockets and gRPC do not take much larger numbers.

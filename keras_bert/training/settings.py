@@ -5,7 +5,7 @@ from itertools import product
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, about, setting, together
-from keras_bert.readers.text_file import STANDARD_INPUT
+from keras_bert.readers.sources import STANDARD_INPUT
 from keras_bert.tasks import settings_class
 
 KEEP = ("best", "last")

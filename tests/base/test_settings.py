@@ -151,7 +151,7 @@ SETTINGS_MODULES = [
     "keras_bert.cli.inspect",
     "keras_bert.export.settings",
     "keras_bert.inference.settings",
-    "keras_bert.samples.settings",
+    "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",
     "keras_bert.training.pretrain_settings",
     "keras_bert.training.settings",

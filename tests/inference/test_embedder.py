@@ -11,7 +11,7 @@ from keras_bert.inference.settings import LAYERS, EmbedderSettings
 from keras_bert.readers.texts import GivenTexts
 from tests.small_model import make_encoder
 
-given_texts = functools.partial(GivenTexts, need_labels=False)
+given_texts = functools.partial(TextSource, need_labels=False)
 
 
 @pytest.fixture(scope="module")

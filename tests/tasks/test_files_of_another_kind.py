@@ -25,7 +25,7 @@ FILES = {
         '{"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": "of"}\n'
     ),
 }
-# (the kind of the task, that of the file, what is said of it).
+# (the kind of the task, that of the file, the message).
 REJECTED = [
     ("classifier", "pair-classifier", "has text in .* and in .*; say which one is meant"),
     ("classifier", "tagger", "line 1: no TAB; a labelled file has a text and its label"),
@@ -79,10 +79,12 @@ def test_every_kind_is_looked_at():
     assert set(FILES) == {kind for kind, _, _ in REJECTED} == set(finetuned_kinds())
 
 
-@pytest.mark.parametrize("kind, other, said", REJECTED)
-def test_a_file_of_another_task_is_rejected_with_its_line(kind, other, said, files, made, tmp_path):
-    where = f"^{files / other},? {said}"
-    with pytest.raises(InputError, match=where):
+@pytest.mark.parametrize("kind, other, message", REJECTED)
+def test_a_file_of_another_task_is_rejected_with_its_line(
+    kind, other, message, files, made, tmp_path
+):
+    message = f"^{message.replace('FILE', str(files / other))}"
+    with pytest.raises(InputError, match=message):
         finetune(
             task=kind,
             train=files / kind,
@@ -92,7 +94,7 @@ def test_a_file_of_another_task_is_rejected_with_its_line(kind, other, said, fil
             output=tmp_path / "run",
         )
     assert not (tmp_path / "run").exists()
-    with pytest.raises(InputError, match=where):
+    with pytest.raises(InputError, match=message):
         evaluate(model=made(kind), data=files / other)
 
 

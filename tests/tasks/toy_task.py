@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
-from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.settings import TaskSettings
 from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task

@@ -184,7 +184,7 @@ class Classifier(TextTask):
         """
         inferred_arguments = inferred_arguments or {}
         several = multi_label or inferred_arguments.get("multi_label", False)
-        return open_labelled_texts(
+        return TextSource(
             data,
             texts=cls.text_names,
             form=several_labels if several else one_label,

@@ -112,7 +112,7 @@ class Regressor(TextTask):
         With `labelled`, examples without a score are skipped and counted.
         """
         one_text = one_text or (inferred_arguments or {}).get("one_text", False)
-        return open_labelled_texts(
+        return TextSource(
             data,
             texts=TEXT if one_text else PAIR,
             form=score,

@@ -120,7 +120,7 @@ class MultipleChoice(PooledTask):
 
         A sequence holds (context, choices, number of the right choice, from 0).
         """
-        return open_labelled_choices(data, need_labels=labelled, **columns)
+        return ChoiceSource(data, need_labels=labelled, **columns)
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):

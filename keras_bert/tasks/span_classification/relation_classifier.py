@@ -121,9 +121,9 @@ class RelationClassifier(WordsTask):
     @classmethod
     def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, fields=None):
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
-        from keras_bert.readers.spans_pairs import open_span_pairs
+        from keras_bert.readers.spans import SpanPairSource
 
-        return open_span_pairs(data, need_labels=labelled, fields=fields)
+        return SpanPairSource(data, need_labels=labelled, fields=fields)
 
     @classmethod
     def infer_arguments(cls, examples):

@@ -162,7 +162,7 @@ class SpanClassifier(WordsTask):
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
         Tags that break their scheme are counted, or an error with `invalid_tags="error"`.
         """
-        from keras_bert.readers.spans import open_spanned_words
+        from keras_bert.readers.spans import SpanSource
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["schema"] = schema

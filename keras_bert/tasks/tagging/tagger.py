@@ -170,7 +170,7 @@ class Tagger(Task):
         See `keras_bert.readers.sentences.open_tagged_words`, and `CheckedSentences` for how tags
         are checked.
         """
-        from keras_bert.readers.sentences import open_tagged_words
+        from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
         source = open_tagged_words(

@@ -5,7 +5,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.readers.texts import GivenTexts
+from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.classification.classifier import Classifier
 
 LABELS = ("a", "b", "c")
@@ -13,7 +13,7 @@ LABELS = ("a", "b", "c")
 
 @pytest.fixture(scope="module")
 def examples(texts):
-    return GivenTexts([(text, LABELS[len(text) % 3]) for text in texts])
+    return TextSource([(text, LABELS[len(text) % 3]) for text in texts])
 
 
 @pytest.fixture(scope="module")

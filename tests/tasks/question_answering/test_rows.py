@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.squad import open_questions
+from keras_bert.readers.squad import QuestionSource
 from keras_bert.tasks.question_answering.features import question_sequences
 from tests.small_model import make_tokenizer
 
@@ -23,7 +23,7 @@ def answer(text, context=CONTEXT, **changes):
 
 def examples():
     return list(
-        open_questions(
+        QuestionSource(
             [
                 {"question": "Where?", "context": CONTEXT, "answers": [answer("Łódź")]},
                 {

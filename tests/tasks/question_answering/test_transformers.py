@@ -30,7 +30,7 @@ def both(minilm_folder, shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("both") / "model"
     ours.save(folder)
     theirs = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
-    questions = list(open_questions(shared_data / "xquad" / "en.json"))[::70]
+    questions = list(QuestionSource(shared_data / "xquad" / "en.json"))[::70]
     with torch.no_grad():
         yield ours, theirs, transformers.AutoTokenizer.from_pretrained(minilm_folder), questions
 

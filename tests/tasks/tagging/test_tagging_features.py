@@ -236,9 +236,9 @@ def test_invalid_tags_are_reported_and_read_as_conlleval_does():
     source = Tagger.read(data)
     assert [e.tags for e in source] == [("B-X", "I-X", "O"), ("O", "B-X"), ("B-X",)]
     (note,) = Tagger.notes(list(Tagger.read(data)))
-    assert note.startswith("the given sentences: 2 tags that the scheme bio does not have there")
+    assert note.startswith("the given sentences: 2 tags invalid in the scheme bio")
     assert 'line 2 (I-X at "e")' in note
-    with pytest.raises(InputError, match='Sentence 2 .* I-X of "e" cannot stand there'):
+    with pytest.raises(InputError, match='Sentence 2 .* I-X of "e" is invalid there'):
         list(Tagger.read(data, invalid_tags="error"))
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
 
