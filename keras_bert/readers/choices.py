@@ -32,7 +32,7 @@ class ChoiceSource(ExampleSource):
     """One pass over the `LabelledChoices` of a source, in order and streaming.
 
     JSON Lines have a context, a list of choices and the number of the correct one, from 0. A table
-    (TSV, or CSV as SWAG's is) has a header with such names, and one column per choice, of which the
+    (CSV as SWAG's, or TSV) has a header with such names, and one column per choice, of which the
     last ones may be empty. The items of a sequence are (context, choices) or (context, choices,
     label).
 
@@ -46,7 +46,14 @@ class ChoiceSource(ExampleSource):
     """
 
     def __init__(self, data, *, fields=None, header=None, need_labels=True):
-        table = open_records(data, item="example", as_record=_as_record, may_be_csv=True)
+        table = open_records(
+            data,
+            item="example",
+            as_record=_as_record,
+            tables=True,
+            may_be_csv=True,
+            header_names=(*_CONTEXTS, *_LISTS),
+        )
         super().__init__(table)
         self._need_labels = need_labels
         if self.kind == "given":

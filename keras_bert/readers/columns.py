@@ -23,6 +23,8 @@ PAIR_NAMES = (
     ("question", "sentence"),
     ("#1 string", "#2 string"),
 )
+# Names by which the first line of a CSV is detected.
+HEADER_NAMES = (*TEXT_NAMES, *(name for pair in PAIR_NAMES for name in pair))
 PAIR_LABEL_NAMES = ("gold_label", "is_duplicate", "entailment")
 # A header of unknown names is detected only where this many rows follow it.
 _MIN_ROWS_FOR_A_HEADER = 10
@@ -139,7 +141,7 @@ def choose_columns(table, wanted):
         what, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
         raise InputError(
             f"Could not read {table.name} as {what}: line {line} has "
-            f"{counted(table.width, 'column')}. Expected TSV or JSON Lines with {texts} and a label."
+            f"{counted(table.width, 'column')}. Expected CSV, TSV or JSON Lines with {texts} and a label."
         )
     if table.kind == "lines":
         return Columns(texts=(0,), label=None)

@@ -6,10 +6,13 @@
 import codecs
 import contextlib
 import csv
+import gzip
 import json
 import os
 import re
 import sys
+import zlib
+from collections.abc import Mapping
 from itertools import chain, islice
 from pathlib import Path
 
@@ -33,6 +36,9 @@ SAMPLE_LINES = 1000
 _LONGEST_LINE = 256 << 20
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
+_BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
+_CSV_NAMES = (".csv", ".csv.gz")
+_LEAST_OF_ONE_WIDTH = 0.9
 
 
 def is_file(data):
@@ -40,19 +46,65 @@ def is_file(data):
     return isinstance(data, str) or hasattr(data, "__fspath__")
 
 
-def open_records(data, *, item, as_record, may_be_csv=False, skip_invalid=False):
-    """The `Records` of a path, `-`, `tfds:NAME/CONFIG:SPLIT` or a sequence.
+def open_records(
+    data, *, item, as_record, tables=False, may_be_csv=False, header_names=(), skip_invalid=False
+):
+    """The `Records` of a path, `-`, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a sequence.
+
+    A table in memory is a pandas DataFrame, a `datasets.Dataset`, a list of dictionaries, or a
+    `tf.data.Dataset` of dictionaries; one of strings, or of tuples, is a sequence.
 
     Args:
         data: any of these.
         item, as_record: see `GivenRecords`.
-        may_be_csv, skip_invalid: see `Table`.
+        tables: dictionaries are the rows of a table, whose columns are chosen as those of a file.
+        may_be_csv, header_names, skip_invalid: see `Table`.
     """
-    if not is_file(data):
-        return GivenRecords(data, item=item, as_record=as_record)
-    if str(data).startswith(PREFIX):
-        return TfdsRecords(str(data))
-    return Table(data, may_be_csv=may_be_csv, skip_invalid=skip_invalid)
+    if is_file(data):
+        if str(data).startswith(PREFIX):
+            return TfdsRecords(str(data))
+        return Table(
+            data, may_be_csv=may_be_csv, header_names=header_names, skip_invalid=skip_invalid
+        )
+    items = items_of(data)
+    if tables and items and all(isinstance(each, Mapping) for each in items):
+        return GivenTable(items)
+    return GivenRecords(items, item=item, as_record=as_record)
+
+
+def items_of(data):
+    """The examples of a table in memory or a sequence, as a list."""
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a DataFrame
+        return [{k: _or_none(v) for k, v in row.items()} for row in data.to_dict("records")]
+    if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
+        raise InputError(
+            f"The data have the splits {', '.join(data)}; give one of them, such as "
+            f"data[{next(iter(data))!r}]."
+        )
+    if hasattr(data, "column_names") and hasattr(data, "features"):
+        names = {
+            column: feature.names
+            for column, feature in data.features.items()
+            if hasattr(feature, "names")
+        }
+        return [
+            {k: names[k][v] if k in names and v not in (None, -1) else v for k, v in row.items()}
+            for row in data
+        ]
+    if hasattr(data, "as_numpy_iterator"):
+        return [_plain(element) for element in data.as_numpy_iterator()]
+    return list(data)
+
+
+def _plain(value):
+    """What a `tf.data.Dataset` gives, in Python's own types."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return _plain(value.tolist()) if hasattr(value, "tolist") else value
 
 
 class Records:
@@ -62,7 +114,7 @@ class Records:
 
     Attributes:
         name: what errors begin with.
-        kind: "tsv", "csv", "lines", "jsonl", "tfds" or "given".
+        kind: "tsv", "csv", "lines", "jsonl", "tfds", "table" or "given".
         sample: the first records, read at opening.
         width: the number of cells; None where records are dictionaries.
         skipped: how many lines were left out so far.
@@ -78,6 +130,8 @@ class Records:
     def format(self):
         """The format in words."""
         words = {"jsonl": "JSON Lines", "tfds": "a prepared tfds split", "lines": "plain lines"}
+        if self.location == "item":
+            return "a JSON array"
         return words.get(self.kind, self.kind.upper())
 
     def error(self, line, message):
@@ -119,8 +173,34 @@ class GivenRecords(Records):
                 raise InputError(f"`{name}` is for files; {self.name} have no columns.")
 
 
+class GivenTable(Records):
+    """The rows of a table in memory, as dictionaries; a location is the number of a row, from 1."""
+
+    kind = "table"
+    name = "the given table"
+    location = "row"
+    calls_columns = "columns"
+
+    def __init__(self, rows):
+        self.sample = [
+            (n, {k: _or_none(v) for k, v in row.items()}) for n, row in enumerate(rows, 1)
+        ]
+        self._rest = ()
+
+    @property
+    def format(self):
+        return f"{counted(len(self.sample), 'row')} in memory"
+
+
+def _or_none(value):
+    """A cell of a table; None for NaN, which pandas has for an empty one."""
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    return None if isinstance(value, float) and value != value else value
+
+
 class TextFile(Records):
-    """The lines of a file, a pipe or standard input (`-`).
+    """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
 
     A line ends at a line feed (with or without a carriage return before it) and nowhere else:
     U+2028 and the like are part of the text.
@@ -131,11 +211,12 @@ class TextFile(Records):
 
     def __init__(self, path):
         if str(path) == STANDARD_INPUT:
-            self.name, self._stream = "standard input", contextlib.nullcontext(sys.stdin.buffer)
+            self.name = "standard input"
+            self._stream = contextlib.nullcontext(_decompressed(sys.stdin.buffer))
             return
         self.name = str(path)
         try:
-            self._stream = Path(path).open("rb")
+            self._stream = _decompressed(Path(path).open("rb"))
         except FileNotFoundError:
             raise InputError(f"{path} does not exist; give the path of a text file.") from None
         except IsADirectoryError:
@@ -151,14 +232,25 @@ class TextFile(Records):
         Raises InputError at a line that is not text.
         """
         with self._stream as stream:
-            for number, line in enumerate(
-                iter(lambda: stream.readline(_LONGEST_LINE + 1), b""), start=1
-            ):
+            for number, line in enumerate(iter(lambda: self._line(stream), b""), start=1):
                 if number == 1:
                     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                        raise self.error(number, "this is UTF-16; convert the file to UTF-8.")
+                        raise self._encoding_error(number, "the file is UTF-16", "UTF-16")
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
+
+    def _line(self, stream):
+        try:
+            return stream.readline(_LONGEST_LINE + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{self.name} is not a complete gzip file ({error}).") from None
+
+    def _encoding_error(self, number, what, encoding):
+        name = "FILE" if self.name == "standard input" else self.name
+        return self.error(
+            number,
+            f"{what}. Expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8 {name} > utf8.txt",
+        )
 
     def _decoded(self, number, line):
         if len(line) > _LONGEST_LINE:
@@ -168,15 +260,20 @@ class TextFile(Records):
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self.error(
-                number, f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8."
-            ) from None
+            what = f"byte {error.start + 1} is not UTF-8"
+            raise self._encoding_error(number, what, "WINDOWS-1252") from None
 
     def json_objects(self, lines):
-        """Yields (line number, dictionary) of JSON Lines; InputError where a line is not one."""
+        """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array.
+
+        Raises InputError where one is not a JSON object.
+        """
         for number, line in lines:
             if not line.strip():
                 continue
+            if _BEGINS_ARRAY(line):
+                yield from self._json_array(number, chain([(number, line)], lines))
+                return
             try:
                 record = parse_json(line)
             except NotJson as error:
@@ -187,9 +284,29 @@ class TextFile(Records):
                 raise self.error(number, "not a JSON object; write it as {…} on one line.")
             yield number, record
 
+    def _json_array(self, begin, lines):
+        self.location = "item"
+        try:
+            items = parse_json("\n".join(line for _, line in lines))
+        except NotJson as error:
+            where = f", line {error.line + begin - 1}" if error.line is not None else ""
+            raise InputError(f"{self.name}{where}: not JSON ({error}).") from None
+        for number, record in enumerate(items, start=1):
+            if not isinstance(record, dict):
+                raise self.error(number, "not a JSON object; expected an array of objects.")
+            yield number, record
+
+
+def _decompressed(stream):
+    """A binary stream, decompressed where it begins as gzip does."""
+    peek = getattr(stream, "peek", None)
+    return gzip.open(stream) if peek is not None and peek(2)[:2] == b"\x1f\x8b" else stream
+
 
 def is_json_object(line):
-    """Whether a file whose first line this is, is JSON Lines."""
+    """Whether a file whose first line this is, is JSON Lines or a JSON array of objects."""
+    if _BEGINS_ARRAY(line):
+        return True
     if not line.lstrip().startswith("{"):
         return False
     try:
@@ -200,16 +317,20 @@ def is_json_object(line):
 
 
 class Table(TextFile):
-    """The records of a file whose format is detected from the first line that is not empty.
+    """The records of a file whose format is detected from its content.
 
-    A JSON object makes it JSON Lines, whose objects may differ; a TAB makes it TSV; with
-    `may_be_csv`, a comma outside quotes makes it CSV; otherwise every line is a record of one cell.
+    A JSON object in the first line makes it JSON Lines, whose objects may differ, and a `[` a JSON
+    array. A TAB makes it TSV, in which a quote is a character like any other, unless a cell of the
+    first line is in quotes or the file is called `.csv`. CSV (RFC 4180, with commas, semicolons or
+    TABs) is detected by such a name; by the names in its first line; and with `may_be_csv` where
+    its first lines have the same number of cells. Otherwise every line is a record of one cell.
     Only the sample is kept in memory.
 
     Args:
         path: a path, or `-`.
-        may_be_csv: whether CSV is detected.
-        skip_invalid: leave out and count lines with another number of columns; otherwise they are
+        may_be_csv: detect CSV by content: every line has more than a text.
+        header_names: names of columns, in lower case, by which CSV is detected.
+        skip_invalid: leave out and count records with another number of columns; otherwise they are
             an error.
 
     Raises:
@@ -217,7 +338,7 @@ class Table(TextFile):
             when it is reached.
     """
 
-    def __init__(self, path, *, may_be_csv=False, skip_invalid=False):
+    def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
         super().__init__(path)
         lines = self.lines()
         head = []
@@ -227,22 +348,37 @@ class Table(TextFile):
                 break
         else:
             raise InputError(f"{self.name} is empty; at least one line of text is needed.")
-        lines = chain(head, lines)
         if is_json_object(line):
-            self.kind, self._rest = "jsonl", self.json_objects(lines)
+            self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
+        else:
+            self._detect(line, head, lines, may_be_csv, header_names, skip_invalid)
+        # Plain lines need no sample, so that a pipe is answered line by line.
+        self.sample = list(islice(self._rest, 1 if self.kind == "lines" else SAMPLE_LINES))
+
+    def _detect(self, line, head, lines, may_be_csv, header_names, skip_invalid):
+        is_named = self.name.casefold().endswith(_CSV_NAMES)
+        delimiter = None
+        if "\t" in line:
+            quoted = any(c[:1] == c[-1:] == '"' and len(c) > 1 for c in line.split("\t"))
+            delimiter = "\t" if is_named or quoted else None
+        else:
+            delimiter = next((d for d in ",;" if {*_cells(line, d)} & {*header_names}), None)
+            if delimiter is None and (is_named or may_be_csv):
+                head += islice(lines, SAMPLE_LINES)
+                delimiter = _delimiter([line for _, line in head])
+        lines = chain(head, lines)
+        if delimiter is not None:
+            rows = self._csv_rows(lines, delimiter)
+            first = next(rows)
+            self.kind, self.width = "csv", len(first[1])
+            self._rest = self._of_one_width(chain([first], rows), skip=skip_invalid)
         elif "\t" in line:
-            # Not the csv module: a quote is a literal character in TSV.
             self.kind, self.width = "tsv", line.count("\t") + 1
             rows = ((number, line.split("\t")) for number, line in lines if line)
             self._rest = self._of_one_width(rows, skip=skip_invalid)
-        elif may_be_csv and "," in line and len(_csv_cells(line)) > 1:
-            self.kind, self.width = "csv", len(_csv_cells(line))
-            self._rest = self._of_one_width(self._csv_rows(lines), skip=skip_invalid)
         else:
             self.kind, self.width = "lines", 1
             self._rest = ((number, [line]) for number, line in lines)
-        # Plain lines need no sample, so that a pipe is answered line by line.
-        self.sample = list(islice(self._rest, 1 if self.kind == "lines" else SAMPLE_LINES))
 
     def _of_one_width(self, rows, *, skip):
         for number, cells in rows:
@@ -257,18 +393,37 @@ class Table(TextFile):
                     f"line of {self.format} needs the same number of columns.",
                 )
 
-    def _csv_rows(self, lines):
-        reader = csv.reader(line + "\n" for _, line in lines)
+    def _csv_rows(self, lines, delimiter):
+        """Yields (the line where it begins, cells) of every row; a cell may have several lines."""
+        reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+        begin = 1
         try:
             for cells in reader:
                 if cells:
-                    yield reader.line_num, cells
+                    yield begin, cells
+                begin = reader.line_num + 1
         except csv.Error as error:
-            raise self.error(reader.line_num, f"not CSV ({error}).") from None
+            raise self.error(begin, f"not CSV ({error}).") from None
 
 
-def _csv_cells(line):
-    return next(csv.reader([line]))
+csv.field_size_limit(_LONGEST_LINE)
+
+
+def _cells(line, delimiter):
+    """The cells of a line, in lower case, without spaces around them."""
+    return [cell.strip().casefold() for cell in next(csv.reader([line], delimiter=delimiter), ())]
+
+
+def _delimiter(lines):
+    """The delimiter by which nearly all rows have as many cells as the first; None without one."""
+    widths = {}
+    for delimiter in ",;\t":
+        rows = [row for row in csv.reader((f"{x}\n" for x in lines), delimiter=delimiter) if row]
+        same = sum(len(row) == len(rows[0]) for row in rows)
+        if same >= _LEAST_OF_ONE_WIDTH * len(rows):  # the others are errors, with their lines
+            widths[delimiter] = len(rows[0])
+    best = max(widths, key=widths.get, default=None)
+    return best if best is not None and widths[best] > 1 else None
 
 
 _FEATURES = "features.json"
@@ -422,7 +577,7 @@ class ExampleSource:
         return []
 
     def _set_examples(self, examples):
-        self._examples = list(examples) if self.kind == "given" else examples
+        self._examples = list(examples) if self.kind in ("given", "table") else examples
 
     def _text(self, line, record, key):
         """The text of a dictionary under a key; InputError where there is none."""

@@ -5,7 +5,13 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.readers.columns import Columns, Wanted, choose_columns, parse_fields
+from keras_bert.readers.columns import (
+    HEADER_NAMES,
+    Columns,
+    Wanted,
+    choose_columns,
+    parse_fields,
+)
 from keras_bert.readers.glue import glue_columns, glue_task
 from keras_bert.readers.labels import missing_label, one_label, score, several_labels
 from keras_bert.readers.sources import Example, ExampleSource, is_file, open_records
@@ -86,6 +92,9 @@ class TextSource(ExampleSource):
             data,
             item="text",
             as_record=lambda item: _as_record(item, texts),
+            tables=True,
+            may_be_csv=need_labels or len(texts) > 1,
+            header_names=HEADER_NAMES,
             skip_invalid=task is not None and need_labels,
         )
         super().__init__(table)
@@ -150,7 +159,7 @@ class TextSource(ExampleSource):
                 self.unscored += 1
                 continue
             scored += 1
-            read = self._text if self.kind in ("jsonl", "tfds") else _cell
+            read = _cell if self.kind == "given" or self._records.width is not None else self._text
             texts = [read(line, record, column) for column in self.columns.texts]
             yield LabelledText(line, texts[0], label, *texts[1:], source=self)
         if self.unscored and not scored:

@@ -201,9 +201,7 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
 def test_given_labels_are_words_or_whole_numbers():
     given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x ")])
     assert [example.label for example in given] == ["1", "0", "true", "x"]
-    with pytest.raises(
-        InputError, match="Text 1 .*: the label 0.5 is neither a text nor"
-    ):
+    with pytest.raises(InputError, match="Text 1 .*: the label 0.5 is neither a text nor"):
         TextSource([("a", 0.5)])
 
 
@@ -232,10 +230,13 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b"one\tx\ntwo\t \n", "file.tsv, line 2: no label in column 2"),
         (b"one\tx\ntw\xffo\ty\n", "file.tsv, line 2: byte 3 is not UTF-8"),
         (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: contains a NUL byte"),
-        ("one\tx\n".encode("utf-16"), "file.tsv, line 1: this is UTF-16; convert the file"),
+        (
+            "one\tx\n".encode("utf-16"),
+            "file.tsv, line 1: the file is UTF-16. Expected UTF-8. Convert it: iconv -f UTF-16",
+        ),
         (
             b"text alone\nand another\n",
-            "file.tsv as labelled text: line 1 has 1 column. Expected TSV or",
+            "file.tsv as labelled text: line 1 has 1 column. Expected CSV, TSV or",
         ),
         (b"text\tlabel\n", "has a header line and nothing else"),
         (b"label\tlabel\nx\ty\n", "line 1: two columns of the header have the same name"),
