@@ -1,5 +1,7 @@
 """What a user sees as a sentence: the error instead of a traceback, and the warning."""
 
+import contextlib
+
 
 class InputError(ValueError):
     """Something that the user gave is wrong: a file, a flag, a folder.
@@ -19,3 +21,21 @@ class InputWarning(UserWarning):
 
     The command line prints it to standard error, each once.
     """
+
+
+@contextlib.contextmanager
+def input_errors(message_for):
+    """Turns expected errors of other libraries into `InputError`s.
+
+    Args:
+        message_for: a function from an exception to the message; None lets the exception pass.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        message = message_for(error)
+        if message is None:
+            raise
+        raise InputError(message) from error

@@ -15,7 +15,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.base.terminal import drawn_on
 from keras_bert.checkpoints import find_model_folder
-from keras_bert.checkpoints.folder import fingerprint_of_folder
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embeddings import npz_file, parquet_file
 from keras_bert.inference.embeddings.embed import open_embedder, open_texts
 from keras_bert.inference.embeddings.settings import EmbedderSettings, EmbedToFileSettings
