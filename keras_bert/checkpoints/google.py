@@ -208,7 +208,7 @@ def _model(encoder, tokenizer, heads, *, labels):
     if tuple(heads) not in _KINDS:
         raise InputError(f"No task has the heads {' and '.join(heads)} together.")
     task = task_class(_KINDS[tuple(heads)])
-    options = {"labels": labels} if task.LEAST_LABELS else {}
+    options = {"labels": labels} if task.MIN_LABELS else {}
     return task(encoder, tokenizer, **options)
 
 

@@ -81,9 +81,9 @@ def build_task(checkpoint):
     """The task in a `PretrainedCheckpoint`; see `load_task`."""
     kind = checkpoint.task_class()
     options = checkpoint.settings(kind)
-    if kind.LEAST_LABELS:
+    if kind.MIN_LABELS:
         options["labels"] = checkpoint.labels()
-        if len(options["labels"]) < kind.LEAST_LABELS:
+        if len(options["labels"]) < kind.MIN_LABELS:
             raise InputError(
                 f"{checkpoint.folder} has a single label. The task {kind.KIND} needs two or more."
             )
@@ -122,8 +122,8 @@ def assign_heads(task, checkpoint, class_names, *, heads=None):
         if own and head in task.HEAD_SCALES:
             factor *= _missing_scale(checkpoint, task.HEAD_SCALES[head])
 
-        def read(name, factor=np.float32(factor)):
-            return checkpoint.read(name) * factor
+        def read(name, factor=factor):
+            return checkpoint.read(name) * np.float32(factor)
 
         rename.assign(task, table, read)
         for name, variable in own.items():
@@ -263,7 +263,7 @@ def to_hugging_face(model):
                 tensors[name] = np.ascontiguousarray(scaled)
             if own and head in model.HEAD_SCALES:
                 stored[model.HEAD_SCALES[head]] = 1.0  # these weights are scaled already
-        if model.LEAST_LABELS:
+        if model.MIN_LABELS:
             values |= labels_to_config(labels)
         values |= model.config_keys()
         stored["task"] = model.KIND

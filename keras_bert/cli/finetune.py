@@ -80,7 +80,7 @@ def _tell_seeds(metrics):
     print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
 
 
-def _described(settings, measures):
+def _described(settings, metrics):
     from keras_bert.tasks import task_class
 
-    return task_class(settings.get("task", "classifier")).describe_measures(measures)
+    return task_class(settings.get("task", "classifier")).describe_metrics(metrics)

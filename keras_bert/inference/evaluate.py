@@ -199,20 +199,20 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
-    examples, answers = [], []
+    examples, predictions = [], []
     for chunk, found in inference.of_examples(source):
         examples += chunk
-        answers += found
+        predictions += found
     if not examples:
         raise InputError(f"{source.name} holds no examples.")
     unknown = note_on_unknown(inference.unknown, inference.tokens)
     for note in (*task.notes(examples), unknown) if report is not None else ():
         if note:
             report(f"Note: {note}")
-    measures = task.official_metrics(answers, examples)
+    measures = task.official_metrics(predictions, examples)
     if getattr(settings, "glue", None) is not None:
         measures = {"glue": glue_metrics(settings.glue, measures), **measures}
     if settings.show_errors:
-        worst = sorted(task.errors(answers, examples), key=lambda found: -found[0])
+        worst = sorted(task.errors(predictions, examples), key=lambda found: -found[0])
         measures["errors"] = [text for _, text in worst[: settings.show_errors]]
     return measures

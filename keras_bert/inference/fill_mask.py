@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from scipy.special import softmax
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
@@ -14,7 +15,6 @@ from keras_bert.inputs.framing import frame
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks.probabilities import softmax
 from keras_bert.text.vocabulary import MASK
 
 
@@ -111,7 +111,7 @@ def _ids(text, tokenizer):
 
 def most_probable(logits, vocabulary, top_k):
     """Logits (V,) of a place -> its `top_k` candidates, the likeliest first."""
-    probabilities = softmax(logits)
+    probabilities = softmax(logits.astype(np.float64))
     # An embedding may have more rows than the vocabulary has pieces.
     order = np.argsort(-probabilities[: len(vocabulary)], kind="stable")[:top_k]
     return [Candidate(vocabulary.token_name(int(id)), float(probabilities[id])) for id in order]

@@ -30,7 +30,7 @@ def predict(*, report: Callable[[str], None] | None = None, **settings) -> Itera
     """
     task, settings = opened(PredictSettings, predict_settings, settings)
     source = task.read(
-        _given(settings, task.SETTINGS.GIVEN) if settings.data is None else settings.data,
+        _given(settings, task.SETTINGS.EXAMPLE_FIELDS) if settings.data is None else settings.data,
         inferred_arguments=task.inferred_arguments,
         labelled=False,
         **settings.part(reading(task.SETTINGS)),

@@ -93,12 +93,12 @@ def evaluate_settings(kind):
 def predict_settings(kind):
     """The class of all settings of `predict`, of the settings class of a kind of task.
 
-    Among them is a list for each of the kind's GIVEN, in place of a file.
+    Among them is a list for each of the kind's EXAMPLE_FIELDS, in place of a file.
     """
-    names = " and ".join(f"`{name}`" for name in kind.GIVEN)
+    names = " and ".join(f"`{name}`" for name in kind.EXAMPLE_FIELDS)
 
     def check(self):
-        given = [getattr(self, name) for name in kind.GIVEN]
+        given = [getattr(self, name) for name in kind.EXAMPLE_FIELDS]
         if (self.data is None) == all(texts is None for texts in given):
             both = f"either `data`, a file of examples, or {names}, and not both"
             raise InputError(f"Give {both if names else '`data`, a file of examples'}.")
@@ -116,7 +116,7 @@ def predict_settings(kind):
                 default_help="give `data`",
             ),
         )
-        for name in kind.GIVEN
+        for name in kind.EXAMPLE_FIELDS
     ]
     return dataclasses.make_dataclass(
         "PredictSettings",

@@ -319,7 +319,7 @@ class TaggedFile(TextFile):
         word_column, tag_column: a number from 1, a key of JSON objects, or a name of CoNLL-U's
             columns (FORM and UPOS there, where they are None); None leaves it to the content.
         labels: the tags that a model knows, by which its column is recognised.
-        like: another file read before: where this one has the same form, so are its columns.
+        schema: a file read before; a file of the same form has the same columns.
         need_tags: whether a file without tags is an error.
         pretokenized: plain lines are words parted by spaces.
 
@@ -336,7 +336,7 @@ class TaggedFile(TextFile):
         word_column=None,
         tag_column=None,
         labels=None,
-        like=None,
+        schema=None,
         need_tags=True,
         pretokenized=False,
     ):
@@ -354,7 +354,7 @@ class TaggedFile(TextFile):
             self._rest = chain(head, lines)
             columns = {"word": word_column, "tag": tag_column}
             if self.kind == "conll":
-                self._examples = self._conll(head, **columns, labels=labels, like=like)
+                self._examples = self._conll(head, **columns, labels=labels, schema=schema)
             elif self.kind == "conllu":
                 self._examples = self._conllu(**columns)
             elif self.kind == "jsonl":
@@ -392,11 +392,11 @@ class TaggedFile(TextFile):
                 return "conll"
         return "lines"
 
-    def _conll(self, head, *, word, tag, labels, like):
+    def _conll(self, head, *, word, tag, labels, schema):
         self.columns = choose_conll_columns(
             head, self, word=word, tag=tag, labels=labels, need_tags=self._need_tags
         )
-        theirs = getattr(like, "columns", None)
+        theirs = getattr(schema, "columns", None)
         form = (self.columns.width, self.columns.tabs)
         if theirs is not None and word is tag is None and form == (theirs.width, theirs.tabs):
             self.columns = theirs

@@ -270,7 +270,7 @@ class SpanFile(TaggedFile):
     Args:
         path: a path, or `-`.
         need_spans: whether a file without spans is an error.
-        word_column, tag_column, like: as in `TaggedFile`.
+        word_column, tag_column, schema: as in `TaggedFile`.
         invalid_tags: "repair" or "error", what becomes of tags that break their scheme. They are
             looked for, in all of the file before its first example is given, where they are refused
             or spans are needed.
@@ -285,14 +285,18 @@ class SpanFile(TaggedFile):
         need_spans=True,
         word_column=None,
         tag_column=None,
-        like=None,
+        schema=None,
         invalid_tags=REPAIR,
     ):
         self._broken = BrokenTags(reject=invalid_tags == ERROR)
         self._looks = need_spans or invalid_tags == ERROR
         self._has_tags = True
         super().__init__(
-            path, word_column=word_column, tag_column=tag_column, like=like, need_tags=need_spans
+            path,
+            word_column=word_column,
+            tag_column=tag_column,
+            schema=schema,
+            need_tags=need_spans,
         )
 
     def __iter__(self):

@@ -145,7 +145,7 @@ class LabelledTexts:
         fields: all of that in one: `text=sentence,label=label`.
         glue: the name of a task of GLUE, of which the file is one.
         labels: those of a model, by which its column is recognised.
-        like: another file read before: where this one has the same form, so are its columns.
+        schema: a file read before; a file of the same form has the same columns.
         need_labels: whether a row without a label is an error. Rows without a score are none: they
             are left out and counted.
 
@@ -166,7 +166,7 @@ class LabelledTexts:
         fields=None,
         glue=None,
         labels=None,
-        like=None,
+        schema=None,
         need_labels=True,
     ):
         given, said_with = _given(texts, text_column, label_column, fields)
@@ -179,8 +179,8 @@ class LabelledTexts:
         self._need_labels = need_labels
         self.unscored = 0
         self.name, self.kind, self.width = table.name, table.kind, table.width
-        if like is not None and self._same_form(like) and not given:
-            self.columns = like.columns
+        if schema is not None and self._same_form(schema) and not given:
+            self.columns = schema.columns
         else:
             with table.closed_on_error():
                 wanted = Wanted(

@@ -116,7 +116,7 @@ def _is_text(value):
 def given_names():
     """What examples of any kind of task consist of where they are written down: text, text_a, …"""
     kinds = map(settings_class, finetuned_kinds())
-    return tuple(dict.fromkeys(name for kind in kinds for name in kind.GIVEN))
+    return tuple(dict.fromkeys(name for kind in kinds for name in kind.EXAMPLE_FIELDS))
 
 
 @functools.cache

@@ -86,25 +86,25 @@ class GlobalMean(keras.losses.Loss):
         if self.by_weight:
             self._divisors = keras.Variable(self.divisors, trainable=False, name="divisors")
 
-    def divide_by(self, *, batch=0.0, row=0.0):
-        """Sets what Σ w v of a batch is divided by: `batch`, or `row` for each of its rows.
+    def divide_by(self, *, batch=0.0, example=0.0):
+        """Sets what Σ w v of a batch is divided by: `batch`, or `example` for each of its examples.
 
         0 for both is Σ w of the batch.
         """
-        self.divisors = (batch, row)
+        self.divisors = (batch, example)
         self._divisors.assign(self.divisors)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         values = self.loss(y_true, y_pred, sample_weight)
         by_weight = self.by_weight and sample_weight is not None
         count = ops.sum(ops.cast(sample_weight, values.dtype)) if by_weight else ops.size(values)
-        rows = ops.shape(y_pred)[0]
-        sums = [ops.cast(x, values.dtype) for x in (ops.sum(values), count, rows)]
-        whole, count, rows = ops.unstack(sum_over_replicas(ops.stack(sums)))
+        examples = ops.shape(y_pred)[0]
+        sums = [ops.cast(x, values.dtype) for x in (ops.sum(values), count, examples)]
+        whole, count, examples = ops.unstack(sum_over_replicas(ops.stack(sums)))
         if by_weight:
-            of_batch, of_row = ops.unstack(ops.cast(self._divisors, values.dtype))
-            given = of_batch + of_row * rows
-            count = ops.where(given > 0, given, count)
+            of_batch, of_example = ops.unstack(ops.cast(self._divisors, values.dtype))
+            divisor = of_batch + of_example * examples
+            count = ops.where(divisor > 0, divisor, count)
         part = ops.divide_no_nan(sums[0], count)
         mean = ops.divide_no_nan(whole, count) / replica_count()
         return part + ops.stop_gradient(mean - part)
@@ -122,7 +122,7 @@ class GlobalMean(keras.losses.Loss):
 
 
 @contextlib.contextmanager
-def means_over(model, totals, *, steps=None, rows=None):
+def means_over(model, totals, *, steps=None, examples=None):
     """Within it, losses by weight are means over all batches together, and not over each one.
 
     In training every batch's sum is divided by the mean weight of a batch, so that a token of a
@@ -134,7 +134,7 @@ def means_over(model, totals, *, steps=None, rows=None):
         totals: the sum of all weights by the output's name (see `TokenizedExamples.weight_totals`);
             an output that is not among them is left as it is.
         steps: in training, the batches that the weights are of.
-        rows: in evaluation, the rows that they are of.
+        examples: in evaluation, the number of examples that they are of.
     """
     losses = getattr(model, "loss", None)
     losses = losses if isinstance(losses, dict) else {}
@@ -144,10 +144,10 @@ def means_over(model, totals, *, steps=None, rows=None):
             before[name] = loss.divisors
             loss.divide_by(
                 batch=totals[name] / steps if steps else 0.0,
-                row=totals[name] / rows if rows else 0.0,
+                example=totals[name] / examples if examples else 0.0,
             )
     try:
         yield
     finally:
-        for name, (batch, row) in before.items():
-            losses[name].divide_by(batch=batch, row=row)
+        for name, (batch, example) in before.items():
+            losses[name].divide_by(batch=batch, example=example)

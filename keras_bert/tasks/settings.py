@@ -14,12 +14,12 @@ class TaskSettings(Settings):
 
     What is `stored` is kept in the model folder and is an attribute of the task by the same name;
     what `reads` tells how a file is read (where it is both, a model's files are read as it says).
-    GIVEN are the names of what an example consists of where somebody writes it down instead of a
-    file; the task's `read` takes a sequence of texts, or where there are several names of tuples.
+    EXAMPLE_FIELDS names the parts of an example that is given instead of a file: `read` takes a
+    sequence of texts or, with several names, of tuples.
     MAX_LENGTH is the default of `max_length`, where the model has so many positions.
     """
 
-    GIVEN: typing.ClassVar[tuple] = ("text",)
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text",)
     MAX_LENGTH: typing.ClassVar[int] = MAX_LENGTH
 
     max_length: int | None = setting(

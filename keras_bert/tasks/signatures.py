@@ -64,7 +64,7 @@ def input_specs(encoder, *, axes=2):
     return [tf.TensorSpec([None] * axes, tf.int32, name=name) for name in encoder.input_names]
 
 
-def of_sequences(function, *, encoder, axes=2):
+def traced_on_ids(function, *, encoder, axes=2):
     """A function of an encoder's inputs, by name, traced once.
 
     All signatures share it, so that an export holds the model's graph once.
@@ -74,7 +74,7 @@ def of_sequences(function, *, encoder, axes=2):
     return lambda **rows: traced(rows)
 
 
-def of_texts(function, *, names):
+def traced_on_texts(function, *, names):
     """A function of strings (B,), by these names in this order, traced once."""
     specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
     return tf.function(function, input_signature=specs, autograph=False)
@@ -102,6 +102,30 @@ def examples_signature(answer, *, keys, numbers=()):
     return Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")])
 
 
+def standard_signatures(
+    from_text, *, task, warmup, texts=("text",), numbers=(), from_ids=None, axes=("B", "S")
+):
+    """`serving_default`, `ids` and `examples` by name.
+
+    Args:
+        from_text: the function of strings (B,) by the names of `texts` and int32 (B,) by those of
+            `numbers`, in this order, to the outputs.
+        task: the task, which has a tokenizer.
+        warmup: see `Signature`.
+        from_ids: the function of the encoder's inputs, by name, to the outputs, or None: then there
+            is no signature `ids`.
+        axes: those of the encoder's inputs.
+    """
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
+    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in numbers]
+    signatures = {"serving_default": Signature(from_text, specs, warmup)}
+    if from_ids is not None:
+        signatures["ids"] = ids_signature(
+            from_ids, encoder=task.encoder, tokenizer=task.tokenizer, axes=axes
+        )
+    return {**signatures, "examples": examples_signature(from_text, keys=texts, numbers=numbers)}
+
+
 def warmup_texts(max_length):
     """The texts of typical requests: a short one, one that fills a row, a batch of all lengths."""
     words = "a text of many words".split() * max_length
@@ -109,7 +133,7 @@ def warmup_texts(max_length):
     return ["a text"], [" ".join(words[:max_length])], [" ".join(words[:n]) for n in lengths]
 
 
-def outputs_in_turn(task, inputs):
+def outputs_in_chunks(task, inputs):
     """The outputs of a task for any number of rows, float32 by name: some rows at a time.
 
     Args:
@@ -120,39 +144,39 @@ def outputs_in_turn(task, inputs):
         name: tf.TensorSpec([None, *output.shape[1:]], tf.float32)
         for name, output in task.output.items()
     }
-    return in_turn(
+    return in_chunks(
         lambda some: task(some, training=False),
         inputs,
-        together=sequences_together(inputs["input_ids"]),
+        size=chunk_size(inputs["input_ids"]),
         specs=specs,
     )
 
 
-def sequences_together(ids):
+def chunk_size(ids):
     """How many rows of `ids`, int32 (R, …, S), are worked on at once: int32 ()."""
     return tf.maximum(1, _TOGETHER // tf.maximum(1, tf.reduce_prod(tf.shape(ids)[1:])))
 
 
-def in_turn(compute, inputs, *, together, specs):
+def in_chunks(compute, inputs, *, size, specs):
     """`compute` of so many rows at a time, one after another; what it gives is joined.
 
     Args:
         compute: a function of tensors by name to tensors by name. What it gives of some rows may
             have another number of rows.
         inputs: tensors by name, each with the axis of rows first.
-        together: the number of rows.
+        size: the number of sequences.
         specs: the `tf.TensorSpec` of what `compute` gives, by name; it is cast to their types. An
             axis of no fixed size, other than the first one, has the same size for all rows.
     """
     rows = tf.shape(next(iter(inputs.values())))[0]
-    turns = tf.maximum(1, -(-rows // together))  # of no rows, too: the shapes are known from it
+    turns = tf.maximum(1, -(-rows // size))  # of no rows, too: the shapes are known from it
     arrays = [
         tf.TensorArray(spec.dtype, turns, infer_shape=False, element_shape=spec.shape)
         for spec in specs.values()
     ]
 
     def one(turn, *arrays):
-        some = slice(turn * together, (turn + 1) * together)
+        some = slice(turn * size, (turn + 1) * size)
         found = compute({name: tensor[some] for name, tensor in inputs.items()})
         return turn + 1, *(
             array.write(turn, tf.cast(found[name], spec.dtype))

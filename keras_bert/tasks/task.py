@@ -46,10 +46,10 @@ class Task(keras.Model):
             KIND = "classifier"
             ENCODER_OUTPUTS = ("first_output",)
             HEADS = ("classifier",)
-            LEAST_LABELS = 2
+            MIN_LABELS = 2
 
             def __init__(self, encoder, tokenizer=None, *, labels, name="classifier"):
-                self.read_from(encoder)
+                self.set_encoder(encoder)
                 self.labels = tuple(labels)
                 self.classifier = keras.layers.Dense(len(labels), name="classifier")
                 super().__init__(tokenizer, name=name)
@@ -60,7 +60,7 @@ class Task(keras.Model):
     Between encoder and head every kind may have a learned mix of the encoder's layers
     (`layer_mix`) and a BiLSTM over the tokens (`bilstm`), which belong to the head.
 
-    `read_from` takes `layer_mix` (None, or the arguments `layer_norm_eps` and `l2` of a
+    `set_encoder` takes `layer_mix` (None, or the arguments `layer_norm_eps` and `l2` of a
     `ScalarMix`) and `bilstm` (None, or the units of a `BiLstm`).
 
     Args:
@@ -80,7 +80,7 @@ class Task(keras.Model):
             names, which must be given (Keras numbers those that it makes up).
         HEAD_SCALES: {attribute of HEADS: attribute with the number, a power of two, that a folder
             has the head's weights multiplied by}.
-        LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
+        MIN_LABELS: how many `labels` the task is made with at least; 0 where it has none.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
         METRIC: the figure on the dev data by which a run keeps the best epoch; more is better. It
             is one of `default_metrics`, or else of `official_metrics`.
@@ -103,7 +103,7 @@ class Task(keras.Model):
     REQUIRES = ()
     HEADS = ()
     HEAD_SCALES = {}
-    LEAST_LABELS = 0
+    MIN_LABELS = 0
     SETTINGS = None
     METRIC = None
     SHOWN = {"loss": "loss"}
@@ -120,7 +120,7 @@ class Task(keras.Model):
             )
         return super().__new__(cls)
 
-    def read_from(self, encoder, *, layer_mix=None, bilstm=None):
+    def set_encoder(self, encoder, *, layer_mix=None, bilstm=None):
         """Takes the encoder, and makes the layers between it and the head."""
         self.encoder = encoder
         self.layer_mix = layer_mix
@@ -157,14 +157,14 @@ class Task(keras.Model):
     def __repr__(self):
         if getattr(self, "encoder", None) is None:  # not made yet
             return super().__repr__()
-        labels = f"labels {listed(self.labels, most=4)}; " if self.LEAST_LABELS else ""
+        labels = f"labels {listed(self.labels, most=4)}; " if self.MIN_LABELS else ""
         return f"{type(self).__name__}({labels}{self.config.described})"
 
     def _repr_html_(self):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         rows = [
             ("task", self.KIND),
-            *([("labels", listed(self.labels, most=20))] if self.LEAST_LABELS else []),
+            *([("labels", listed(self.labels, most=20))] if self.MIN_LABELS else []),
             ("encoder", self.config.described),
             ("tokenizer", self.tokenizer or "none: token ids only"),
             ("in", ", ".join(self.input)),
@@ -398,17 +398,19 @@ class Task(keras.Model):
             self._check_given("fit", batches, "`task.dataset` makes batches of those")
         from keras_bert.training.monitoring.fit_progress import with_progress
 
-        found = made_of(x)
-        totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
+        found = dataset_info(x)
+        totals, steps = (found.sequences.weight_totals, found.steps) if found else ({}, None)
         with means_over(self, totals, steps=steps):
             return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
         self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        found = made_of(x)
-        totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
-        with means_over(self, totals, rows=rows):
+        found = dataset_info(x)
+        totals, count = (
+            (found.sequences.weight_totals, len(found.sequences)) if found else ({}, None)
+        )
+        with means_over(self, totals, examples=count):
             return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
@@ -426,14 +428,14 @@ class Task(keras.Model):
     # Labelled files: examples in, batches, answers and figures out.
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """The examples of a file (or of a sequence), in order and streaming.
 
         Args:
             data: a path, `-` for standard input, or a sequence in place of a file.
             inferred_arguments: what `infer_arguments` gave, which helps to detect the columns;
                 None where it is not known yet.
-            like: another file read before; where this one has the same form, so are its columns.
+            schema: a file read before; a file of the same form has the same columns.
             labelled: whether a file without labels is an error.
             **columns: the settings of SETTINGS that say how a file is `read`.
 
@@ -474,7 +476,7 @@ class Task(keras.Model):
     @property
     def inferred_arguments(self):
         """What `infer_arguments` settled for this task."""
-        return {"labels": list(self.labels)} if self.LEAST_LABELS else {}
+        return {"labels": list(self.labels)} if self.MIN_LABELS else {}
 
     def features(self, examples, *, max_length=None, labelled=False):
         """`TokenizedExamples`: the rows of some examples, one or several each.
@@ -496,7 +498,7 @@ class Task(keras.Model):
         """
         return 0
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         """The answers: one JSON-like dictionary an example of `rows.examples`.
 
         Args:
@@ -507,29 +509,31 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def tune_threshold(self, outputs, rows):
+    def tune_threshold(self, outputs, sequences):
         """Settles what is best set when training is over, such as a threshold.
 
         Sets the settings that are `tuned`; called at each evaluation by official
         figures, and with what the model that is kept says of the dev rows. As `decode`.
         """
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """The official figures over all answers, as JSON can hold them.
 
         Raises InputError for an example that cannot be measured, which is named.
         """
         raise NotImplementedError
 
-    def errors(self, answers: Sequence[Any], examples: Sequence[Any]) -> list[tuple[float, str]]:
+    def errors(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> list[tuple[float, str]]:
         """The wrong ones among the answers: a list of (how bad it is, text for a person)."""
         return []
 
     @staticmethod
-    def describe_measures(measures: dict[str, Any]) -> str:
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         """The main figures of `official_metrics`, as a person reads them."""
         return ", ".join(
-            f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
+            f"{name} {value:.3f}" for name, value in metrics.items() if isinstance(value, float)
         )
 
     def dataset(
@@ -564,9 +568,9 @@ class Task(keras.Model):
         if max_length is not None:
             check_max_length(max_length, self.config, self.tokenizer)
         examples = list(self.read(data, inferred_arguments=self.inferred_arguments, **columns))
-        rows = self.features(examples, max_length=max_length, labelled=True)
-        batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
-        batches.keras_bert_made_of = MadeOf(rows, steps_an_epoch=len(batches) / epochs)
+        sequences = self.features(examples, max_length=max_length, labelled=True)
+        batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
+        batches.keras_bert_info = DatasetInfo(sequences, steps_per_epoch=len(batches) / epochs)
         return batches
 
     # Saving and serving.
@@ -626,18 +630,18 @@ class Task(keras.Model):
         return cls(**config)
 
 
-class MadeOf:
+class DatasetInfo:
     """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
 
     `steps` are those of an epoch.
     """
 
-    def __init__(self, rows, *, steps_an_epoch):
-        self.rows = rows
-        self.steps = steps_an_epoch
-        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
+    def __init__(self, sequences, *, steps_per_epoch):
+        self.sequences = sequences
+        self.steps = steps_per_epoch
+        self.tokens_per_step = int(sequences.lengths.sum()) / max(1, steps_per_epoch)
 
 
-def made_of(dataset):
+def dataset_info(dataset):
     """What `Task.dataset` noted at its dataset; None of any other."""
-    return getattr(dataset, "keras_bert_made_of", None)
+    return getattr(dataset, "keras_bert_info", None)

@@ -266,7 +266,7 @@ def _read(kind, settings, report):
     train_examples = _all(kind, train_file, report)
     inferred_arguments = kind.infer_arguments(train_examples)
     dev_file = kind.read(
-        settings.dev, inferred_arguments=inferred_arguments, like=train_file, **settings.columns
+        settings.dev, inferred_arguments=inferred_arguments, schema=train_file, **settings.columns
     )
     report(dev_file.description)
     dev_examples = _all(kind, dev_file, report)
@@ -361,11 +361,11 @@ def _trained(run, feed, report):
         task, outputs = out_of_scope(_in_float32, run, feed)
     task.tune_threshold(outputs, feed.dev_examples)
     save_folder(task, task.tokenizer, run.model, overwrite=True)
-    answers = task.decode(outputs, feed.dev_examples)
+    predictions = task.decode(outputs, feed.dev_examples)
     metrics = {
         "kept": kept,
         "best_metric": task.METRIC,
-        "dev": task.official_metrics(answers, feed.dev_examples.examples),
+        "dev": task.official_metrics(predictions, feed.dev_examples.examples),
         **task.inferred_arguments,
         "steps": records[-1]["step"],
         "parameters": task.count_params(),

@@ -42,7 +42,7 @@ class Evaluation:
         self._model.reset_metrics()
         self._loss.reset_state()
         found = room_for(self._model.output, self._count)
-        with means_over(self._model, self._totals, rows=self._count):
+        with means_over(self._model, self._totals, examples=self._count):
             for step, batch in zip(self._plan, self._batches, strict=True):
                 for numbers, outputs in zip(step, self._step(batch), strict=True):
                     put(outputs, numbers, into=found)
@@ -98,8 +98,8 @@ class LabelledExamples(BatchSource):
         if self.task.METRIC not in metrics:
             # Epochs are told apart by what a folder of each would answer.
             self.task.tune_threshold(outputs, self.dev_examples)
-            answers = self.task.decode(outputs, self.dev_examples)
-            measures = self.task.official_metrics(answers, self.dev_examples.examples)
+            predictions = self.task.decode(outputs, self.dev_examples)
+            measures = self.task.official_metrics(predictions, self.dev_examples.examples)
             official = {name: v for name, v in measures.items() if isinstance(v, float)}
             metrics = {**metrics, **official}
         metric = metrics[self.task.METRIC]

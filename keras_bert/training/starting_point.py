@@ -172,7 +172,7 @@ class EarlierTask:
     """
 
     def __init__(self, task):
-        self.labels = tuple(task.labels) if task.LEAST_LABELS else ()
+        self.labels = tuple(task.labels) if task.MIN_LABELS else ()
         self.options = {
             name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
         }

@@ -75,7 +75,7 @@ def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
 
 
 class PairSettings(TextFileSettings, TaskSettings):
-    GIVEN = ("question", "context")
+    EXAMPLE_FIELDS = ("question", "context")
 
 
 def test_what_an_example_consists_of_is_given_together():

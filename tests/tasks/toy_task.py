@@ -46,7 +46,7 @@ class HoldsWord(Task):
         name="w",
         **between,
     ):
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, **between)
         self.word = word
         self.threshold = threshold
         self.usual = usual
@@ -74,7 +74,7 @@ class HoldsWord(Task):
         return {"score": [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, column=1):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, column=1):
         return open_labelled_texts(
             data,
             need_labels=labelled,
@@ -100,26 +100,29 @@ class HoldsWord(Task):
             raise example.error(f'the label is "{example.label}"; it should be yes or no.')
         return example.label == "yes"
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         probabilities = 1 / (1 + np.exp(-outputs["score"][:, 0].astype(np.float64)))
         return [
             {"text": example.text, "holds": bool(p > self.threshold), "probability": float(p)}
-            for example, p in zip(rows.examples, probabilities, strict=True)
+            for example, p in zip(sequences.examples, probabilities, strict=True)
         ]
 
-    def tune_threshold(self, outputs, rows):
+    def tune_threshold(self, outputs, sequences):
         self.usual = float(np.mean(outputs["score"]))
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         return [
-            (abs(answer["probability"] - self._truth(example)), f"{example.label}: {example.text}")
-            for answer, example in zip(answers, examples, strict=True)
-            if answer["holds"] != self._truth(example)
+            (
+                abs(prediction["probability"] - self._truth(example)),
+                f"{example.label}: {example.text}",
+            )
+            for prediction, example in zip(predictions, examples, strict=True)
+            if prediction["holds"] != self._truth(example)
         ]
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         truth = [self._truth(example) for example in examples]
-        said = [answer["holds"] for answer in answers]
+        said = [prediction["holds"] for prediction in predictions]
         both = sum(t and s for t, s in zip(truth, said, strict=True))
         if not truth:
             raise InputError("There is nothing to measure.")

@@ -408,7 +408,7 @@ LOSSES = {
     [
         *((name, {}) for name in LOSSES),
         ("by weight", {"batch": 20.0}),
-        ("a random field", {"row": 3}),
+        ("a random field", {"example": 3}),
     ],
 )
 def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors):
@@ -426,7 +426,7 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
     batch = (labels, logits, weights)
     expected, slope = gradient(LOSSES[name](), *batch)
     if divisors:  # 13 words in 7 rows
-        factor = 13 / (divisors.get("batch") or 7 * divisors["row"])
+        factor = 13 / (divisors.get("batch") or 7 * divisors["example"])
         expected, slope = expected * factor, slope * factor
     # The third replica has no weights at all.
     edges = ((0, 2), (2, 3), (3, 5), (5, 7))

@@ -13,12 +13,12 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.tasks.signatures import (
     Signature,
+    chunk_size,
     examples_signature,
     ids_signature,
-    in_turn,
-    of_sequences,
-    of_texts,
-    sequences_together,
+    in_chunks,
+    traced_on_ids,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.text.ragged import kept, leading
@@ -45,12 +45,12 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
     vectors_of = layers_model(encoder, layers)
     width = vectors_of.output.shape[-1]
 
-    @functools.partial(of_sequences, encoder=encoder)
+    @functools.partial(traced_on_ids, encoder=encoder)
     def from_ids(**inputs):
-        vectors = in_turn(
+        vectors = in_chunks(
             lambda some: {"vectors": vectors_of(some, training=False)},
             inputs,
-            together=sequences_together(inputs["input_ids"]),
+            size=chunk_size(inputs["input_ids"]),
             specs={"vectors": tf.TensorSpec([None, None, width])},
         )["vectors"]  # (B, S, D)
         is_token = tf.cast(inputs["input_mask"] > 0, tf.float32)[..., None]  # (B, S, 1)
@@ -58,7 +58,7 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         sentence = tf.math.divide_no_nan(sums, tf.reduce_sum(is_token, axis=1))
         return {"embeddings": vectors, "sentence": sentence, "cls": vectors[:, 0]}
 
-    @functools.partial(of_texts, names=["text"])
+    @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         found = tokenizer.tokenize_with_offsets(text)
         ids, starts, ends, begins = (

@@ -12,10 +12,10 @@ from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.readers.labels import one_label, several_labels, warnings
 from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.decode import (
-    classifier_answers,
+    classifier_predictions,
     label_errors,
-    multi_label_answers,
     multi_label_errors,
+    multi_label_predictions,
 )
 from keras_bert.tasks.classification.labels import (
     decision_weights,
@@ -92,7 +92,7 @@ class Classifier(PooledTask):
 
     KIND = "classifier"
     HEADS = ("classifier",)
-    LEAST_LABELS = 2
+    MIN_LABELS = 2
     SETTINGS = ClassifierSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -114,11 +114,11 @@ class Classifier(PooledTask):
         name="classifier",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, **between)
+        self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
-        self.settle_pooling(pooling)
+        self.set_pooling(pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
         self.METRIC = metric or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -178,7 +178,7 @@ class Classifier(PooledTask):
         data,
         *,
         inferred_arguments=None,
-        like=None,
+        schema=None,
         labelled=True,
         multi_label=False,
         **columns,
@@ -194,7 +194,7 @@ class Classifier(PooledTask):
             texts=cls.TEXTS,
             form=several_labels if several else one_label,
             labels=inferred_arguments.get("labels"),
-            like=like,
+            schema=schema,
             need_labels=labelled,
             **columns,
         )
@@ -203,7 +203,7 @@ class Classifier(PooledTask):
     def infer_arguments(cls, examples):
         """The labels that occur."""
         labels = sorted_labels({label for example in examples for label in _labels_of(example)})
-        if len(labels) < cls.LEAST_LABELS:
+        if len(labels) < cls.MIN_LABELS:
             only = f'one label only ("{labels[0]}")' if labels else "no labels"
             raise InputError(
                 f"{examples[0].source.name} has {only}; a classifier needs two or more."
@@ -250,27 +250,30 @@ class Classifier(PooledTask):
             max_length=max_length or self.max_length,
         )
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         """`text` (or `text_a`, `text_b`), `label`, `score`, `expected`, and `probabilities`.
 
         `expected` is there where it is known. With `multi_label` there are `labels`, a list.
         """
         if self.multi_label:
-            return multi_label_answers(
-                outputs["logits"], rows.examples, labels=self.labels, threshold=self.threshold
+            return multi_label_predictions(
+                outputs["logits"], sequences.examples, labels=self.labels, threshold=self.threshold
             )
-        return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
+        return classifier_predictions(outputs["logits"], sequences.examples, labels=self.labels)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `classification_metrics` and `multi_label_metrics`."""
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,
             multi_label_metrics,
         )
 
-        probabilities = [list(answer["probabilities"].values()) for answer in answers]
+        probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
         if self.multi_label:
-            said = [[label in answer["labels"] for label in self.labels] for answer in answers]
+            said = [
+                [label in prediction["labels"] for label in self.labels]
+                for prediction in predictions
+            ]
             return multi_label_metrics(
                 label_matrix(examples, self.labels) > 0,
                 np.array(said, bool),
@@ -280,21 +283,21 @@ class Classifier(PooledTask):
         numbers = label_numbers(examples, self.labels)
         return classification_metrics(numbers, probabilities, labels=self.labels)
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         """How sure the wrong answers were, with their lines."""
         find = multi_label_errors if self.multi_label else label_errors
-        return find(answers, examples)
+        return find(predictions, examples)
 
     @staticmethod
-    def describe_measures(measures):
-        if "subset_accuracy" in measures:
+    def describe_metrics(metrics):
+        if "subset_accuracy" in metrics:
             return (
-                f"all labels right {percent(measures['subset_accuracy'])}, micro F1 "
-                f"{percent(measures['micro_f1'])}, macro F1 {percent(measures['macro_f1'])}"
+                f"all labels right {percent(metrics['subset_accuracy'])}, micro F1 "
+                f"{percent(metrics['micro_f1'])}, macro F1 {percent(metrics['macro_f1'])}"
             )
         return (
-            f"accuracy {percent(measures['accuracy'])}, macro F1 {percent(measures['macro_f1'])}, "
-            f"Matthews {measures['matthews']:.3f}"
+            f"accuracy {percent(metrics['accuracy'])}, macro F1 {percent(metrics['macro_f1'])}, "
+            f"Matthews {metrics['matthews']:.3f}"
         )
 
     def signatures(self, *, max_length=None):

@@ -1,7 +1,9 @@
 """From logits to answers, and the wrong answers as a person reads them."""
 
+import numpy as np
+from scipy.special import expit, softmax
+
 from keras_bert.base.formatting import percent
-from keras_bert.tasks.probabilities import sigmoid, softmax
 
 
 def texts_of(example):
@@ -10,84 +12,85 @@ def texts_of(example):
     return dict(zip(names, example.texts, strict=True))
 
 
-def classifier_answers(logits, examples, *, labels):
+def classifier_predictions(logits, examples, *, labels):
     """logits (N, C) -> N dictionaries, as `keras-bert predict` prints them."""
-    answers = []
-    for example, row in zip(examples, softmax(logits), strict=True):
+    predictions = []
+    for example, row in zip(examples, softmax(logits.astype(np.float64), axis=-1), strict=True):
         best = int(row.argmax())
-        answer = {**texts_of(example), "label": labels[best], "score": float(row[best])}
+        prediction = {**texts_of(example), "label": labels[best], "score": float(row[best])}
         if example.label is not None:
-            answer["expected"] = example.label
-        answer["probabilities"] = dict(zip(labels, map(float, row), strict=True))
-        answers.append(answer)
-    return answers
+            prediction["expected"] = example.label
+        prediction["probabilities"] = dict(zip(labels, map(float, row), strict=True))
+        predictions.append(prediction)
+    return predictions
 
 
-def multi_label_answers(logits, examples, *, labels, threshold):
+def multi_label_predictions(logits, examples, *, labels, threshold):
     """logits (N, C) -> N dictionaries, with every label that is likelier than the threshold."""
-    answers = []
-    for example, row in zip(examples, sigmoid(logits), strict=True):
+    predictions = []
+    for example, row in zip(examples, expit(logits.astype(np.float64)), strict=True):
         probabilities = dict(zip(labels, map(float, row), strict=True))
         said = [label for label, probability in probabilities.items() if probability > threshold]
-        answer = {**texts_of(example), "labels": said}
+        prediction = {**texts_of(example), "labels": said}
         if example.label is not None:
-            answer["expected"] = list(example.label)
-        answers.append({**answer, "probabilities": probabilities})
-    return answers
+            prediction["expected"] = list(example.label)
+        predictions.append({**prediction, "probabilities": probabilities})
+    return predictions
 
 
-def score_answers(scores, examples):
+def score_predictions(scores, examples):
     """scores (N,) -> N dictionaries."""
-    answers = []
+    predictions = []
     for example, score in zip(examples, scores, strict=True):
-        answer = {**texts_of(example), "score": float(score)}
+        prediction = {**texts_of(example), "score": float(score)}
         if example.label is not None:
-            answer["expected"] = example.label
-        answers.append(answer)
-    return answers
+            prediction["expected"] = example.label
+        predictions.append(prediction)
+    return predictions
 
 
 _SHOWN = 200  # characters of a text
 
 
-def label_errors(answers, examples):
+def label_errors(predictions, examples):
     """[(how sure the wrong answer was, its text)] of answers with one label."""
     return [
         (
-            answer["score"],
-            f'{where(example)}: "{example.label}", and not "{answer["label"]}" '
-            f"({percent(answer['score'])}): {shown(example)}",
+            prediction["score"],
+            f'{where(example)}: "{example.label}", and not "{prediction["label"]}" '
+            f"({percent(prediction['score'])}): {shown(example)}",
         )
-        for answer, example in zip(answers, examples, strict=True)
-        if answer["label"] != example.label
+        for prediction, example in zip(predictions, examples, strict=True)
+        if prediction["label"] != example.label
     ]
 
 
-def multi_label_errors(answers, examples):
+def multi_label_errors(predictions, examples):
     """[(how sure the surest wrong decision was, its text)] of answers with any number of labels."""
     found = []
-    for answer, example in zip(answers, examples, strict=True):
-        wrong = set(answer["labels"]) ^ set(example.label)
+    for prediction, example in zip(predictions, examples, strict=True):
+        wrong = set(prediction["labels"]) ^ set(example.label)
         if wrong:
-            probabilities = answer["probabilities"]
+            probabilities = prediction["probabilities"]
             most_confident = max(
-                probabilities[label] if label in answer["labels"] else 1 - probabilities[label]
+                probabilities[label] if label in prediction["labels"] else 1 - probabilities[label]
                 for label in wrong
             )
-            right, said = ("|".join(labels) for labels in (example.label, answer["labels"]))
+            right, said = ("|".join(labels) for labels in (example.label, prediction["labels"]))
             line = f'{where(example)}: "{right}", and not "{said}": {shown(example)}'
             found.append((most_confident, line))
     return found
 
 
-def score_errors(answers, examples):
+def score_errors(predictions, examples):
     """[(how far off, the text)] of all scores."""
     return [
         (
-            abs(answer["score"] - example.label),
-            f"{where(example)}: {example.label:g}, and not {answer['score']:.2f}: {shown(example)}",
+            abs(prediction["score"] - example.label),
+            f"{where(example)}: {example.label:g}, and not {prediction['score']:.2f}: "
+            f"{shown(example)}",
         )
-        for answer, example in zip(answers, examples, strict=True)
+        for prediction, example in zip(predictions, examples, strict=True)
     ]
 
 

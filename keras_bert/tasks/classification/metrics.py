@@ -4,6 +4,8 @@ import numpy as np
 from scipy import stats
 from sklearn import metrics
 
+from keras_bert.tasks.metrics import calibration
+
 
 def pearson(x, y):
     """The linear correlation of x (N,) and y (N,), from -1 to 1.
@@ -19,9 +21,6 @@ def pearson(x, y):
 def spearman(x, y):
     """The correlation of ranks; equal numbers have the mean of their ranks. 0 as in `pearson`."""
     return pearson(stats.rankdata(x), stats.rankdata(y))
-
-
-_BINS = 10
 
 
 def classification_metrics(expected, probabilities, *, labels):
@@ -109,28 +108,6 @@ def score_metrics(expected, predicted):
     }
 
 
-def calibration(confidence, right):
-    """Ten bins of equal width: is what was said with 70 % confidence right 7 times in 10?
-
-    Shapes: confidence float (N,) from 0 to 1, right bool (N,).
-
-    Returns a list of the bins from 0 to 1, each with the mean `confidence`, the `accuracy` and the
-    number of `examples`; a bin without examples has 0 in all three. 1 is in the last bin.
-    """
-    confidence, right = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
-    number = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
-    counts, sums, hits = (
-        np.bincount(number, weights=weights, minlength=_BINS)
-        for weights in (None, confidence, right)
-    )
-    return [
-        {"confidence": float(mean), "accuracy": float(fraction), "examples": int(count)}
-        for mean, fraction, count in zip(
-            _ratio(sums, counts), _ratio(hits, counts), counts, strict=True
-        )
-    ]
-
-
 def _by_label(labels, precision, recall, f1, support):
     return {
         label: {
@@ -141,8 +118,3 @@ def _by_label(labels, precision, recall, f1, support):
         }
         for number, label in enumerate(labels)
     }
-
-
-def _ratio(part, whole):
-    """part / whole, and 0 where there is nothing."""
-    return np.where(whole, part / np.maximum(whole, 1), 0.0)

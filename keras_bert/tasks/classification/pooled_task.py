@@ -8,10 +8,10 @@ from keras_bert.tasks.task import Task
 class PooledTask(Task):
     """A task whose head reads one vector of the whole row; see `keras_bert.heads.pooling.pooled`.
 
-    A constructor calls `settle_pooling` before it calls `super().__init__`.
+    A constructor calls `set_pooling` before it calls `super().__init__`.
     """
 
-    def settle_pooling(self, pooling):
+    def set_pooling(self, pooling):
         """Sets `pooling`, None being the encoder's default, and what depends on it.
 
         Raises:

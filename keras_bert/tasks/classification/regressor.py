@@ -11,7 +11,7 @@ from keras_bert.heads.labelled import labelled_head
 from keras_bert.readers.labels import score, warnings
 from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.classifier import columns_of_texts
-from keras_bert.tasks.classification.decode import score_answers, score_errors
+from keras_bert.tasks.classification.decode import score_errors, score_predictions
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import RegressionSettings
 from keras_bert.tasks.settings import MAX_LENGTH
@@ -68,10 +68,10 @@ class Regressor(PooledTask):
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, **between)
         self.one_text = one_text
         self.scale = float(scale)
-        self.settle_pooling(pooling)
+        self.set_pooling(pooling)
         self.METRIC = metric
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
@@ -108,7 +108,7 @@ class Regressor(PooledTask):
 
     @classmethod
     def read(
-        cls, data, *, inferred_arguments=None, like=None, labelled=True, one_text=False, **columns
+        cls, data, *, inferred_arguments=None, schema=None, labelled=True, one_text=False, **columns
     ):
         """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
 
@@ -120,7 +120,7 @@ class Regressor(PooledTask):
             data,
             texts=TEXT if one_text else PAIR,
             form=score,
-            like=like,
+            schema=schema,
             need_labels=labelled,
             **columns,
         )
@@ -167,27 +167,28 @@ class Regressor(PooledTask):
             max_length=max_length or self.max_length,
         )
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         """`text_a`, `text_b` (or `text`), `score`, and `expected` where it is known."""
-        return score_answers(outputs["score"][:, 0], rows.examples)
+        return score_predictions(outputs["score"][:, 0], sequences.examples)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `score_metrics`."""
         from keras_bert.tasks.classification.metrics import score_metrics
 
         return score_metrics(
-            [example.label for example in examples], [answer["score"] for answer in answers]
+            [example.label for example in examples],
+            [prediction["score"] for prediction in predictions],
         )
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         """How far off every score is."""
-        return score_errors(answers, examples)
+        return score_errors(predictions, examples)
 
     @staticmethod
-    def describe_measures(measures):
+    def describe_metrics(metrics):
         return (
-            f"Pearson {measures['pearson']:.3f}, Spearman {measures['spearman']:.3f}, mean squared "
-            f"error {measures['mse']:.3g}"
+            f"Pearson {metrics['pearson']:.3f}, Spearman {metrics['spearman']:.3f}, mean squared "
+            f"error {metrics['mse']:.3g}"
         )
 
     def signatures(self, *, max_length=None):

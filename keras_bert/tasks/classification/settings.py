@@ -95,7 +95,7 @@ class ClassifierSettings(TextFileSettings, LabelSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairClassifierSettings(LabelSettings):
-    GIVEN: typing.ClassVar[tuple] = ("text_a", "text_b")
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
     header: bool | None = header_setting()
     fields: str | None = fields_setting("text_a=premise,text_b=hypothesis,label=label")
@@ -104,7 +104,7 @@ class PairClassifierSettings(LabelSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionSettings(PoolingSettings):
-    GIVEN: typing.ClassVar[tuple] = ("text_a", "text_b")
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
     one_text: bool = setting(
         False, help="score a text instead of a pair of texts", reads=True, stored=True

@@ -9,8 +9,8 @@ from keras_bert.tasks.signatures import (
     Signature,
     examples_signature,
     ids_signature,
-    of_sequences,
-    outputs_in_turn,
+    outputs_in_chunks,
+    traced_on_ids,
     warmup_texts,
 )
 
@@ -60,9 +60,9 @@ def regressor_signatures(task, *, max_length):
 def _signatures(task, answer, *, texts, max_length):
     """The three signatures; `answer` is the function of the task's outputs to what is given."""
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
-        return answer(outputs_in_turn(task, inputs))
+        return answer(outputs_in_chunks(task, inputs))
 
     def answer_texts(*strings):
         tokens = [task.tokenizer.tokenize(column) for column in strings]

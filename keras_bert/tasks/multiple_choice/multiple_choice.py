@@ -8,7 +8,7 @@ from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.labelled import labelled_head
 from keras_bert.readers.labelled_choices import open_labelled_choices
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_errors
+from keras_bert.tasks.multiple_choice.decode import choice_errors, choice_predictions
 from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
 from keras_bert.tasks.settings import MAX_LENGTH
 
@@ -28,11 +28,11 @@ class FlattenRows(keras.layers.Layer):
 class GroupRows(keras.layers.Layer):
     """What `FlattenRows` undid. Shapes: (B n, …) and anything of shape (B, n, …) -> (B, n, …)."""
 
-    def call(self, x, like):
-        return ops.reshape(x, (*ops.shape(like)[:2], *ops.shape(x)[1:]))
+    def call(self, x, grouped):
+        return ops.reshape(x, (*ops.shape(grouped)[:2], *ops.shape(x)[1:]))
 
-    def compute_output_shape(self, x_shape, like_shape):
-        return (*like_shape[:2], *x_shape[1:])
+    def compute_output_shape(self, x_shape, grouped_shape):
+        return (*grouped_shape[:2], *x_shape[1:])
 
 
 # What stands in the place of the logit of a choice that there is not; a softmax makes zero of it.
@@ -80,8 +80,8 @@ class MultipleChoice(PooledTask):
         name="multiple_choice",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.settle_pooling(pooling)
+        self.set_encoder(encoder, **between)
+        self.set_pooling(pooling)
         self.HEAD_READS = ("input_mask",)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
@@ -122,7 +122,7 @@ class MultipleChoice(PooledTask):
     # Labelled files.
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`LabelledChoices` of JSON Lines, a table with a column a choice, `tfds:…` or a sequence.
 
         A sequence is of (context, choices, number of the right choice, from 0).
@@ -153,26 +153,26 @@ class MultipleChoice(PooledTask):
             max_length=max_length or self.max_length,
         )
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         """`context`, `choices`, `label` (from 0), `choice`, `score`, `probabilities`.
 
         `expected` is there where it is known.
         """
-        return choice_answers(outputs["logits"], rows.examples)
+        return choice_predictions(outputs["logits"], sequences.examples)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `choice_metrics`."""
         from keras_bert.tasks.multiple_choice.decode import choice_metrics
 
-        return choice_metrics(answers, examples)
+        return choice_metrics(predictions, examples)
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         """How sure the wrong choices were, with their lines."""
-        return choice_errors(answers, examples)
+        return choice_errors(predictions, examples)
 
     @staticmethod
-    def describe_measures(measures):
-        return f"accuracy {percent(measures['accuracy'])}"
+    def describe_metrics(metrics):
+        return f"accuracy {percent(metrics['accuracy'])}"
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.multiple_choice.signatures import choice_signatures

@@ -10,7 +10,7 @@ from keras_bert.tasks.classification.settings import PoolingSettings
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceSettings(PoolingSettings):
     # A context with any number of choices has no form as flags.
-    GIVEN: typing.ClassVar[tuple] = ()
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     header: bool | None = header_setting()
     fields: str | None = fields_setting("context=question,choices=option_a|option_b,label=answer")

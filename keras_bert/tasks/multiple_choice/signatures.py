@@ -8,8 +8,8 @@ from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.signatures import (
     Signature,
     ids_signature,
-    of_sequences,
-    outputs_in_turn,
+    outputs_in_chunks,
+    traced_on_ids,
     warmup_texts,
 )
 
@@ -30,13 +30,13 @@ def choice_signatures(task, *, max_length):
     last also give `choice`, string (B,).
     """
 
-    @functools.partial(of_sequences, encoder=task.encoder, axes=3)
+    @functools.partial(traced_on_ids, encoder=task.encoder, axes=3)
     def from_ids(**inputs):
         shape = tf.shape(inputs["input_ids"])  # (B, n, S)
         # An example of a single choice each: of one example, too, there may be very many.
         rows = tf.stack([shape[0] * shape[1], 1, shape[2]])
         inputs = {name: tf.reshape(x, rows) for name, x in inputs.items()}
-        logits = tf.reshape(outputs_in_turn(task, inputs)["logits"], shape[:2])  # (B, n)
+        logits = tf.reshape(outputs_in_chunks(task, inputs)["logits"], shape[:2])  # (B, n)
         probabilities = tf.nn.softmax(logits, axis=-1)
         behind = tf.pad(probabilities, _ONE_MORE)  # where there is no choice, too
         best = tf.argmax(behind, axis=-1, output_type=tf.int32)

@@ -43,7 +43,7 @@ class CausalLM(PretrainingTask):
                 "before it. Received an encoder that is not causal (in a BERT's config, is_decoder "
                 "is not true)."
             )
-        self.read_from(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
+        self.set_encoder(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
         super().__init__(tokenizer, name=name)

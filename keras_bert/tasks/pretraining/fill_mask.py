@@ -26,7 +26,7 @@ class FillMask(PretrainingTask):
     SHOWN = {"masked_lm_loss": "masked-token loss", "masked_lm_accuracy": "accuracy"}
 
     def __init__(self, encoder, tokenizer=None, *, name="fill_mask", **between):
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, **between)
         self.lm_head = encoder.lm_head()
         super().__init__(tokenizer, name=name)
 

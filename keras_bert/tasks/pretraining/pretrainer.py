@@ -51,7 +51,7 @@ class Pretrainer(PretrainingTask):
     }
 
     def __init__(self, encoder, tokenizer=None, *, name="pretrainer", **between):
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, **between)
         if encoder.lacks_head_transform(self.KIND):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "

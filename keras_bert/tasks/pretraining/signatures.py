@@ -12,13 +12,11 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.tasks.signatures import (
-    Signature,
-    examples_signature,
-    ids_signature,
-    in_turn,
-    of_sequences,
-    of_texts,
-    sequences_together,
+    chunk_size,
+    in_chunks,
+    standard_signatures,
+    traced_on_ids,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.text.vocabulary import MASK
@@ -67,7 +65,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
             "lengths": tf.cast(number.row_lengths(), tf.int32),
         }
 
-    @functools.partial(of_texts, names=["text"])
+    @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         ids = _ids(text, task.tokenizer)  # ragged (B, None)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
@@ -82,7 +80,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
         is_asked = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return answer(inputs, is_asked, found.sequence, tf.size(text))
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
         input_ids = inputs["input_ids"]
         is_asked = (input_ids == vocabulary.mask_id) & (inputs["input_mask"] > 0)
@@ -90,15 +88,8 @@ def fill_mask_signatures(task, *, max_length, top_k):
         return answer(inputs, is_asked, tf.range(count), count)
 
     masked = [[f"{text} {MASK}" for text in batch] for batch in warmup_texts(max_length)]
-    return {
-        "serving_default": Signature(
-            from_text,
-            [tf.TensorSpec([None], tf.string, name="text")],
-            warmup=[{"text": batch} for batch in masked],
-        ),
-        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
-        "examples": examples_signature(from_text, keys=["text"]),
-    }
+    warmup = [{"text": batch} for batch in masked]
+    return standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
 
 
 def _ids(texts, tokenizer):
@@ -127,10 +118,10 @@ def _vectors(task, inputs):
         hidden = task.encoded(some, training=False)["sequence_output"]
         return {"vectors": tf.boolean_mask(hidden, is_asked)}
 
-    return in_turn(
+    return in_chunks(
         asked,
         inputs,
-        together=sequences_together(inputs["input_ids"]),
+        size=chunk_size(inputs["input_ids"]),
         specs={"vectors": tf.TensorSpec([None, task.config.hidden_size])},
     )["vectors"]
 
@@ -146,10 +137,10 @@ def _most_probable(task, vectors, *, top_k):
         values, numbers = tf.math.top_k(probabilities[:, :known], k=top_k)
         return {"values": values, "numbers": numbers}
 
-    found = in_turn(
+    found = in_chunks(
         best,
         {"vectors": vectors},
-        together=_MASKS_TOGETHER,
+        size=_MASKS_TOGETHER,
         specs={
             "values": tf.TensorSpec([None, top_k]),
             "numbers": tf.TensorSpec([None, top_k], tf.int32),

@@ -7,6 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import open_questions, question_warnings
+from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
     best_thresholds,
@@ -81,7 +82,7 @@ class QuestionAnswerer(Task):
         name="question_answerer",
         **between,
     ):
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, **between)
         self.max_length = max_length or encoder.default_max_length(QuestionSettings.MAX_LENGTH)
         self.stride = stride
         self.max_question_length = max_question_length
@@ -126,7 +127,7 @@ class QuestionAnswerer(Task):
     # Files, answers and figures.
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `open_questions`)."""
         return open_questions(data, need_answers=labelled, **columns)
 
@@ -166,7 +167,7 @@ class QuestionAnswerer(Task):
         """The tokens from one window to the next in rows of `max_length`."""
         return self.stride or max(1, max_length // 3)
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         """`id` where there is one, `question`, `answer` and where it stands in the context.
 
         That is from the character `start` up to `end`; an answer of "" (both 0) is none. `score` is
@@ -174,22 +175,22 @@ class QuestionAnswerer(Task):
         piece. `expected` are the gold answers where they are known. `n_best` are the best pieces,
         where more than one is asked for or a question may have no answer.
         """
-        return self._answers(outputs, rows, null_threshold=self.null_threshold)
+        return self._answers(outputs, sequences, null_threshold=self.null_threshold)
 
-    def _answers(self, outputs, rows, *, null_threshold):
+    def _answers(self, outputs, sequences, *, null_threshold):
         return question_answers(
             outputs,
-            rows,
+            sequences,
             max_answer_length=self.max_answer_length,
             n_best=self.n_best,
             null_threshold=null_threshold,
         )
 
-    def tune_threshold(self, outputs, rows):
+    def tune_threshold(self, outputs, sequences):
         """Sets `null_threshold` where some questions have no answer and none was given."""
-        golds = _golds(rows.examples)
+        golds = _golds(sequences.examples)
         if self.tuned and not all(golds):
-            answers = self._answers(outputs, rows, null_threshold=None)
+            answers = self._answers(outputs, sequences, null_threshold=None)
             self.null_threshold = tuned_threshold(
                 [answer["answer"] for answer in answers],
                 golds,
@@ -203,8 +204,6 @@ class QuestionAnswerer(Task):
         threshold could reach (see `best_thresholds`). `calibration` (see there) is of the answers
         that are exactly right.
         """
-        from keras_bert.tasks.classification.metrics import calibration
-
         golds, predictions = _golds(examples), [answer["answer"] for answer in answers]
         version = 1 if all(golds) else 2
         right = [
@@ -224,10 +223,10 @@ class QuestionAnswerer(Task):
         return {**squad_2(predictions, golds), **best, **others}
 
     @staticmethod
-    def describe_measures(measures):
-        line = f"exact {percent(measures['exact'])}, F1 {percent(measures['f1'])}"
-        if "NoAns_f1" in measures:
-            line += f", rightly without an answer {percent(measures['NoAns_f1'])}"
+    def describe_metrics(metrics):
+        line = f"exact {percent(metrics['exact'])}, F1 {percent(metrics['f1'])}"
+        if "NoAns_f1" in metrics:
+            line += f", rightly without an answer {percent(metrics['NoAns_f1'])}"
         return line
 
     def errors(self, answers, examples):

@@ -11,7 +11,7 @@ from keras_bert.tasks.settings import TaskSettings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionSettings(TaskSettings):
-    GIVEN: typing.ClassVar[tuple] = ("question", "context")
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
 
     max_length: int | None = setting(

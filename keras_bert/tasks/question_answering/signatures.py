@@ -17,9 +17,9 @@ from keras_bert.tasks.signatures import (
     Signature,
     examples_signature,
     ids_signature,
-    of_sequences,
-    of_texts,
-    outputs_in_turn,
+    outputs_in_chunks,
+    traced_on_ids,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.text.ragged import leading
@@ -44,13 +44,13 @@ def question_signatures(task, *, max_length):
       make windows; gives `start_logits` and `end_logits`, float32 (B, S).
     """
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
-        return outputs_in_turn(task, inputs)
+        return outputs_in_chunks(task, inputs)
 
     names = ("question", "context")
 
-    @functools.partial(of_texts, names=names)
+    @functools.partial(traced_on_texts, names=names)
     def from_text(question, context):
         same = tf.debugging.assert_equal(
             tf.shape(question), tf.shape(context), message="Give a context for each question."
@@ -155,7 +155,7 @@ def _search(logits, windows, token_starts, *, longest):
 def _in_turn(find, count):
     """`find(numbers)` for the numbers up to `count`, some at a time: `_Found` of them all.
 
-    Unlike `in_turn`, it finds nothing where there is nothing: no window has no row.
+    Unlike `in_chunks`, it finds nothing where there is nothing: no window has no row.
     """
     dtypes = _Found(tf.float32, tf.int64, tf.int64, tf.float32, tf.float32)
     turns = -(-count // _WINDOWS_TOGETHER)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-
-from keras_bert.tasks.probabilities import softmax
+from scipy.special import softmax
 
 # What a threshold may be tuned for, and how many times as much as precision recall counts there.
 BETA = {"f1": 1.0, "precision": 0.5}
@@ -34,7 +33,7 @@ def spans_above(threshold, logits, *, num_words, starts):
     Returns `Found`s, whose words count from the row's first one and whose labels count from 0.
     """
     logits = logits[starts[0] : starts[1]]
-    probabilities = softmax(logits)[..., 1:]  # (W', L, C - 1)
+    probabilities = softmax(logits.astype(np.float64), axis=-1)[..., 1:]  # (W', L, C - 1)
     scores = probabilities.max(axis=-1)
     width = np.arange(logits.shape[1])
     first = np.arange(*starts)
@@ -125,7 +124,7 @@ def spans_of_examples(logits, rows, *, threshold=LEAST_THRESHOLD, flat):
     return [sorted(spans) for spans in found]
 
 
-def span_answers(found, rows, *, labels, label_of):
+def span_predictions(found, rows, *, labels, label_of):
     """N dictionaries: `text`, its `words`, its `spans`, and `expected` where that is known.
 
     A span has `start` and `end` in characters of the text, `words` ([first, after the last]), its
@@ -137,13 +136,13 @@ def span_answers(found, rows, *, labels, label_of):
         labels: the names of the labels, in order.
         label_of: a function from the label of an expected span to what it is called here.
     """
-    answers = []
+    predictions = []
     for example, (starts, ends), spans, expected in zip(
         rows.examples, rows.words, found, rows.spans, strict=True
     ):
         position = _Positions(example.text, starts, ends)
-        answer = {"text": example.text, "words": position.words()}
-        answer["spans"] = [
+        prediction = {"text": example.text, "words": position.words()}
+        prediction["spans"] = [
             {
                 **position.of(span.first, span.last + 1),
                 "label": labels[span.label],
@@ -152,33 +151,33 @@ def span_answers(found, rows, *, labels, label_of):
             for span in spans
         ]
         if expected is not None:
-            answer["expected"] = [
+            prediction["expected"] = [
                 {**position.of(span.start, span.end), "label": label_of(span.label)}
                 for span in sorted(expected, key=lambda span: span[:2])
             ]
-        answers.append(answer)
-    return answers
+        predictions.append(prediction)
+    return predictions
 
 
-def pair_answers(logits, rows, *, labels):
+def pair_predictions(logits, rows, *, labels):
     """N dictionaries: `text`, `words`, `head`, `tail`, `label`, `score` and `probabilities`.
 
-    Also `expected` where it is known. Head and tail are spans like those of `span_answers`. Where a
-    row is too short for both, the label is None and all probabilities are 0.
+    Also `expected` where it is known. Head and tail are spans like those of `span_predictions`.
+    Where a row is too short for both, the label is None and all probabilities are 0.
 
     Args:
         logits: float32 (N, C).
         rows: the `PairRows`.
         labels: the names of the C labels.
     """
-    answers = []
-    probabilities = softmax(logits) * rows.fits[:, None]
+    predictions = []
+    probabilities = softmax(logits.astype(np.float64), axis=-1) * rows.fits[:, None]
     for example, (starts, ends), (head, tail), fits, row in zip(
         rows.examples, rows.words, rows.pairs, rows.fits, probabilities, strict=True
     ):
         position = _Positions(example.text, starts, ends)
         best = int(row.argmax())
-        answer = {
+        prediction = {
             "text": example.text,
             "words": position.words(),
             "head": position.of(head.start, head.end),
@@ -187,10 +186,10 @@ def pair_answers(logits, rows, *, labels):
             "score": float(row[best]),
         }
         if example.label is not None:
-            answer["expected"] = example.label
-        answer["probabilities"] = dict(zip(labels, map(float, row), strict=True))
-        answers.append(answer)
-    return answers
+            prediction["expected"] = example.label
+        prediction["probabilities"] = dict(zip(labels, map(float, row), strict=True))
+        predictions.append(prediction)
+    return predictions
 
 
 class _Positions(NamedTuple):
@@ -214,38 +213,41 @@ def span_sets(spans):
     return {(*span["words"], span["label"]) for span in spans}
 
 
-def span_errors(answers, examples):
+def span_errors(predictions, examples):
     """(how bad, text for a person) of each text with a span too many or too few.
 
     As bad as the probabilities of what is wrongly found, and 1 for each span that is missed.
     """
     errors = []
-    for answer, example in zip(answers, examples, strict=True):
-        expected, found = span_sets(answer["expected"]), span_sets(answer["spans"])
-        missed = [s for s in answer["expected"] if (*s["words"], s["label"]) not in found]
-        wrong = [s for s in answer["spans"] if (*s["words"], s["label"]) not in expected]
+    for prediction, example in zip(predictions, examples, strict=True):
+        expected, found = span_sets(prediction["expected"]), span_sets(prediction["spans"])
+        missed = [s for s in prediction["expected"] if (*s["words"], s["label"]) not in found]
+        wrong = [s for s in prediction["spans"] if (*s["words"], s["label"]) not in expected]
         if missed or wrong:
             parts = [f'missed {span["label"]} "{span["text"]}"' for span in missed]
             parts += [
                 f'found {span["label"]} "{span["text"]}" ({span["score"]:.2f})' for span in wrong
             ]
             badness = len(missed) + sum(span["score"] for span in wrong)
-            errors.append((badness, f"line {example.line}, {', '.join(parts)}: {answer['text']}"))
+            errors.append(
+                (badness, f"line {example.line}, {', '.join(parts)}: {prediction['text']}")
+            )
     return errors
 
 
-def pair_errors(answers, examples):
+def pair_errors(predictions, examples):
     """(how bad, text for a person) of each pair with another label than expected.
 
     As bad as the probability of the one that it got.
     """
     return [
         (
-            answer["score"],
-            f"line {example.line}, {answer['label'] or 'too far apart'} ({answer['score']:.2f}) in "
-            f'place of {example.label}, of "{answer["head"]["text"]}" and '
-            f'"{answer["tail"]["text"]}": {answer["text"]}',
+            prediction["score"],
+            f"line {example.line}, {prediction['label'] or 'too far apart'} "
+            f"({prediction['score']:.2f}) in "
+            f'place of {example.label}, of "{prediction["head"]["text"]}" and '
+            f'"{prediction["tail"]["text"]}": {prediction["text"]}',
         )
-        for answer, example in zip(answers, examples, strict=True)
-        if answer["label"] != example.label
+        for prediction, example in zip(predictions, examples, strict=True)
+        if prediction["label"] != example.label
     ]

@@ -5,6 +5,8 @@ from itertools import zip_longest
 
 import numpy as np
 
+from keras_bert.tasks.metrics import precision_recall_f1
+
 NO_SPAN = "no span"
 
 
@@ -33,17 +35,20 @@ def span_metrics(expected, found, *, labels):
         _counts([a & b for a, b in zip(expected, found, strict=True)]),
     )
     by_label = {
-        label: {**_ratios(right[label], given[label], wanted[label]), "examples": wanted[label]}
+        label: {
+            **precision_recall_f1(right[label], given[label], wanted[label]),
+            "examples": wanted[label],
+        }
         for label in labels
     }
     met = [each["f1"] for label, each in by_label.items() if wanted[label] or given[label]]
     positions = [[{span[:2] for span in spans} for spans in side] for side in (expected, found)]
-    identified = _ratios(
+    identified = precision_recall_f1(
         sum(len(a & b) for a, b in zip(*positions, strict=True)),
         *(sum(map(len, side)) for side in reversed(positions)),
     )
     return {
-        **_ratios(right.total(), given.total(), wanted.total()),
+        **precision_recall_f1(right.total(), given.total(), wanted.total()),
         "macro_f1": float(np.mean(met)) if met else 0.0,
         **{f"identification_{name}": value for name, value in identified.items()},
         "examples": len(expected),
@@ -74,14 +79,19 @@ def relation_metrics(expected, predicted, *, labels, null_label):
     wanted, given = Counter(expected), Counter(predicted)
     right = Counter(a for a, b in zip(expected, predicted, strict=True) if a == b)
     by_label = {
-        label: {**_ratios(right[label], given[label], wanted[label]), "examples": wanted[label]}
+        label: {
+            **precision_recall_f1(right[label], given[label], wanted[label]),
+            "examples": wanted[label],
+        }
         for label in labels
     }
     counted = [label for label in labels if label != null_label]
     pairs = Counter(zip(expected, predicted, strict=True))
     met = [by_label[label]["f1"] for label in counted if wanted[label] or given[label]]
     return {
-        **_ratios(*(sum(count[label] for label in counted) for count in (right, given, wanted))),
+        **precision_recall_f1(
+            *(sum(count[label] for label in counted) for count in (right, given, wanted))
+        ),
         "macro_f1": float(np.mean(met)) if met else 0.0,
         "accuracy": right.total() / max(1, len(expected)),
         "examples": len(expected),
@@ -110,10 +120,3 @@ def _confusion(expected, found, *, order):
 
 def _counts(sets):
     return Counter(label for spans in sets for *_, label in spans)
-
-
-def _ratios(right, given, wanted):
-    precision = right / given if given else 0.0
-    recall = right / wanted if wanted else 0.0
-    f1 = 2 * right / (given + wanted) if given + wanted else 0.0
-    return {"precision": precision, "recall": recall, "f1": f1}

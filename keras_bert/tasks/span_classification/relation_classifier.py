@@ -9,6 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
+from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
 from keras_bert.tasks.span_classification.metrics import relation_metrics
@@ -60,7 +61,7 @@ class RelationClassifier(WordsTask):
 
     KIND = "relation-classifier"
     HEADS = ("spans", "classifier")
-    LEAST_LABELS = 2
+    MIN_LABELS = 2
     SETTINGS = RelationClassifierSettings
     METRIC = "f1"
     SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
@@ -79,12 +80,12 @@ class RelationClassifier(WordsTask):
         name="relation_classifier",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, **between)
+        self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.span_representation = span_representation
         self.null_label = _null_label(null_label, self.labels)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_tokens(aggregation)
+        self.set_aggregation(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
         )
@@ -120,7 +121,7 @@ class RelationClassifier(WordsTask):
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, fields=None):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, fields=None):
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
         from keras_bert.readers.spans_pairs import open_span_pairs
 
@@ -130,7 +131,7 @@ class RelationClassifier(WordsTask):
     def infer_arguments(cls, examples):
         """The labels that occur."""
         labels = sorted_labels({example.label for example in examples})
-        if len(labels) < cls.LEAST_LABELS:
+        if len(labels) < cls.MIN_LABELS:
             raise InputError(
                 f'{examples[0].source.name} has one label only ("{labels[0]}"); relations are told '
                 "apart from two or more, of which one may mean that there is none."
@@ -156,37 +157,35 @@ class RelationClassifier(WordsTask):
             labels=label_numbers(examples, self.labels) if labelled else None,
         )
 
-    def decode(self, outputs, rows):
-        """See `pair_answers`."""
-        return decode.pair_answers(outputs["logits"], rows, labels=self.labels)
+    def decode(self, outputs, sequences):
+        """See `pair_predictions`."""
+        return decode.pair_predictions(outputs["logits"], sequences, labels=self.labels)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `relation_metrics`; also `calibration`.
 
         `too_far` counts pairs too far apart for a row, which are wrong.
         """
-        from keras_bert.tasks.classification.metrics import calibration
-
         label_numbers(examples, self.labels)  # names one that the model does not have
         expected = [example.label for example in examples]
-        found = [answer["label"] for answer in answers]
-        measures = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
+        found = [prediction["label"] for prediction in predictions]
+        metrics = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
         right = [a == b for a, b in zip(expected, found, strict=True)]
-        scores = [answer["score"] for answer in answers]
+        scores = [prediction["score"] for prediction in predictions]
         too_far = sum(label is None for label in found)
-        return {**measures, "too_far": too_far, "calibration": calibration(scores, right)}
+        return {**metrics, "too_far": too_far, "calibration": calibration(scores, right)}
 
     @staticmethod
-    def describe_measures(measures):
-        too_far = measures.get("too_far")
+    def describe_metrics(metrics):
+        too_far = metrics.get("too_far")
         return (
-            f"F1 {percent(measures['f1'])} (precision {percent(measures['precision'])}, recall "
-            f"{percent(measures['recall'])}), accuracy {percent(measures['accuracy'])}"
+            f"F1 {percent(metrics['f1'])} (precision {percent(metrics['precision'])}, recall "
+            f"{percent(metrics['recall'])}), accuracy {percent(metrics['accuracy'])}"
             + (f"; {counted(too_far, 'pair')} too far apart, counted as wrong" if too_far else "")
         )
 
-    def errors(self, answers, examples):
-        return decode.pair_errors(answers, examples)
+    def errors(self, predictions, examples):
+        return decode.pair_errors(predictions, examples)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import relation_signatures

@@ -76,7 +76,7 @@ class SpanClassifierSettings(TaskSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RelationClassifierSettings(TaskSettings):
-    GIVEN: typing.ClassVar[tuple] = ()
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
     span_representation: str = representation_setting()

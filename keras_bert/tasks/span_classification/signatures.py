@@ -8,10 +8,9 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO
 from keras_bert.inputs.words import sequences_around, word_sequences, words_of_texts
 from keras_bert.tasks.signatures import (
-    Signature,
-    examples_signature,
-    of_texts,
-    outputs_in_turn,
+    outputs_in_chunks,
+    standard_signatures,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.tasks.span_classification.decode import tie_break
@@ -31,13 +30,13 @@ def span_signatures(task, *, max_length):
     """
     labels = tf.constant(task.labels)
 
-    @functools.partial(of_texts, names=["text"])
+    @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         template = task.tokenizer.template
         rows = word_sequences(tokenized, template=template, max_length=max_length)
         inputs = _inputs(rows, task=task, max_length=max_length)
-        logits = outputs_in_turn(task, inputs)["logits"]  # (R, W, L, C)
+        logits = outputs_in_chunks(task, inputs)["logits"]  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
         scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
         found = _found(rows, scores, threshold=task.found_above)  # (F, 3)
@@ -69,15 +68,8 @@ def span_signatures(task, *, max_length):
             "lengths": tf.cast(of_text.row_lengths(), tf.int32),
         }
 
-    strings = tf.TensorSpec([None], tf.string, name="text")
-    return {
-        "serving_default": Signature(
-            from_text,
-            [strings],
-            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
-        ),
-        "examples": examples_signature(from_text, keys=["text"]),
-    }
+    warmup = [{"text": batch} for batch in warmup_texts(max_length)]
+    return standard_signatures(from_text, task=task, warmup=warmup)
 
 
 def relation_signatures(task, *, max_length):
@@ -117,7 +109,7 @@ def relation_signatures(task, *, max_length):
             "span_lasts": tf.clip_by_value(afters - 1, first, last) - first,
         }
         inputs = _inputs(rows, task=task, max_length=max_length) | spans
-        logits = outputs_in_turn(task, inputs)["logits"]  # (B, C)
+        logits = outputs_in_chunks(task, inputs)["logits"]  # (B, C)
         fits = missing == 0  # (B,)
         probabilities = tf.where(fits[:, None], tf.nn.softmax(logits, axis=-1), 0.0)
         label = tf.gather(labels, tf.argmax(probabilities, axis=-1))
@@ -132,10 +124,7 @@ def relation_signatures(task, *, max_length):
         {"text": batch, **{name: position * len(batch) for name, position in positions.items()}}
         for batch in warmup_texts(max_length)
     ]
-    return {
-        "serving_default": Signature(from_text, specs, warmup=warmup),
-        "examples": examples_signature(from_text, keys=["text"], numbers=names),
-    }
+    return standard_signatures(from_text, task=task, warmup=warmup, numbers=names)
 
 
 def _count(positions, most):

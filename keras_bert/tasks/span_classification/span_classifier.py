@@ -11,6 +11,7 @@ from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.labelled import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
+from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.span_classification import decode
 from keras_bert.tasks.span_classification.decode import best_threshold
@@ -35,10 +36,10 @@ _RARE = 0.01
 class WordsTask(Task):
     """A task whose head reads a vector for each word, made of the vectors of its pieces.
 
-    A constructor calls `settle_tokens` before it calls `super().__init__`.
+    A constructor calls `set_aggregation` before it calls `super().__init__`.
     """
 
-    def settle_tokens(self, aggregation):
+    def set_aggregation(self, aggregation):
         """Sets `aggregation`, None being what suits the encoder, and makes `word_means`."""
         self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
         self.word_means = WordMeans(
@@ -95,7 +96,7 @@ class SpanClassifier(WordsTask):
 
     KIND = "span-classifier"
     HEADS = ("spans", "classifier")
-    LEAST_LABELS = 1
+    MIN_LABELS = 1
     SETTINGS = SpanClassifierSettings
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
@@ -118,8 +119,8 @@ class SpanClassifier(WordsTask):
         name="span_classifier",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = (ANY,) if identify else check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, **between)
+        self.labels = (ANY,) if identify else check_labels(labels, least=self.MIN_LABELS)
         self.max_span_length = max_span_length
         self.span_representation = span_representation
         self.identify = identify
@@ -128,7 +129,7 @@ class SpanClassifier(WordsTask):
         self.threshold_metric = threshold_metric
         self.flat = flat
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_tokens(aggregation)
+        self.set_aggregation(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
         )
@@ -157,7 +158,7 @@ class SpanClassifier(WordsTask):
         }
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
         A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
@@ -166,7 +167,7 @@ class SpanClassifier(WordsTask):
         from keras_bert.readers.spans import open_spanned_words
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
-            columns["like"] = like
+            columns["schema"] = schema
         return open_spanned_words(data, need_spans=labelled, **columns)
 
     @classmethod
@@ -213,67 +214,67 @@ class SpanClassifier(WordsTask):
             label_number=self._label_number if labelled else None,
         )
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         """`text`, `words`, `spans` with their places, labels and scores, and `expected`.
 
-        See `span_answers`.
+        See `span_predictions`.
         """
         found = decode.spans_of_examples(
-            outputs["logits"], rows, threshold=self.found_above, flat=self.flat
+            outputs["logits"], sequences, threshold=self.found_above, flat=self.flat
         )
-        return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
+        return decode.span_predictions(
+            found, sequences, labels=self.labels, label_of=self._name_here
+        )
 
-    def tune_threshold(self, outputs, rows):
+    def tune_threshold(self, outputs, sequences):
         """Sets `threshold` to the best one for `threshold_metric`, where none was given."""
         if self.tuned:
-            self.threshold = self._tuned_threshold(outputs, rows)
+            self.threshold = self._tuned_threshold(outputs, sequences)
 
-    def _tuned_threshold(self, outputs, rows):
+    def _tuned_threshold(self, outputs, sequences):
         scores, correct, expected = [], [], 0
-        found = decode.spans_of_examples(outputs["logits"], rows, flat=self.flat)
+        found = decode.spans_of_examples(outputs["logits"], sequences, flat=self.flat)
         for example, spans in enumerate(found):
-            truth = {(s.start, s.end, self._name_here(s.label)) for s in rows.spans[example]}
+            truth = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
             expected += len(truth)
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in truth for s in spans]
         correct = np.array(correct, bool)
         return best_threshold(scores, correct, expected=expected, metric=self.threshold_metric)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
         `calibration` is of the spans that are found (see there).
         """
-        from keras_bert.tasks.classification.metrics import calibration
-
         expected = []
-        for answer, example in zip(answers, examples, strict=True):
-            if "expected" not in answer:
+        for prediction, example in zip(predictions, examples, strict=True):
+            if "expected" not in prediction:
                 raise example.error("no spans to compare the answer with.")
-            expected.append(decode.span_sets(answer["expected"]))
+            expected.append(decode.span_sets(prediction["expected"]))
             for _, _, label in expected[-1]:
                 self._check(label, example)
-        found = [decode.span_sets(answer["spans"]) for answer in answers]
-        measures = span_metrics(expected, found, labels=self.labels)
+        found = [decode.span_sets(prediction["spans"]) for prediction in predictions]
+        metrics = span_metrics(expected, found, labels=self.labels)
         longer = sum(end - start > self.max_span_length for e in expected for start, end, _ in e)
-        scores = [span["score"] for answer in answers for span in answer["spans"]]
+        scores = [span["score"] for prediction in predictions for span in prediction["spans"]]
         right = [
             (*span["words"], span["label"]) in truth
-            for truth, answer in zip(expected, answers, strict=True)
-            for span in answer["spans"]
+            for truth, prediction in zip(expected, predictions, strict=True)
+            for span in prediction["spans"]
         ]
-        return {**measures, "longer": longer, "calibration": calibration(scores, right)}
+        return {**metrics, "longer": longer, "calibration": calibration(scores, right)}
 
     @staticmethod
-    def describe_measures(measures):
+    def describe_metrics(metrics):
         return (
-            f"F1 {percent(measures['f1'])} (precision {percent(measures['precision'])}, recall "
-            f"{percent(measures['recall'])}), F1 without labels "
-            f"{percent(measures['identification_f1'])}"
+            f"F1 {percent(metrics['f1'])} (precision {percent(metrics['precision'])}, recall "
+            f"{percent(metrics['recall'])}), F1 without labels "
+            f"{percent(metrics['identification_f1'])}"
         )
 
-    def errors(self, answers, examples):
-        return decode.span_errors(answers, examples)
+    def errors(self, predictions, examples):
+        return decode.span_errors(predictions, examples)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import span_signatures

@@ -2,17 +2,17 @@
 
 import numpy as np
 from keras import ops
+from scipy.special import softmax
 
 from keras_bert.layers.kernels.viterbi import most_probable
 from keras_bert.readers.schemes import spans_of
-from keras_bert.tasks.probabilities import softmax
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 
 # Words, with padding, whose transitions are looked at together; so many arrays a label wide.
 _WORDS_TOGETHER = 8192
 
 
-def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
+def tagger_predictions(logits, rows, *, labels, scheme, aggregation, crf=None):
     """The answers to the examples of `TaggedRows`, as `keras-bert predict` prints them.
 
     Args:
@@ -42,12 +42,12 @@ def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
         numbers = probabilities.argmax(axis=-1)
         scores = np.take_along_axis(probabilities, numbers[:, None], axis=1)[:, 0]
     ends = np.cumsum(counts)
-    answers = []
+    predictions = []
     for example, sentence, start, end in zip(
         rows.examples, rows.sentences, ends - counts, ends, strict=True
     ):
         tags = [labels[number] for number in numbers[start:end]]
-        answer = {
+        prediction = {
             "text": sentence.text,
             "words": sentence.words,
             "tags": tags,
@@ -56,11 +56,11 @@ def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
             "ends": sentence.ends,
         }
         if example.tags is not None:
-            answer["expected"] = list(example.tags)
+            prediction["expected"] = list(example.tags)
         if scheme is not None:
-            answer["entities"] = _entities(answer)
-        answers.append(answer)
-    return answers
+            prediction["entities"] = _entities(prediction)
+        predictions.append(prediction)
+    return predictions
 
 
 def word_distributions(logits, sizes, *, aggregation):
@@ -69,15 +69,18 @@ def word_distributions(logits, sizes, *, aggregation):
     That of its first or last piece; or the mean of its pieces'; or their product, normalised.
     """
     if aggregation in (FIRST, LAST):
-        return softmax(logits[_chosen(sizes, aggregation)])
+        return softmax(logits[_chosen(sizes, aggregation)].astype(np.float64), axis=-1)
     if not len(sizes):
         return logits
     starts = np.cumsum(sizes) - sizes
     if aggregation == MEAN:
-        return np.add.reduceat(softmax(logits), starts, axis=0) / sizes[:, None]
+        return (
+            np.add.reduceat(softmax(logits.astype(np.float64), axis=-1), starts, axis=0)
+            / sizes[:, None]
+        )
     shifted = logits - logits.max(axis=-1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return softmax(np.add.reduceat(logarithms, starts, axis=0))
+    return softmax(np.add.reduceat(logarithms, starts, axis=0), axis=-1)
 
 
 def _chosen(sizes, aggregation):
@@ -105,47 +108,47 @@ def _by_transitions(emissions, counts, crf):
     return numbers, scores
 
 
-def _entities(answer):
+def _entities(prediction):
     found = []
-    for span in spans_of(answer["tags"]):
-        start, end = answer["starts"][span.start], answer["ends"][span.end - 1]
+    for span in spans_of(prediction["tags"]):
+        start, end = prediction["starts"][span.start], prediction["ends"][span.end - 1]
         found.append(
             {
-                "text": answer["text"][start:end],
+                "text": prediction["text"][start:end],
                 "label": span.kind,
                 "start": start,
                 "end": end,
-                "score": min(answer["scores"][span.start : span.end]),
+                "score": min(prediction["scores"][span.start : span.end]),
             }
         )
     return found
 
 
-def tagging_errors(answers, examples, *, scheme):
+def tagging_errors(predictions, examples, *, scheme):
     """A list of (how bad, description) of the answers with a wrong tag.
 
     How bad is the sum of the probabilities with which wrong tags were given. Of chunks, those that
     are expected and those that were found are shown, of other tags each wrong word.
     """
     found = []
-    for answer, example in zip(answers, examples, strict=True):
-        pairs = list(zip(example.tags, answer["tags"], strict=True))
+    for prediction, example in zip(predictions, examples, strict=True):
+        pairs = list(zip(example.tags, prediction["tags"], strict=True))
         wrong = [position for position, (truth, said) in enumerate(pairs) if truth != said]
         if not wrong:
             continue
-        where = f"{example.source.name}, line {example.line}: {' '.join(answer['words'])}"
+        where = f"{example.source.name}, line {example.line}: {' '.join(prediction['words'])}"
         if scheme is None:
             lines = [
-                f'  "{answer["words"][position]}" is {pairs[position][0]}, '
-                f"found as {pairs[position][1]} ({answer['scores'][position]:.2f})"
+                f'  "{prediction["words"][position]}" is {pairs[position][0]}, '
+                f"found as {pairs[position][1]} ({prediction['scores'][position]:.2f})"
                 for position in wrong
             ]
         else:
             lines = [
-                f"  {name}: {_chunks(answer['words'], tags)}"
-                for name, tags in (("expected", example.tags), ("found", answer["tags"]))
+                f"  {name}: {_chunks(prediction['words'], tags)}"
+                for name, tags in (("expected", example.tags), ("found", prediction["tags"]))
             ]
-        badness = sum(answer["scores"][position] for position in wrong)
+        badness = sum(prediction["scores"][position] for position in wrong)
         found.append((badness, "\n".join([where, *lines])))
     return found
 

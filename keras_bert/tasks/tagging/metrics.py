@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from keras_bert.readers.schemes import OUTSIDE, spans_of, split_tag, strict_spans
-from keras_bert.tasks.classification.metrics import calibration
+from keras_bert.tasks.metrics import calibration, precision_recall_f1
 
 
 def chunk_metrics(expected, found, scores, *, scheme):
@@ -131,9 +131,4 @@ def _counts(spans):
 
 def _ratios(counts):
     right, expected, found = counts
-    return {
-        "precision": right / found if found else 0.0,
-        "recall": right / expected if expected else 0.0,
-        "f1": 2 * right / (expected + found) if expected + found else 0.0,
-        "examples": expected,
-    }
+    return {**precision_recall_f1(right, found, expected), "examples": expected}

@@ -8,12 +8,10 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
 from keras_bert.tasks.signatures import (
-    Signature,
-    examples_signature,
-    ids_signature,
-    of_sequences,
-    of_texts,
-    outputs_in_turn,
+    outputs_in_chunks,
+    standard_signatures,
+    traced_on_ids,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
@@ -40,11 +38,11 @@ def tagger_signatures(task, *, max_length):
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def logits_of(**inputs):
-        return outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
+        return outputs_in_chunks(task, inputs)["logits"]  # (B, S, C)
 
-    @functools.partial(of_texts, names=["text"])
+    @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
         row_starts = tf.cast(words.ids.row_starts(), tf.int32)
@@ -77,7 +75,7 @@ def tagger_signatures(task, *, max_length):
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
         logits = logits_of(**inputs)  # (B, S, C)
         input_ids = inputs["input_ids"]
@@ -100,16 +98,8 @@ def tagger_signatures(task, *, max_length):
         )
         return {"tags": tags, "scores": tf.scatter_nd(at, scores.values, shape)}
 
-    strings = tf.TensorSpec([None], tf.string, name="text")
-    return {
-        "serving_default": Signature(
-            from_text,
-            [strings],
-            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
-        ),
-        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
-        "examples": examples_signature(from_text, keys=["text"]),
-    }
+    warmup = [{"text": batch} for batch in warmup_texts(max_length)]
+    return standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
 
 
 def _of_words(task, logits, is_first, lengths):

@@ -17,7 +17,7 @@ from keras_bert.readers.schemes import (
 from keras_bert.readers.settings import ERROR, REPAIR
 from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
-from keras_bert.tasks.tagging.decode import tagger_answers, tagging_errors
+from keras_bert.tasks.tagging.decode import tagger_predictions, tagging_errors
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
@@ -64,7 +64,7 @@ class Tagger(Task):
 
     KIND = "tagger"
     HEADS = ("classifier",)
-    LEAST_LABELS = 2
+    MIN_LABELS = 2
     SETTINGS = TaggerSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -84,8 +84,8 @@ class Tagger(Task):
         name="tagger",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, **between)
+        self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.scheme = scheme_of_labels(self.labels)
         self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         whole = LAST if encoder.config.is_causal else FIRST  # the piece that sees most of a word
@@ -155,7 +155,7 @@ class Tagger(Task):
         data,
         *,
         inferred_arguments=None,
-        like=None,
+        schema=None,
         labelled=True,
         scheme=None,
         invalid_tags=REPAIR,
@@ -170,7 +170,9 @@ class Tagger(Task):
         from keras_bert.readers.sentences import open_tagged_words
 
         labels = (inferred_arguments or {}).get("labels")
-        source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
+        source = open_tagged_words(
+            data, labels=labels, schema=schema, need_tags=labelled, **columns
+        )
         return CheckedSentences(
             source,
             labels=labels,
@@ -188,7 +190,7 @@ class Tagger(Task):
         if scheme is not None:
             kinds = {span.kind for example in examples for span in spans_of(example.tags)}
             labels = labels_of(kinds, scheme)
-        if len(labels) < cls.LEAST_LABELS:
+        if len(labels) < cls.MIN_LABELS:
             raise InputError(
                 f'{examples[0].source.name} has one tag only ("{labels[0]}"); a tagger needs two '
                 "or more."
@@ -236,40 +238,42 @@ class Tagger(Task):
         # As many as fill a row of a token each.
         return (max_length or self.max_length) if self.document_context else 0
 
-    def decode(self, outputs, rows):
-        """See `tagger_answers`."""
-        return tagger_answers(
+    def decode(self, outputs, sequences):
+        """See `tagger_predictions`."""
+        return tagger_predictions(
             outputs["logits"],
-            rows,
+            sequences,
             labels=self.labels,
             scheme=self.scheme,
             aggregation=self.aggregation,
             crf=self.crf_layer,
         )
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
         from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
 
         expected = [example.tags for example in examples]
-        found, scores = ([answer[name] for answer in answers] for name in ("tags", "scores"))
+        found, scores = (
+            [prediction[name] for prediction in predictions] for name in ("tags", "scores")
+        )
         if self.scheme is None:
             return word_metrics(expected, found, scores, labels=self.labels)
         return chunk_metrics(expected, found, scores, scheme=self.scheme)
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         """See `tagging_errors`."""
-        return tagging_errors(answers, examples, scheme=self.scheme)
+        return tagging_errors(predictions, examples, scheme=self.scheme)
 
     @staticmethod
-    def describe_measures(measures):
-        if "f1" not in measures:
-            macro = percent(measures["macro_f1"])
-            return f"accuracy {percent(measures['accuracy'])} of words, macro F1 {macro}"
+    def describe_metrics(metrics):
+        if "f1" not in metrics:
+            macro = percent(metrics["macro_f1"])
+            return f"accuracy {percent(metrics['accuracy'])} of words, macro F1 {macro}"
         return (
-            f"F1 {percent(measures['f1'])} by conlleval's rules (precision "
-            f"{percent(measures['precision'])}, recall {percent(measures['recall'])}), strictly "
-            f"{percent(measures['strict_f1'])}; accuracy {percent(measures['accuracy'])} of words"
+            f"F1 {percent(metrics['f1'])} by conlleval's rules (precision "
+            f"{percent(metrics['precision'])}, recall {percent(metrics['recall'])}), strictly "
+            f"{percent(metrics['strict_f1'])}; accuracy {percent(metrics['accuracy'])} of words"
         )
 
     def signatures(self, *, max_length=None):

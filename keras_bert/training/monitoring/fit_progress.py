@@ -4,7 +4,7 @@ import time
 
 import keras
 
-from keras_bert.tasks.task import made_of
+from keras_bert.tasks.task import dataset_info
 
 
 class FitProgress(keras.callbacks.Callback):
@@ -46,9 +46,9 @@ class FitProgress(keras.callbacks.Callback):
         metric = self.task.METRIC
         if self.dev_examples is None or metric is None or f"val_{metric}" in logs:
             return
-        measures = self.task.official_metrics(self._answers(), self.dev_examples.examples)
-        if metric in measures:
-            logs[f"val_{metric}"] = measures[metric]
+        metrics = self.task.official_metrics(self._answers(), self.dev_examples.examples)
+        if metric in metrics:
+            logs[f"val_{metric}"] = metrics[metric]
 
     def _answers(self):
         from keras_bert.inference.answers import Inference  # needs TensorFlow, which `fit` does not
@@ -65,7 +65,7 @@ def with_progress(task, x, options):
     what `dataset` has shuffled: it would not, but warn that it does not.
     """
     callbacks = options.get("callbacks")
-    trained, dev = made_of(x), made_of(options.get("validation_data"))
+    trained, dev = dataset_info(x), dataset_info(options.get("validation_data"))
     if trained is not None:
         options = {"shuffle": False, **options}
     if options.get("verbose", "auto") == 0 or isinstance(callbacks, keras.callbacks.CallbackList):
@@ -74,8 +74,8 @@ def with_progress(task, x, options):
         return options
     progress = FitProgress(
         task,
-        tokens_a_step=trained and trained.tokens_a_step,
-        dev_examples=dev and dev.rows,
+        tokens_a_step=trained and trained.tokens_per_step,
+        dev_examples=dev and dev.sequences,
     )
     given = [] if callbacks is None else callbacks
     given = list(given) if isinstance(given, list | tuple) else [given]

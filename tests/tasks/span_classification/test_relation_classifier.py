@@ -192,7 +192,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     measures = task.official_metrics(answers, examples)
     right = sum(a["label"] == e.label for a, e in zip(answers, examples, strict=True))
     assert measures["too_far"] == 2 and measures["accuracy"] == right / 32
-    assert "2 pairs too far apart, counted as wrong" in task.describe_measures(measures)
+    assert "2 pairs too far apart, counted as wrong" in task.describe_metrics(measures)
     shown = [text for _, text in task.errors(answers, examples)]
     assert any("too far apart (0.00) in place of lives_in" in text for text in shown)
 

@@ -12,7 +12,7 @@ from keras_bert.inputs.windows import windows
 from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.tasks.tagging.crf import LinearChainCrf
-from keras_bert.tasks.tagging.decode import tagger_answers, word_distributions
+from keras_bert.tasks.tagging.decode import tagger_predictions, word_distributions
 from keras_bert.tasks.tagging.features import split_sentences, tagged_sequences, with_context
 from keras_bert.tasks.tagging.reading import CheckedSentences
 from keras_bert.tasks.tagging.settings import TaggerSettings
@@ -189,7 +189,7 @@ def test_what_is_said_of_tokens_comes_back_to_words(tokenizer):
     logits = list(said[ids])
     given = {"labels": LABELS, "scheme": "bio"}
     for combine in ("first", "last", "mean", "product"):
-        answers = tagger_answers(logits, rows, aggregation=combine, **given)
+        answers = tagger_predictions(logits, rows, aggregation=combine, **given)
         for answer, sentence in zip(answers, rows.sentences, strict=True):
             tokens = said[sentence.ids]
             expected = word_distributions(tokens, sentence.sizes, aggregation=combine)
@@ -215,7 +215,7 @@ def test_entities_stand_in_the_text_as_it_was_given(tokenizer):
     logits = np.full((1, 12, 3), -5.0, np.float32)
     for position, label in ((1, 1), (5, 0), (6, 1), (7, 2)):  # [CLS] j o h n , the a b
         logits[0, position, label] = 5
-    (answer,) = tagger_answers(logits, rows, labels=LABELS, scheme="bio", aggregation="first")
+    (answer,) = tagger_predictions(logits, rows, labels=LABELS, scheme="bio", aggregation="first")
     assert answer["tags"] == ["B-X", "O", "B-X", "I-X"] and "expected" not in answer
     assert [(e["text"], e["start"], e["end"]) for e in answer["entities"]] == [
         ("Jöhn", 0, 4),

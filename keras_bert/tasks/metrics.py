@@ -1,0 +1,35 @@
+"""Metrics that several tasks share: ratios per label and calibration."""
+
+import numpy as np
+
+_BINS = 10
+
+
+def precision_recall_f1(correct, predicted, expected):
+    """`precision`, `recall` and `f1` of three counts; a ratio without cases is 0."""
+    return {
+        "precision": correct / predicted if predicted else 0.0,
+        "recall": correct / expected if expected else 0.0,
+        "f1": 2 * correct / (predicted + expected) if predicted + expected else 0.0,
+    }
+
+
+def calibration(confidence, correct):
+    """Ten bins of equal width: are predictions with a confidence of 0.7 right 7 times in 10?
+
+    Shapes: confidence float (N,) from 0 to 1, correct bool (N,).
+
+    Returns a list of the bins from 0 to 1, each with the mean `confidence`, the `accuracy` and the
+    number of `examples`; a bin without examples has 0 in all three. 1 is in the last bin.
+    """
+    confidence, correct = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
+    bins = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
+    counts, confidences, hits = (
+        np.bincount(bins, weights=weights, minlength=_BINS)
+        for weights in (None, confidence, correct)
+    )
+    means, accuracies = (sums / np.maximum(counts, 1) for sums in (confidences, hits))
+    return [
+        {"confidence": float(mean), "accuracy": float(accuracy), "examples": int(count)}
+        for mean, accuracy, count in zip(means, accuracies, counts, strict=True)
+    ]
