@@ -11,7 +11,6 @@ from keras_bert.checkpoints.model_folder import (
     build_task,
     find_model_folder,
     head_table,
-    own_tensors,
     save_folder,
 )
 from keras_bert.checkpoints.named_models import read_foreign
@@ -90,9 +89,8 @@ def read_model(source):
 def _other_heads(checkpoint, task):
     """The heads in a folder that its task does not use, by the start of their names."""
     names, used = checkpoint.names, set()
-    if task is not None:
-        used = {line.theirs for line in head_table(task.heads, checkpoint.class_names)}
-        used |= set(own_tensors(task, checkpoint.class_names, heads=task.heads))
+    for head in task.heads if task is not None else ():
+        used |= {line.theirs for line in head_table(task, head, checkpoint.class_names)[1]}
     return sorted(
         {
             ".".join(name.split(".")[:2])

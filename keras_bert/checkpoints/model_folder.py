@@ -79,7 +79,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
 
 def build_task(checkpoint):
     """The task in a `PretrainedCheckpoint`; see `load_task`."""
-    kind = checkpoint.task_class()
+    kind, class_names = checkpoint.task_class(), checkpoint.class_names
     options = checkpoint.settings(kind)
     if kind.MIN_LABELS:
         options["labels"] = checkpoint.labels()
@@ -87,57 +87,76 @@ def build_task(checkpoint):
             raise InputError(
                 f"{checkpoint.folder} has a single label. The task {kind.KIND} needs two or more."
             )
-    if "lm_head" in checkpoint.class_names.heads:
+    if "lm_head" in class_names.heads:
         checkpoint.check_copies()
     # Checked before a model of the config's sizes is built.
-    table = head_table(kind.HEADS, checkpoint.class_names)
-    _check_head(checkpoint, table, labels=options.get("labels"))
+    table = [line for head in kind.HEADS for line in class_names.heads.get(head, ())]
+    _check_shapes(checkpoint, table, labels=options.get("labels"))
     mix = checkpoint.layer_mix()
     if mix is not None:
         options["layer_mix"] = mix
     task = kind(checkpoint.encoder(), checkpoint.tokenizer, **options)
-    assign_heads(task, checkpoint, checkpoint.class_names)
+    assign_heads(task, checkpoint, class_names)
     task.tuned = (*task.tuned, *checkpoint.tuned(kind))
     return task
 
 
 def assign_heads(task, checkpoint, class_names, *, heads=None):
-    """Gives a task's heads their weights from a folder.
+    """Gives a task's heads (None: all of them) their weights from a folder.
 
-    Args:
-        task: the task.
-        checkpoint: a `PretrainedCheckpoint`.
-        class_names: the `ClassNames` that the folder's names of the heads follow.
-        heads: the task's heads to read; None is all of them.
-
-    Raises:
-        InputError: a tensor is missing or has another shape.
+    `class_names` are the `ClassNames` that the folder's names of the heads follow. Raises
+    InputError if a tensor is missing or has another shape.
     """
     for head in task.heads if heads is None else heads:
-        table = head_table([head], class_names)
-        own = own_tensors(task, class_names, heads=[head])
-        _check_head(checkpoint, table, labels=getattr(task, "labels", None))
-        _check_own_head(checkpoint, own)
+        owner, table = head_table(task, head, class_names)
+        _check_shapes(checkpoint, table, labels=getattr(task, "labels", None))
         factor = 1.0 / head_scale(task, head)
-        if own and head in task.HEAD_SCALES:
+        if owner is not task and head in task.HEAD_SCALES:
             factor *= _missing_scale(checkpoint, task.HEAD_SCALES[head])
 
         def read(name, factor=factor):
             return checkpoint.read(name) * np.float32(factor)
 
-        rename.assign(task, table, read)
-        for name, variable in own.items():
-            variable.assign(np.reshape(read(name), variable.shape))
+        rename.assign(owner, table, read)
+
+
+def _check_shapes(checkpoint, table, *, labels):
+    names = {line.theirs for line in table}
+    present = {name: shape for name, shape in checkpoint.shapes.items() if name in names}
+    sizes = {**checkpoint.names.sizes, "C": len(labels or ())}
+    rename.check_shapes(present, table, sizes=sizes, source=str(checkpoint.folder))
 
 
 def holds_head(task, checkpoint, class_names, head):
-    """Whether a folder's class has a head of a task, or the folder has any tensor of it.
-
-    Arguments as in `assign_heads`.
-    """
-    names = {line.theirs for line in head_table([head], class_names)}
-    names |= {*own_tensors(task, class_names, heads=[head])}
+    """Whether a folder's class has a head of a task, or the folder has any tensor of it."""
+    _, table = head_table(task, head, class_names)
+    names = {line.theirs for line in table}
     return head in checkpoint.class_names.heads or not names.isdisjoint(checkpoint.shapes)
+
+
+def head_table(task, head, class_names):
+    """-> (the model or layer that a rename table of a head is for, its lines).
+
+    They are those of the class of `transformers`. Of a head that the class lacks they are the
+    variables of its layer under our own names, without those of the encoder; `crf_layer`, of a task
+    with a setting `crf`, is stored as `crf`.
+    """
+    if head in class_names.heads:
+        return task, class_names.heads[head]
+    layer, lines = getattr(task, head), []
+    shared = {id(variable) for variable in task.encoder.weights}
+    for variable in layer.weights:
+        if id(variable) not in shared:
+            _, _, inside = variable.path.rpartition(f"{layer.name}/")
+            name = f"{KEPT}{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
+            shape = " ".join(map(str, variable.shape)) or "1"
+            lines.append(rename.Rename(variable.path, name, shape))
+    return layer, lines
+
+
+def head_scale(task, head):
+    """What the weights of a head are multiplied by in a folder."""
+    return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
 
 def _missing_scale(checkpoint, name):
@@ -159,23 +178,6 @@ def _missing_scale(checkpoint, name):
             f"{checkpoint.source}, under {MARK}: `{name}` is {scale!r}. Expected a number above 0."
         )
     return float(scale)
-
-
-def _check_head(checkpoint, table, *, labels):
-    names = {line.theirs for line in table}
-    present = {name: shape for name, shape in checkpoint.shapes.items() if name in names}
-    sizes = {**checkpoint.names.sizes, "C": len(labels or ())}
-    rename.check_shapes(present, table, sizes=sizes, source=str(checkpoint.folder))
-
-
-def _check_own_head(checkpoint, tensors):
-    for name, variable in tensors.items():
-        shape = checkpoint.shapes.get(name)
-        if shape != (tuple(variable.shape) or (1,)):
-            problem = "lacks the tensor" if shape is None else f"has the shape {list(shape)} in"
-            raise InputError(
-                f"{checkpoint.folder} {problem} {name}; its config asks for {list(variable.shape)}."
-            )
 
 
 def find_model_folder(path):
@@ -254,14 +256,11 @@ def to_hugging_face(model):
         sizes = {**names.sizes, "C": len(labels)}
         class_names = names.names(class_name)
         for head in model.heads:
-            own = own_tensors(model, class_names, heads=[head])
-            arrays = rename.gather(model, head_table([head], class_names), sizes=sizes)
-            arrays |= {name: rename.to_numpy(variable) for name, variable in own.items()}
+            owner, table = head_table(model, head, class_names)
             scale = head_scale(model, head)
-            for name, array in arrays.items():
-                scaled = array if scale == 1.0 else array * np.float32(scale)
-                tensors[name] = np.ascontiguousarray(scaled)
-            if own and head in model.HEAD_SCALES:
+            for name, array in rename.gather(owner, table, sizes=sizes).items():
+                tensors[name] = array if scale == 1.0 else array * np.float32(scale)
+            if owner is not model and head in model.HEAD_SCALES:
                 stored[model.HEAD_SCALES[head]] = 1.0  # these weights are scaled already
         if model.MIN_LABELS:
             values |= labels_to_config(labels)
@@ -276,31 +275,3 @@ def to_hugging_face(model):
             stored["tuned"] = tuned
     values[MARK] = stored
     return values, tensors
-
-
-def head_table(heads, class_names):
-    """The lines of those heads, attributes of a task, that a class of `transformers` has."""
-    return [line for head in heads for line in class_names.heads.get(head, ())]
-
-
-def own_tensors(task, class_names, *, heads):
-    """The variables of heads that the class lacks, by our names; not those of the encoder.
-
-    A head `crf_layer` of a task with a setting `crf` is stored under `crf`.
-    """
-    tensors, shared = {}, {id(variable) for variable in task.encoder.weights}
-    for head in heads:
-        if head not in class_names.heads:
-            layer = getattr(task, head)
-            for variable in layer.weights:
-                if id(variable) in shared:
-                    continue
-                _, _, inside = variable.path.rpartition(f"{layer.name}/")
-                name = f"{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
-                tensors[f"{KEPT}{name}"] = variable
-    return tensors
-
-
-def head_scale(task, head):
-    """What the weights of a head are multiplied by in a folder."""
-    return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0

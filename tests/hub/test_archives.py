@@ -179,12 +179,12 @@ class TestSaidBeforeAnythingIsWritten:
             kb.load(many)
 
     def test_too_many_members(self, tmp_path):
-        names = (f"m/{i}/" for i in range(archives._MOST_MEMBERS + 1))
+        names = (f"m/{i}/" for i in range(archives._MAX_MEMBERS + 1))
         for archive in (
             zip_with(tmp_path / "many.zip", *names),
             tar_with(
                 tmp_path / "many.tar.gz",
-                *(member("config.json") for _ in range(archives._MOST_MEMBERS + 1)),
+                *(member("config.json") for _ in range(archives._MAX_MEMBERS + 1)),
             ),
         ):
             with pytest.raises(InputError, match="has more than 10,000 members; a model has a few"):
