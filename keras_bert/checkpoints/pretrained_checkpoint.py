@@ -58,7 +58,10 @@ class PretrainedCheckpoint:
     def __init__(self, folder):
         self.folder = Path(folder)
         if not self.folder.exists():
-            raise InputError(f"There is no model folder {folder}.")
+            raise InputError(
+                f"There is no model folder {folder}. Give another path, or run the command that "
+                "writes it first."
+            )
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
         path = self.folder / CONFIG
