@@ -43,7 +43,7 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
-    ("tasks.task", "checkpoints.model_folder"),
+    ("tasks.task", "checkpoints.saving"),
     ("tasks.task", "export.saved_model"),
     ("tasks.task", "inputs.framing"),
     ("tasks.task", "training.optimizers.optimizer"),

@@ -5,9 +5,12 @@ Names load their module on first use: the settings of a conversion need no Keras
 
 from keras_bert.base.lazy import lazy_names
 
-_HOMES = dict.fromkeys(
-    ("find_model_folder", "load", "load_task", "save_folder"), "keras_bert.checkpoints.model_folder"
-)
+_HOMES = {
+    **dict.fromkeys(
+        ("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.model_folder"
+    ),
+    "save_folder": "keras_bert.checkpoints.saving",
+}
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -7,14 +7,10 @@ from keras_bert.base.files import held_names, reject_input_as_output, same_files
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.model_folder import (
-    build_task,
-    find_model_folder,
-    head_table,
-    save_folder,
-)
+from keras_bert.checkpoints.model_folder import build_task, find_model_folder
 from keras_bert.checkpoints.named_models import read_foreign
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.saving import head_table, save_folder
 from keras_bert.checkpoints.settings import ConvertSettings
 from keras_bert.encoders.encoder import Encoder
 

@@ -134,7 +134,7 @@ def _convert(source, cached, *, name):
                 if file.is_file():
                     shutil.copy2(file, temporary)
         return
-    from keras_bert.checkpoints.model_folder import save_folder
+    from keras_bert.checkpoints.saving import save_folder
 
     try:
         _, model, tokenizer = read_foreign(source)
@@ -163,7 +163,9 @@ def read_foreign(source):
     if is_keras_nlp(source):
         return "keras-nlp", *load_keras_nlp(source)
     if source.is_file():
-        raise InputError(f"{source} is a file. Expected the folder of a model.")
+        raise InputError(
+            f"{source} is a file. Expected the folder that contains the model's files."
+        )
     raise InputError(
         f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
         "(config.json), a Google checkpoint (bert_config.json) or a keras-hub preset."

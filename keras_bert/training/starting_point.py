@@ -8,9 +8,10 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder, head_scale
+from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
 from keras_bert.checkpoints.named_models import is_name
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer

@@ -98,4 +98,4 @@ def test_the_command(folder, tmp_path, capsys):
     assert "Could not detect the model format of" in capsys.readouterr().err
     a_file = f"{google}/bert_model.ckpt.index"  # as a shell completes the name
     assert main(["convert", "--input", a_file, "--output", str(tmp_path / "x")]) == 2
-    assert "is a file; give the folder that the model's files lie in" in capsys.readouterr().err
+    assert "is a file. Expected the folder that contains" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
-from keras_bert.checkpoints.model_folder import to_hugging_face
+from keras_bert.checkpoints.saving import to_hugging_face
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.fill_mask import FillMask
@@ -301,6 +301,6 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     assert found.config == encoder.config
     assert load_task(tmp_path / "run").labels == ("no", "yes")
     with pytest.raises(
-        InputError, match="There is no model folder .*or run the command that writes it first"
+        InputError, match="There is no model folder .*or run the command that"
     ):
         load(tmp_path / "none")

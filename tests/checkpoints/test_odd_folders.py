@@ -382,7 +382,7 @@ def test_weights_that_are_no_floating_numbers_are_rejected(folder):
         ({"architectures": {"a": 1}}, "`architectures` should be a list with one of"),
         (
             {"architectures": ["BertForNextSentencePrediction"]},
-            "which is not supported. Supported: BertFor",
+            "which is not supported",
         ),
     ],
 )
@@ -490,6 +490,6 @@ def test_what_is_no_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
         with pytest.raises(
-            InputError, match="must be a folder, a name or an archive. Received: an object of type"
+            InputError, match="must be a folder, a name or an archive. Received: an"
         ):
             opened(given)

@@ -188,7 +188,7 @@ class TestSaidBeforeAnythingIsWritten:
             ),
         ):
             with pytest.raises(
-                InputError, match="has more than 10,000 members. Expected an archive"
+                InputError, match="has more than 10,000 members. Expected an"
             ):
                 kb.load(archive)
 
