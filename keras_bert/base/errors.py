@@ -1,5 +1,7 @@
 """The errors and warnings that a user sees as a message, without a traceback."""
 
+import contextlib
+
 
 class InputError(ValueError):
     """Something that the user passed is invalid: a file, a flag, a folder.
@@ -19,3 +21,21 @@ class InputWarning(UserWarning):
 
     The command line prints each once, to standard error.
     """
+
+
+@contextlib.contextmanager
+def input_errors(message_for):
+    """Turns expected errors of other libraries into `InputError`s.
+
+    Args:
+        message_for: a function from an exception to the message; None lets the exception pass.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        message = message_for(error)
+        if message is None:
+            raise
+        raise InputError(message) from error

@@ -7,9 +7,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
 from keras_bert.base.objectives import CAUSAL_LM
 from keras_bert.checkpoints import find_model_folder
-from keras_bert.checkpoints.folder import assign_heads, fingerprint_of_folder, holds_head
-from keras_bert.checkpoints.kinds import stored
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.model_folder import assign_heads, fingerprint_of_folder, holds_head
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_sequences_fit
@@ -94,7 +93,7 @@ def _options(task_class, settings, source=None):
         for name in SpanSettings.defaults()
         if getattr(settings, name) is not None
     }
-    if source is not None and _kind_in(source) == SpanPretrainer.KIND:
+    if source is not None and source.stored.get("task") == SpanPretrainer.KIND:
         stored_ones = source.settings(SpanPretrainer)
         held = stored_ones.get("max_span_length", SpanSettings.max_span_length)
         if options.setdefault("max_span_length", held) != held:
@@ -149,7 +148,8 @@ def _from_folder(settings, folders, tokenizer, task_class, report):
     task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
     class_names = source.names.names(task.architecture)
     held = [head for head in task.HEADS if holds_head(task, source, class_names, head)]
-    source.check_copies(needed="lm_head" in held)
+    if "lm_head" in held:
+        source.check_copies()
     assign_heads(task, source, class_names, heads=held)
     lacking += [head.replace("_", " ") for head in task.HEADS if head not in held]
     report(f"Starting from the weights in {settings.model}.")
@@ -169,11 +169,6 @@ def _check_offered(config, task_class):
             f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "
             f"It offers: {', '.join(offered)}; give one of these as `objective`."
         )
-
-
-def _kind_in(source):
-    """The kind of task that we wrote a folder with, or None."""
-    return stored(source.values, source=str(source.folder / CONFIG)).get("task")
 
 
 def fingerprint(value):

@@ -7,11 +7,10 @@ import os
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
-from keras_bert.checkpoints import find_model_folder, load, load_task
-from keras_bert.checkpoints.folder import fingerprint_of_folder
-from keras_bert.checkpoints.kinds import holds_task, stored, task_of
+from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
 from keras_bert.checkpoints.named_models import is_name
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.text.template import BERT_TEMPLATE
@@ -134,17 +133,16 @@ class StartingPoint:
         if self._folder is None:
             return None, None
         source = PretrainedCheckpoint(self._folder)
-        path = str(source.folder / CONFIG)
-        own = "task" in stored(source.values, source=path)
-        if not holds_task(source.values, source.names, source=path):
+        own = "task" in source.stored
+        if not source.holds_task:
             return None, None
         try:
-            found = task_of(source.values, source.names, source=path)
+            found = source.task_class()
             if found.SETTINGS is None:  # of pre-training
                 return None, None
             # A class of `transformers` serves several kinds, and its folders do not say which.
             if found is kind or (not own and issubclass(kind, found)):
-                return EarlierTask(load_task(self._folder)), None
+                return EarlierTask(build_task(source)), None
         except InputError as error:
             if own:
                 raise

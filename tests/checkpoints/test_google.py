@@ -149,7 +149,7 @@ def test_the_vocabulary_says_whether_it_is_cased(folder):
         ({"bert/pooler/dense/bias": np.zeros(8, "int32")}, "dense/bias holds int32 values"),
         (
             {"output_weights": np.ones((1, 8), "f4"), "output_bias": np.ones(1, "f4")},
-            r"has a classifier \(output_weights\) of 1 label; a classifier has two or more",
+            r"has a classifier \(output_weights\) of 1 label. Expected two or more",
         ),
         (
             {"output_weights": np.ones((), "f4"), "output_bias": np.ones(1, "f4")},
@@ -174,7 +174,7 @@ def test_broken_folders_are_one_sentence(folder, tmp_path):
     with pytest.raises(InputError, match="not a whole TensorFlow checkpoint"):
         load_google(folder)
     (folder / "bert_model.ckpt.index").unlink()
-    with pytest.raises(InputError, match="should hold one TensorFlow checkpoint"):
+    with pytest.raises(InputError, match="should contain one TensorFlow checkpoint"):
         load_google(folder)
     with pytest.raises(InputError, match="no checkpoint"):
         load_google(tmp_path / "nowhere")
@@ -184,7 +184,7 @@ def test_broken_folders_are_one_sentence(folder, tmp_path):
     "change", [{"layer_norm_eps": 1e-5}, {"is_decoder": True}, {"model_type": "roberta"}]
 )
 def test_what_that_code_cannot_compute_is_rejected(change, make_encoder, tokenizer, tmp_path):
-    with pytest.raises(InputError, match="google-research/bert computes BERT alone"):
+    with pytest.raises(InputError, match="google-research/bert computes only bidirectional BERT"):
         save_google(make_encoder(**change), tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
 

@@ -106,7 +106,7 @@ def test_a_preset_takes_changes_and_rejects_other_names():
         ({"initializer_range": 10**400}, "`initializer_range` must be a finite number"),
         ({"vocab_size": 10**400}, "`vocab_size` must be at most 9223372036854775807"),
         ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
-        ({"pad_token_id": 30}, "`pad_token_id` must be a row"),
+        ({"pad_token_id": 30}, "`pad_token_id` must be below `vocab_size`"),
         ({"is_decoder": 1}, "`is_decoder` must be true or false"),
         ({"max_position_embeddings": 2, "model_type": "roberta"}, "above the position offset"),
         ({"model_type": "gpt2"}, "'gpt2'"),

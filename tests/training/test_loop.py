@@ -314,7 +314,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
         pretrain(**given, model=folder, output=tmp_path / "both")
 
 
-@pytest.mark.filterwarnings("ignore:.*byte-level tokenizer is not part")
+@pytest.mark.filterwarnings("ignore:.*byte-level tokenizer is not supported")
 def test_a_model_whose_tokenizer_is_not_ours_is_rejected(given, tmp_path):
     """Its ids are of another vocabulary than those of any rows."""
     config = BertConfig(**{**SIZES, "model_type": "roberta"})

@@ -64,8 +64,8 @@ def empty(path):
     [
         ("model", shutil.rmtree, "the model .*/run/model is missing"),
         ("model/model.safetensors", truncate, "model.safetensors is not a whole safetensors file"),
-        ("model/model.safetensors", remove, "holds no weights"),
-        ("model/config.json", remove, "holds no config.json"),
+        ("model/model.safetensors", remove, "contains no supported weights"),
+        ("model/config.json", remove, "has no config.json"),
         ("model/vocab.txt", remove, "vocab.txt"),
         ("metrics.json", empty, "metrics.json is damaged: it is not JSON"),
     ],

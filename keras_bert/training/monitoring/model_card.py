@@ -13,8 +13,7 @@ import keras_bert
 from keras_bert.base.files import read_json, write_text
 from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
-from keras_bert.checkpoints.kinds import stored
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, stored
 from keras_bert.checkpoints.saving import CARD
 from keras_bert.encoders import encoder_class, read_config
 from keras_bert.tasks import KINDS

@@ -113,7 +113,7 @@ def test_bad_output(task, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="is a file"):
         export_task(task, tmp_path / "file")
-    with pytest.raises(InputError, match=r"holds something else \(file\)"):
+    with pytest.raises(InputError, match=r"contains something else \(file\)"):
         export_task(task, tmp_path)
     with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 65"):
         export_task(task, tmp_path / "new", max_length=65)
@@ -133,8 +133,8 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
     ask = tf.saved_model.load(str(output / "1")).signatures["serving_default"]
     assert set(ask(text=tf.constant(["good film"]))) == {"sentence", "cls"}
     for wrong, message in (
-        ({"top_k": 3}, "`top_k` is for .MASK., and .* holds a model of the task classifier"),
-        ({"tokens": "none"}, "`layers` and `tokens` are for embeddings; give `encoder=True`"),
+        ({"top_k": 3}, "`top_k` is for .MASK., and .* contains a model of the task classifier"),
+        ({"tokens": "none"}, "`layers` and `tokens` are for embeddings. Pass `encoder=True`"),
         ({"encoder": True, "top_k": 3}, "embeddings have no candidates"),
         ({"encoder": True, "layers": "sum-last-4"}, "needs a model of at least 4 layers"),
         ({"output": tmp_path / "x.tflite", "encoder": True, "layers": "first"}, "`layers` is for"),
@@ -224,8 +224,8 @@ def test_a_file_for_litert_gives_the_logits_of_ids(task, tmp_path, precision, mo
         expected = np.asarray(task(given)["logits"])
         off = np.abs(run(**given)["logits"] - expected).max() / np.abs(expected).max()
         assert off < most
-    with pytest.raises(InputError, match="exists; give a new file"):
+    with pytest.raises(InputError, match="exists. Use a new file"):
         export_task(task, path)
-    with pytest.raises(InputError, match="LiteRT has no bfloat16; give `precision` float16"):
+    with pytest.raises(InputError, match="LiteRT has no bfloat16. Use `precision` float16"):
         export_task(task, tmp_path / "other.tflite", precision="bfloat16")
     assert {*BOUNDS, "float32"} == set(PRECISIONS)
