@@ -18,7 +18,7 @@ from keras_bert.inference.settings import (
 )
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, reject_lost_records
+from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset, labels_of
 from keras_bert.tasks.pretraining.metrics import exact_losses

@@ -13,7 +13,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, readable_examples, reject_lost_records
+from keras_bert.records.examples import damage_is_named, readable_examples, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.followed_run import run_of

@@ -162,5 +162,5 @@ def test_keras_own_file_gives_the_same_logits(tmp_path):
 def test_says_plainly_what_is_no_data_folder(kind):
     tokenizer = make_tokenizer()
     task = kind(make_encoder(tokenizer), tokenizer)
-    with pytest.raises(InputError, match="there is no data folder train.txt: make one with"):
+    with pytest.raises(InputError, match="There is no data folder train.txt. Make one with"):
         task.dataset("train.txt")

@@ -276,8 +276,8 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(
     assert main(["pretrain", *flags]) == 2
     *_, said = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
-        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its bytes are not those "
-        "that were written; make the data again with keras-bert pretraining-data --force",
+        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its checksum is "
+        r"wrong\. Make the data again with keras-bert pretraining-data --force\.",
         said,
     )
 

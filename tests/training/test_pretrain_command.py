@@ -139,7 +139,7 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
         (["--steps", "x"], "argument --steps: 'x' is not a whole number; see keras-bert pretrain"),
         (
             ["--output", "o", "--steps", "1", "--vocab", "v", "--data", "nowhere"],
-            "there is no data folder nowhere",
+            "There is no data folder nowhere",
         ),
     ],
 )

@@ -1,15 +1,15 @@
-"""Rows as a notebook shows them."""
+"""Examples as a notebook shows them."""
 
 import re
 
 import pytest
 
 import keras_bert as kb
-from keras_bert.records.inspection import Instance, Piece, ShownExamples
+from keras_bert.records.inspection import Instance, Token, ShownExamples
 
 
 def token(text, original=None, *, starts=True, segment=0, span=0, boundary=False):
-    return Piece(text, original, starts, segment, span, boundary)
+    return Token(text, original, starts, segment, span, boundary)
 
 
 TOKENS = (
@@ -22,20 +22,20 @@ TOKENS = (
 )
 
 
-def test_a_row_is_shown_as_text_with_what_is_hidden_in_it():
-    rows = ShownExamples([Instance(0, "shard", TOKENS, False)], labels=("is next", "random"))
-    assert repr(rows) == "ShownRows(1 row)\n[CLS] a [MASK]{<cat>} s{s} sat [SEP]"
-    page = rows._repr_html_()
+def test_an_example_is_shown_as_text_with_its_masked_tokens():
+    examples = ShownExamples([Instance(0, "shard", TOKENS, False)], labels=("is next", "random"))
+    assert repr(examples) == "ShownExamples(1 example)\n[CLS] a [MASK]{<cat>} s{s} sat [SEP]"
+    page = examples._repr_html_()
     assert "<cat>" not in page and "&lt;cat&gt;" in page and "<i>random</i>" in page
     assert re.sub("<[^>]*>", "", page) == "0 random  [CLS] a [MASK] &lt;cat&gt;s s sat [SEP]"
     for tag in ("span", "p", "sub"):
         assert page.count(f"<{tag}") == page.count(f"</{tag}>")
     assert page.count("outline") == 1 and page.count("border-bottom") == 2
-    assert rows[0].tokens is TOKENS
+    assert examples[0].tokens is TOKENS
 
 
 def test_bad_input_is_a_sentence(tmp_path):
-    with pytest.raises(kb.InputError, match="`split` is 'dev'; it should be train or eval"):
+    with pytest.raises(kb.InputError, match="Invalid `split` 'dev'. Choose from: train, eval"):
         kb.inspect(tmp_path, split="dev")
     with pytest.raises(kb.InputError, match="no data folder"):
         kb.inspect(tmp_path / "none")
