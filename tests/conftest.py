@@ -9,6 +9,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # Small models on two processes of tests: threads of their own would only wait for one another.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["TERM"] = "xterm"  # no bar is drawn on a "dumb" one
 
 import gc
 import importlib.util

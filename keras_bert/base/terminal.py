@@ -14,8 +14,10 @@ _CLOSED = "standard output is closed; send it to a file, or to /dev/null"
 
 
 def shows_bars():
-    """Whether standard error draws what moves: a terminal, or the output of a notebook's cell."""
-    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
+    """Whether standard error is a terminal that can redraw a line, or a notebook's cell."""
+    if type(sys.stderr).__module__.startswith("ipykernel."):
+        return True
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def escaped(text):
