@@ -1,4 +1,4 @@
-"""Labelled examples and a starting point, opened once, to fine-tune on as often as is wanted."""
+"""One fine-tuning run: reads the examples, builds the task, trains it and writes its folder."""
 
 import dataclasses
 import math
@@ -16,40 +16,38 @@ from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.followed_run import run_of
-from keras_bert.training.frozen import computed_once, freeze
-from keras_bert.training.labelled_examples import LabelledExamples
+from keras_bert.training.finetuning_examples import LabelledExamples, compute_once, freeze
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
 from keras_bert.training.optimizers.optimizer import (
-    RATE,
-    RATE_OF_A_HEAD,
+    HEAD_LEARNING_RATE,
+    LEARNING_RATE,
     depths,
     layers_to_train,
     make_optimizer,
-    train_from_the_top,
+    train_last_layers,
 )
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.strategies.devices import Devices, out_of_scope
+from keras_bert.training.strategies.strategy import run_of
 
 
 class Finetuning:
-    """What a run trains on, read and tokenized; `run` trains a new task on it.
+    """The examples and the starting point of one or more runs, read and tokenized once.
 
     Args:
         settings: the settings of the (first) run, of `finetune_settings`.
-        report: a function that is told, in lines, how the files are read.
-        given: the arguments that the caller gave, by name. A model of the same kind and labels
-            continues with its own options where none are given.
+        report: called with each line about the files.
+        given: the caller's arguments by name. A model of the same task and labels keeps its own
+            options where none are given.
 
-    Attributes: `kind` (the class of the task), `train_examples` and `dev_examples`
-    (`TokenizedExamples`), `inputs` (fingerprints of all that the result depends on beside the
-    settings).
+    Attributes: `kind` (the task class), `train_examples` and `dev_examples` (`TokenizedExamples`),
+    `inputs` (fingerprints of everything that the result depends on except the settings).
 
     Raises:
-        InputError: a file or the starting point is wrong, or the dev examples do not go with the
-            training ones.
+        InputError: a file or the starting point is invalid, or the dev examples do not match the
+            training examples.
     """
 
     def __init__(self, settings, report, *, given):
@@ -62,21 +60,21 @@ class Finetuning:
         )
         earlier, why_new = self._start.earlier_task(self.kind)
         kept = {} if earlier is None else _not_given(earlier.options, settings, given)
-        # How files are read goes by the kind alone: their labels are not known yet.
-        self._taken_over = {name: v for name, v in kept.items() if name in settings.columns}
+        # How files are read depends on the kind alone: their labels are not known yet.
+        self._kept_options = {name: v for name, v in kept.items() if name in settings.columns}
         encoder, tokenizer = self._draw(settings)
         usual = settings_class(settings.task).MAX_LENGTH
         longest = settings.max_length or encoder.default_max_length(usual)
         check_max_length(longest, encoder.config, tokenizer)
-        layers_to_train(encoder, last=settings.train_layers)  # refuses more than there are
+        layers_to_train(encoder, last=settings.train_layers)  # checks the number
         *splits, self._inferred_arguments = _read(self.kind, self.resolved(settings), report)
         report(self._start.description)
         if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
         if why_new is None:
-            self._earlier, self._taken_over = earlier, kept
+            self._earlier, self._kept_options = earlier, kept
         else:
-            report(f"The head is new: {why_new} {_left_behind(earlier, self._taken_over)}")
+            report(f"The head is new: {why_new} {_dropped(earlier, self._kept_options)}")
         settings = self.resolved(settings)
         self._max_length = settings.max_length or encoder.default_max_length(usual)
         task = self._task(encoder, tokenizer, settings, report)
@@ -84,10 +82,10 @@ class Finetuning:
         self.train_examples, self.dev_examples = (
             task.features(split, labelled=True) for split in splits
         )
-        for rows, which in ((self.train_examples, "training"), (self.dev_examples, "dev")):
-            if note := note_on_unknown(*rows.unknown, which=which):
+        for examples, which in ((self.train_examples, "training"), (self.dev_examples, "dev")):
+            if note := note_on_unknown(*examples.unknown, which=which):
                 report(note)
-            _report_unfit(rows, which, report)
+            _report_unfit(examples, which, report)
         if self.train_examples.fingerprint == self.dev_examples.fingerprint:
             report(
                 "Note: the dev examples are the training examples; metrics on them do not show how "
@@ -101,26 +99,25 @@ class Finetuning:
         }
 
     def _continues(self, earlier, arguments):
-        """Whether a task of the examples' labels has those of an earlier one, in its order then."""
+        """Whether the examples have the labels of an earlier task, whose order is kept then."""
         labels = self._inferred_arguments.get("labels", ())
         if earlier.labels and earlier.has_labels(labels):
             self._inferred_arguments = {**self._inferred_arguments, "labels": list(earlier.labels)}
         return earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments))
 
     def resolved(self, settings):
-        """The settings, with the options that the model continues with where none are given."""
-        return dataclasses.replace(settings, **self._taken_over)
+        """The settings, with the model's own options where none are given."""
+        return dataclasses.replace(settings, **self._kept_options)
 
     def run(self, settings, report):
-        """One run: trains in the folder `settings.output`, or goes on there; returns its metrics.
+        """Trains in the folder `settings.output`, or resumes there; returns the metrics.
 
-        What the settings, which are `resolved`, say of the starting point, the task and the files
-        is as at the opening.
+        The settings are `resolved`; starting point, task and files are those of the constructor.
         """
         plan = self._plan(settings)
         with run_of(settings, command="finetune", inputs=self.inputs) as run:
             if run.finished:
-                report(f"The run in {settings.output} is finished already; these are its results.")
+                report(f"The run in {settings.output} is already finished. These are its results.")
                 return run.read_metrics()
             task = self._new_task(settings, report)
             model, computed = task, None
@@ -128,10 +125,10 @@ class Finetuning:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
                 computed = partial(self._computed, features, model, settings, folder)
-            examples_of_a_batch = len(self.train_examples) // plan.evaluate_every
-            Devices().check_sequences(min(examples_of_a_batch, len(self.dev_examples)))
+            examples_per_batch = len(self.train_examples) // plan.evaluate_every
+            Devices().check_batch_size(min(examples_per_batch, len(self.dev_examples)))
             _compile(model, task, settings, plan)
-            feed = LabelledExamples(
+            source = LabelledExamples(
                 model,
                 task,
                 self.train_examples,
@@ -140,49 +137,50 @@ class Finetuning:
                 settings=settings,
                 computed=computed,
             )
-            return _trained(run, feed, report)
+            return _train(run, source, report)
 
     def _plan(self, settings):
+        count = len(self.train_examples)
         plan = plan_epochs(
             settings.epochs,
-            examples=len(self.train_examples),
+            examples=count,
             batch_size=settings.batch_size,
             checkpoint_every=settings.checkpoint_every,
             steps_per_execution=settings.steps_per_execution,
         )
-        if plan.evaluate_every > len(self.train_examples):
+        if plan.evaluate_every > count:
             raise InputError(
                 f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
-                f"`steps_per_execution`, and {counted(len(self.train_examples), 'row')} for them; "
-                "give a smaller `steps_per_execution`."
+                f"`steps_per_execution`, for {counted(count, 'example')}. Use a smaller "
+                "`steps_per_execution`."
             )
         return plan
 
     def _new_task(self, settings, report):
-        """A task as the seed draws it; that of the opening, where it is the same."""
+        """A task with weights of the seed; that of the constructor, where it is the same."""
         (seed, task), self._first = self._first, (None, None)
         if seed == settings.seed:
             return task
         return self._task(*self._draw(settings), settings, report)
 
     def _computed(self, features, head, settings, folder):
-        """The `FrozenRows` of both files; for several runs once, where the encoder is the same.
+        """The `FrozenExamples` of both files, computed once for all runs with the same encoder.
 
-        In batches of another size the same sums come out a little differently.
+        Per batch size: sums over other batches differ by rounding.
         """
-        drawn = settings.seed if settings.model is None else None
-        if (drawn, settings.batch_size) not in self._frozen_examples:
-            self._frozen_examples[drawn, settings.batch_size] = computed_once(
+        key = settings.seed if settings.model is None else None, settings.batch_size
+        if key not in self._frozen_examples:
+            self._frozen_examples[key] = compute_once(
                 (self.train_examples, self.dev_examples),
                 features,
                 head,
                 batch_size=settings.batch_size,
                 folder=folder,
             )
-        return self._frozen_examples[drawn, settings.batch_size]
+        return self._frozen_examples[key]
 
     def _draw(self, settings):
-        """-> (the encoder, its tokenizer); what is new in them is drawn with the seed."""
+        """-> (encoder, tokenizer); new weights are drawn from the seed."""
         keras.utils.set_random_seed(settings.seed)
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
@@ -202,30 +200,33 @@ class Finetuning:
             arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
         if encoder.lacks_head_transform(self.kind.KIND):
             if self.kind.reads_first_token(**settings.arguments):
-                report("The model came without a pooler over [CLS]; the head reads a new one.")
+                report("The model has no pooler; the head reads [CLS] through a new one.")
                 encoder = encoder.with_head_transform(self.kind.KIND)
             elif arguments.get("pooling") is None:
-                report(
-                    "The model came without a pooler over [CLS]; the head reads the tokens instead."
-                )
+                report("The model has no pooler; the head reads the tokens instead of [CLS].")
         task = self.kind(encoder, tokenizer, **arguments)
         if self._earlier is not None:
             report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
         if not settings.freeze_encoder:
-            _leave_out(task, settings, report)
+            epochs = settings.epochs if settings.gradual_unfreezing else None
+            layers = layers_to_train(task.encoder, last=settings.train_layers, epochs=epochs)
+            above = len(task.encoder.layer_groups) - 1  # the embeddings
+            if layers <= above:
+                train_last_layers(task, layers)
+                report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
         return task
 
 
 def _not_given(options, settings, given):
-    """Those options of an earlier task that the caller says nothing of."""
-    said = {name for name, value in given.items() if value is not None}
-    if "scalar_mix" in said and not settings.scalar_mix:
-        said |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
-    return {name: value for name, value in options.items() if name not in said}
+    """Those options of an earlier task that the caller does not give."""
+    names = {name for name, value in given.items() if value is not None}
+    if "scalar_mix" in names and not settings.scalar_mix:
+        names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
+    return {name: value for name, value in options.items() if name not in names}
 
 
 def _continued(settings, options, new, lost):
-    """What a run continues with, and what it does not, for the user."""
+    """A line on what a run keeps of an earlier task, and what not."""
     now = {name: getattr(settings, name) for name in options}
     parts = [f"Continuing with its head ({_described(now) or 'no options'})."]
     changed = [
@@ -233,21 +234,20 @@ def _continued(settings, options, new, lost):
     ]
     if changed:
         parts.append(f"Changed: {'; '.join(changed)}.")
-    if new:
-        parts.append(f"New, from random weights: {_named(new)}.")
-    if lost:
-        parts.append(f"Not taken over: {_named(lost)}.")
+    for text, heads in (("New, from random weights", new), ("Not kept", lost)):
+        if heads:
+            parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
     return " ".join(parts)
 
 
-def _left_behind(earlier, taken_over):
-    """What a run does not take over of a fine-tuned model whose head it has no use for."""
+def _dropped(earlier, kept_options):
+    """A line on what a run does not keep of a fine-tuned model whose head it cannot use."""
     if earlier is None:
-        return "Its own head and options are not taken over."
-    left = {name: value for name, value in earlier.options.items() if name not in taken_over}
-    line = f"Its own head is not taken over ({_described(left) or 'no options'})."
-    read = _described(taken_over)
-    return f"{line} The files are read as its own: {read}." if read else line
+        return "Its own head and options are not kept."
+    left = {name: value for name, value in earlier.options.items() if name not in kept_options}
+    line = f"Its own head is not kept ({_described(left) or 'no options'})."
+    options = _described(kept_options)
+    return f"{line} Its options for reading files are kept: {options}." if options else line
 
 
 def _described(options):
@@ -255,68 +255,54 @@ def _described(options):
     return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
 
 
-def _named(heads):
-    return listed(head.removesuffix("_layer") for head in heads)
-
-
 def _read(kind, settings, report):
-    """-> (training examples, dev examples, what the task is made with)."""
+    """-> (training examples, dev examples, arguments of the task inferred from the former)."""
+
+    def examples_of(file):
+        report(file.description)
+        examples = list(file)
+        if not examples:
+            raise InputError(f"{file.name} contains no examples.")
+        for note in kind.notes(examples):
+            report(f"Note: {note}")
+        return examples
+
     train_file = kind.read(settings.train, **settings.columns)
-    report(train_file.description)
-    train_examples = _all(kind, train_file, report)
+    train_examples = examples_of(train_file)
     inferred_arguments = kind.infer_arguments(train_examples)
-    dev_file = kind.read(
-        settings.dev, inferred_arguments=inferred_arguments, schema=train_file, **settings.columns
+    dev_examples = examples_of(
+        kind.read(
+            settings.dev, inferred_arguments=inferred_arguments, like=train_file, **settings.columns
+        )
     )
-    report(dev_file.description)
-    dev_examples = _all(kind, dev_file, report)
     report(kind.summary(train_examples, dev_examples, inferred_arguments))
     return train_examples, dev_examples, inferred_arguments
 
 
-def _all(kind, file, report):
-    examples = list(file)
-    if not examples:
-        raise InputError(f"{file.name} holds no examples.")
-    for note in kind.notes(examples):
-        report(f"Note: {note}")
-    return examples
-
-
-def _report_unfit(rows, which, report):
-    """Says how many of the training or dev examples do not fit into a row."""
-    count, reason = rows.unfit
-    if count and which == "training" and count == len(rows.examples):
+def _report_unfit(examples, which, report):
+    """Reports how many of the training or dev examples the task cannot use."""
+    count, reason = examples.unfit
+    if count and which == "training" and count == len(examples.examples):
         raise InputError(f"No training example can be used: {reason}.")
     if count:
         what = "left out" if which == "training" else "counted as wrong"
         report(f"Note: {counted(count, f'{which} example')} {what}: {reason}.")
 
 
-def _leave_out(task, settings, report):
-    """Takes out of training the layers that the settings never train, and says so."""
-    epochs = settings.epochs if settings.gradual_unfreezing else None
-    layers = layers_to_train(task.encoder, last=settings.train_layers, epochs=epochs)
-    above = len(task.encoder.layer_groups) - 1  # the embeddings
-    if layers <= above:
-        train_from_the_top(task, layers)
-        report(f"Trained are the head and the last {layers} of {counted(above, 'layer')}.")
-
-
 def _compile(model, task, settings, plan):
-    """Compiles what is trained, the task or its head alone."""
+    """Compiles the model that is trained, the task or its head alone."""
     depth = depths(task, model.trainable_variables)
-    thaw_every = plan.evaluate_every if settings.gradual_unfreezing else 0
+    unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
         model,
         learning_rate=settings.learning_rate
-        or (RATE_OF_A_HEAD if settings.freeze_encoder else RATE),
+        or (HEAD_LEARNING_RATE if settings.freeze_encoder else LEARNING_RATE),
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         steps=plan.steps,
         schedule=settings.schedule,
         fractions=[settings.layer_decay**below for below in depth],
-        first_steps=[thaw_every * below for below in depth],
+        first_steps=[unfreeze_every * below for below in depth],
         measures_gradients=model is task,
     )
     model.compile(
@@ -324,85 +310,78 @@ def _compile(model, task, settings, plan):
         loss=task.compiled_losses(),
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics(),
-        jit_compile=False,  # XLA would compile anew for every length of rows
+        jit_compile=False,  # XLA would compile again for every batch length
         steps_per_execution=settings.steps_per_execution,
     )
 
 
-def _trained(run, feed, report):
-    """Trains, and finishes with the model that is to be kept; returns the run's metrics."""
-    task, patience = feed.task, feed.settings.patience
+def _train(run, source, report):
+    """Trains, writes the model that is kept and returns the metrics."""
+    task, settings, plan = source.task, source.settings, source.plan
     is_chief = Devices().is_chief
-    best = run.best if is_chief and feed.settings.keep == "best" else None
-    watched = is_chief and feed.settings.histograms
-    watchers = [WeightHistograms(run.logs, feed.plan)] if watched else []
-    totals = feed.train_examples.weight_totals
-    with means_over(feed.model, totals, steps=feed.plan.evaluate_every):
+    best = run.best if is_chief and settings.keep == "best" else None
+    histograms = [WeightHistograms(run.logs, plan)] if is_chief and settings.histograms else []
+    totals = source.train_examples.weight_totals
+    with means_over(source.model, totals, steps=plan.evaluate_every):
         records = train(
-            feed.model,
+            source.model,
             run,
-            feed,
-            feed.plan,
+            source,
+            plan,
             task=task,
             best=best,
-            patience=patience,
-            keep_checkpoints=feed.settings.keep_checkpoints,
-            watchers=watchers,
+            patience=settings.patience,
+            keep_checkpoints=settings.keep_checkpoints,
+            callbacks=histograms,
             report=report,
         )
-    if records[-1]["step"] < feed.plan.steps:
-        epochs = counted(patience, "epoch")
+    if records[-1]["step"] < plan.steps:
+        epochs = counted(settings.patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
-    kept = _kept(feed, records, best, report)
-    outputs = feed.outputs_at(kept["step"])
+    kept = _restore_kept(source, records, best, report)
+    outputs = source.outputs_at(kept["step"])
     if not is_chief:
         return run.finish()
-    if feed.settings.dtype != "float32":
-        task, outputs = out_of_scope(_in_float32, run, feed)
-    task.tune_threshold(outputs, feed.dev_examples)
+    if settings.dtype != "float32":
+        task, outputs = out_of_scope(_in_float32, run, source)
+    task.tune_threshold(outputs, source.dev_examples)
     save_folder(task, task.tokenizer, run.model, overwrite=True)
-    predictions = task.decode(outputs, feed.dev_examples)
+    predictions = task.decode(outputs, source.dev_examples)
     metrics = {
         "kept": kept,
         "best_metric": task.METRIC,
-        "dev": task.official_metrics(predictions, feed.dev_examples.examples),
+        "dev": task.official_metrics(predictions, source.dev_examples.examples),
         **task.inferred_arguments,
         "steps": records[-1]["step"],
         "parameters": task.count_params(),
-        "trainable_parameters": sum(math.prod(w.shape) for w in feed.model.trainable_weights),
+        "trainable_parameters": sum(math.prod(w.shape) for w in source.model.trainable_weights),
         "seconds": records[-1]["seconds"],
         "history": records,
-        **_learned_mix(task),
     }
+    if (mix := task.scalar_mix) is not None:
+        weights = [round(float(weight), 6) for weight in mix.layer_weights]
+        metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}
     return run.finish(metrics)
 
 
-def _kept(feed, records, best, report):
-    """Puts the weights that are kept into the task; returns which they are."""
-    which, record = feed.settings.keep, records[-1]
+def _restore_kept(source, records, best, report):
+    """Restores the weights that are kept; returns what metrics.json says of them."""
+    which, record = source.settings.keep, records[-1]
     if which == "best":
-        record = best_record(records, feed.task.METRIC)
+        record = best_record(records, source.task.METRIC)
     if best is not None:
-        restore_best(feed.task, best)
-    epoch = record["step"] // feed.plan.evaluate_every
+        restore_best(source.task, best)
+    epoch = record["step"] // source.plan.evaluate_every
     report(
-        f"Kept the model of epoch {epoch} of {feed.settings.epochs}, the {which} one"
+        f"Kept the model of epoch {epoch} of {source.settings.epochs}, the {which} one"
         f"{' on the dev data' if which == 'best' else ''}."
     )
     return {"which": which, "epoch": epoch, "step": record["step"]}
 
 
-def _in_float32(run, feed):
-    """-> (the task as it loads from its folder, its outputs on dev): what `evaluate` will say."""
-    save_folder(feed.task, feed.task.tokenizer, run.model, overwrite=True)
+def _in_float32(run, source):
+    """-> (the task as loaded from its folder, its outputs on dev), as `evaluate` has them."""
+    save_folder(source.task, source.task.tokenizer, run.model, overwrite=True)
     task = load_task(run.model)
-    return task, Inference(task, batch_size=feed.settings.batch_size).outputs(feed.dev_examples)
-
-
-def _learned_mix(task):
-    """What metrics.json says of a mix of layers; nothing where there is none."""
-    if task.scalar_mix is None:
-        return {}
-    mix = task.scalar_mix
-    fractions = [round(float(fraction), 6) for fraction in mix.layer_weights]
-    return {"scalar_mix": {"layer_weights": fractions, "gamma": round(float(mix.gamma), 6)}}
+    inference = Inference(task, batch_size=source.settings.batch_size)
+    return task, inference.outputs(source.dev_examples)
