@@ -15,7 +15,8 @@ from data_gen.reading import dropped_documents
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
-from keras_bert.records.dataset_card import (
+from keras_bert.records.folder import (
+    CARD,
     SETTING_OF_KEY,
     SPLITS,
     CardSettings,
@@ -23,7 +24,6 @@ from keras_bert.records.dataset_card import (
     CardVocabulary,
     DatasetCard,
 )
-from keras_bert.records.folder import CARD
 
 
 class WriteCard(beam.DoFn):

@@ -17,8 +17,16 @@ from apache_beam.io.filesystems import FileSystems
 from data_gen.files import is_local, new_file
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.records.dataset_card import SETTING_OF_KEY, SPLITS, DatasetCard
-from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
+from keras_bert.records.folder import (
+    CARD,
+    COMPLETED,
+    NAME,
+    SETTING_OF_KEY,
+    SPLITS,
+    VOCABULARY_FILES,
+    DatasetCard,
+    shard_name,
+)
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import parse_vocabulary
 

@@ -37,7 +37,7 @@ _HOMES = {
     "load_task": "keras_bert.checkpoints",
     "pretrain": "keras_bert.training.pretrain",
     "finetune": "keras_bert.training.finetune",
-    "sweep": "keras_bert.training.sweep",
+    "sweep": "keras_bert.training.finetune",
     "evaluate": "keras_bert.inference.evaluate",
     "predict": "keras_bert.inference.predict",
     "embed": "keras_bert.inference.embed",
@@ -52,7 +52,7 @@ _HOMES = {
     "draw_run": "keras_bert.pictures.run",
     "draw_similarity": "keras_bert.pictures.words",
     "show_predictions": "keras_bert.pictures.predictions",
-    "diagnose": "keras_bert.cli.diagnosis",
+    "diagnose": "keras_bert.cli.doctor",
     "push": "keras_bert.export.push",
     "quickstart": "keras_bert.samples.quickstart",
 }

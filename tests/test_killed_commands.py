@@ -26,8 +26,7 @@ from keras_bert.export import saved_model
 from keras_bert.export.saved_model import export_task
 from keras_bert.inference.embed import open_embedder
 from keras_bert.inference.embed_to_file import embed_to_file
-from keras_bert.samples.quickstart import quickstart
-from keras_bert.samples.quickstart_steps import QuickstartSteps
+from keras_bert.samples.quickstart import QuickstartSteps, quickstart
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.loop import BatchSource, train
 from keras_bert.training.plan import Plan

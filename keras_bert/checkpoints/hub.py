@@ -15,7 +15,7 @@ from keras_bert.base.errors import InputError, input_errors
 from keras_bert.base.formatting import listed
 from keras_bert.base.terminal import drawn_on, shows_bars
 from keras_bert.checkpoints import tensor_files
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"

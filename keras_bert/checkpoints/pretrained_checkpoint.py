@@ -134,7 +134,7 @@ class PretrainedCheckpoint:
         )
 
     def _load_tokenizer(self):
-        if self.config.model_type == "roberta" and not holds_own_kind(self.folder):
+        if self.config.model_type == "roberta" and not has_supported_vocabulary(self.folder):
             warnings.warn(
                 f"{self.folder}: RoBERTa's byte-level tokenizer is not supported, so the encoder "
                 "takes token ids only.",

@@ -7,8 +7,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli.command import command, one_liner, report
 from keras_bert.cli.kinds import has_data_folder, kind_of_model
-from keras_bert.inference.embeddings.settings import EmbedToFileSettings
 from keras_bert.inference.settings import (
+    EmbedToFileSettings,
     EvaluateRecordsSettings,
     FillMaskSettings,
     evaluate_settings,
@@ -129,7 +129,7 @@ def embed(settings, arguments):
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
     """
-    from keras_bert.inference.embeddings.embed_to_file import embed_to_file
+    from keras_bert.inference.embed_to_file import embed_to_file
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]

@@ -7,7 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.cli.command import command, console, report
 from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
-from keras_bert.samples.settings import QuickstartSettings
+from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.settings import finetune_settings, sweep_settings
 
@@ -191,7 +191,7 @@ def sweep(settings, arguments):
     the dev data. Run the same command again to resume. The flags depend on --task (default:
     classifier).
     """
-    from keras_bert.training.sweep import sweep
+    from keras_bert.training.finetune import sweep
 
     metrics = sweep(**settings, report=report)
     runs, best, output = metrics["runs"], metrics["kept"]["run"], settings["output"]

@@ -334,7 +334,7 @@ def open_model(model):
 
 def open_texts(data, settings, *, report=None):
     """The examples of a file, read as `settings` say, or of a sequence of texts."""
-    examples = open_labelled_texts(
+    examples = TextSource(
         data, text_column=settings.text_column, header=settings.header, need_labels=False
     )
     if report is not None and examples.description:

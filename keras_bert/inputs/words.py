@@ -15,6 +15,7 @@ from keras_bert.text.ragged import kept, of_values
 
 # Words per call of the tokenizer's graph, which share the cost of the call.
 _WORDS_PER_CALL = 4000
+_TEXTS_PER_CALL = 1000
 
 
 class TokenizedWords(NamedTuple):
@@ -103,8 +104,8 @@ def tokenized_words(examples, tokenizer):
     texts = [n for n, example in enumerate(examples) if example.words is None]
     parts = [words_given([examples[n].words for n in given], tokenizer)]
     offsets = [None] * len(examples)
-    for first in range(0, len(texts), _TEXTS_TOGETHER):
-        some = texts[first : first + _TEXTS_TOGETHER]
+    for first in range(0, len(texts), _TEXTS_PER_CALL):
+        some = texts[first : first + _TEXTS_PER_CALL]
         part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
         parts.append(part)
         for n, *each in zip(some, starts.to_list(), ends.to_list(), strict=True):

@@ -81,7 +81,7 @@ class TaggedSource(ExampleSource):
             a name of CoNLL-U's columns (FORM and UPOS there, where they are None); None is by the
             content. For files only.
         labels: the tags that a model knows, by which their column is recognised.
-        like: the source of a file that was read before: where this one has the same form, it has
+        schema: the source of a file that was read before: where this one has the same form, it has
             the same columns.
         need_tags: whether a sentence without tags is an error.
         pretokenized: plain texts are words separated by white space.
@@ -113,7 +113,7 @@ class TaggedSource(ExampleSource):
         columns = {"word": word_column, "tag": tag_column}
         if is_file(data) and not str(data).startswith(PREFIX):
             super().__init__(TextFile(data))
-            examples = self._of_file(columns, labels=labels, like=like)
+            examples = self._of_file(columns, labels=labels, schema=schema)
         else:
             records = open_records(data, item=self.ITEM, as_record=self._as_record)
             super().__init__(records)
@@ -122,14 +122,14 @@ class TaggedSource(ExampleSource):
             examples = self._of_objects(records, records.sample, **columns)
         self._set_examples(examples)
 
-    def _of_file(self, columns, *, labels, like):
+    def _of_file(self, columns, *, labels, schema):
         lines = self._records.lines()
         head = self._head(lines)
         is_table = self._need_tags or any(column is not None for column in columns.values())
         self.kind = self._kind_of(head, lines, labels=labels, is_table=is_table)
         if self.kind == "conll":
             head += islice(lines, max(0, SAMPLE_LINES - len(head)))
-            return self._of_conll(head, chain(head, lines), **columns, labels=labels, like=like)
+            return self._of_conll(head, chain(head, lines), **columns, labels=labels, schema=schema)
         lines = chain(head, lines)
         if self.kind == "conllu":
             return self._of_conllu(lines, **columns)
@@ -170,7 +170,7 @@ class TaggedSource(ExampleSource):
                 return "conll"
         return "lines"
 
-    def _of_conll(self, sample, lines, *, word, tag, labels, like):
+    def _of_conll(self, sample, lines, *, word, tag, labels, schema):
         self.columns = choose_conll_columns(
             sample, self, word=word, tag=tag, labels=labels, need_tags=self._need_tags
         )

@@ -99,7 +99,7 @@ class SpanSource(TaggedSource):
     Args:
         data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
         need_spans: whether a text without spans is an error.
-        word_column, tag_column, like: see `TaggedSource`.
+        word_column, tag_column, schema: see `TaggedSource`.
         invalid_tags: "repair" or "error", what to do with tags that break their scheme. They are
             looked for in the whole file before its first example where they are an error or spans
             are needed.

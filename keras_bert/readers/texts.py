@@ -55,7 +55,7 @@ class TextSource(ExampleSource):
         fields: all of that in one: `text=sentence,label=label`.
         glue: the name of the task of GLUE to which the file belongs.
         labels: those of a model, by which its column is recognised.
-        like: the source of a file that was read before: where this one has the same form, it has
+        schema: the source of a file that was read before: where this one has the same form, it has
             the same columns.
         need_labels: whether an example without a label is an error. Records of files without a
             score are left out and counted.
@@ -110,8 +110,8 @@ class TextSource(ExampleSource):
                 glue=glue,
             )
             self.columns = Columns(texts=texts, label="label")
-        elif like is not None and not given and self._has_form_of(like):
-            self.columns = like.columns
+        elif schema is not None and not given and self._has_form_of(schema):
+            self.columns = schema.columns
         else:
             wanted = Wanted(
                 texts=texts,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.readers.text_file import TextFile
+from keras_bert.readers.sources import TextFile
 from keras_bert.serving.errors import needs_extra
 from keras_bert.serving.settings import ask_settings, given_names
 

@@ -14,6 +14,29 @@ def precision_recall_f1(correct, predicted, expected):
     }
 
 
+def metrics_per_label(labels, correct, predicted, expected):
+    """`precision_recall_f1` and `examples` (those expected) by label, from `Counter`s of labels."""
+    return {
+        label: {
+            **precision_recall_f1(correct[label], predicted[label], expected[label]),
+            "examples": expected[label],
+        }
+        for label in labels
+    }
+
+
+def macro_f1(labels, correct, predicted, expected):
+    """The mean F1 of the labels that are expected or predicted anywhere."""
+    occurring = [label for label in labels if predicted[label] or expected[label]]
+    each = metrics_per_label(occurring, correct, predicted, expected).values()
+    return float(np.mean([metrics["f1"] for metrics in each])) if occurring else 0.0
+
+
+def confusion_matrix(pairs, labels):
+    """A `Counter` of (expected, predicted) as a list of rows, one per expected label."""
+    return [[pairs[expected, predicted] for predicted in labels] for expected in labels]
+
+
 def calibration(confidence, correct):
     """Ten bins of equal width: are predictions with a confidence of 0.7 right 7 times in 10?
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import progress_bar
-from keras_bert.inference.answers import put, room_for
+from keras_bert.inference.predict import put, room_for
 from keras_bert.inputs.batches import SequenceBatches, planned_batches, sorted_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
 from keras_bert.training.loop import BatchSource

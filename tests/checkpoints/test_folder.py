@@ -11,7 +11,7 @@ from keras_bert.checkpoints.saving import to_hugging_face
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
 from tests.small_model import encode
 
@@ -300,7 +300,5 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     found, _ = load(tmp_path / "run")
     assert found.config == encoder.config
     assert load_task(tmp_path / "run").labels == ("no", "yes")
-    with pytest.raises(
-        InputError, match="There is no model folder .*or run the command that"
-    ):
+    with pytest.raises(InputError, match="There is no model folder .*or run the command that"):
         load(tmp_path / "none")

@@ -187,9 +187,7 @@ class TestSaidBeforeAnythingIsWritten:
                 *(member("config.json") for _ in range(archives._MAX_MEMBERS + 1)),
             ),
         ):
-            with pytest.raises(
-                InputError, match="has more than 10,000 members. Expected an"
-            ):
+            with pytest.raises(InputError, match="has more than 10,000 members. Expected an"):
                 kb.load(archive)
 
     def test_too_many_bytes(self, tmp_path):

@@ -255,9 +255,7 @@ def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys)
     assert main([*arguments, "--text-column", "text", "--layers", "first", "--header", "yes"]) == 0
     assert output.read_bytes() == made.read_bytes()
     said = capsys.readouterr()
-    assert (
-        "2 texts, 5 tokens, vectors of size 16" in said.out and "TSV with a header" in said.err
-    )
+    assert "2 texts, 5 tokens, vectors of size 16" in said.out and "TSV with a header" in said.err
     assert "[UNK]" not in said.err
     data.write_text("text\n" + "the bank\n" * 3 + "x" * 300 + "\n", encoding="utf-8")
     assert main([*arguments, "--force"]) == 0

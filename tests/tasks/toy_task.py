@@ -74,7 +74,7 @@ class HoldsWord(Task):
 
     @classmethod
     def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, column=1):
-        return open_labelled_texts(
+        return TextSource(
             data,
             need_labels=labelled,
             **({} if isinstance(data, list) else {"text_column": str(column)}),

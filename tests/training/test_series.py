@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from keras_bert.training.finetuning import Finetuning
+from keras_bert.training.series import mean_and_deviation, run_series
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.util.tensor_util import make_ndarray
@@ -19,10 +21,8 @@ from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.training import finetuning
 from keras_bert.training.finetune import finetune
-from keras_bert.training.finetuning import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.series import mean_and_deviation, run_series
 from keras_bert.training.settings import finetune_settings, sweep_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights

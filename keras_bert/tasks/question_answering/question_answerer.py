@@ -6,7 +6,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
-from keras_bert.readers.squad import open_questions, question_warnings
+from keras_bert.readers.squad import QuestionSource, question_warnings
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
@@ -130,8 +130,8 @@ class QuestionAnswerer(Task):
 
     @classmethod
     def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
-        """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `open_questions`)."""
-        return open_questions(data, need_answers=labelled, **columns)
+        """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `QuestionSource`)."""
+        return QuestionSource(data, need_answers=labelled, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

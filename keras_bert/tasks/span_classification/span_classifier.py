@@ -166,7 +166,7 @@ class SpanClassifier(WordsTask):
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["schema"] = schema
-        return open_spanned_words(data, need_spans=labelled, **columns)
+        return SpanSource(data, need_spans=labelled, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

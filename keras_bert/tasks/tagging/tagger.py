@@ -7,11 +7,11 @@ import keras
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
-    BrokenTags,
+    InvalidTags,
     converted,
     labels_of,
     name_chunks,
@@ -167,15 +167,13 @@ class Tagger(Task):
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
-        See `keras_bert.readers.sentences.open_tagged_words`, and `CheckedSentences` for how tags
+        See `keras_bert.readers.sentences.TaggedSource`, and `CheckedSentences` for how tags
         are checked.
         """
         from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
-        source = open_tagged_words(
-            data, labels=labels, schema=schema, need_tags=labelled, **columns
-        )
+        source = TaggedSource(data, labels=labels, schema=schema, need_tags=labelled, **columns)
         return CheckedSentences(
             source,
             labels=labels,
@@ -289,7 +287,7 @@ class CheckedSentences:
     chunks that conlleval reads.
 
     Args:
-        source: what `open_tagged_words` returned.
+        source: a `TaggedSource`.
         labels: those of the model, or None.
         scheme: that of the resulting tags, or None for that of the model or the file.
         invalid_tags, unknown_tags: see `TaggerSettings`.
@@ -312,7 +310,7 @@ class CheckedSentences:
             has = f"the scheme {self._scheme}" if self._scheme else "no scheme"
             raise InputError(f"The model's tags have {has}; `scheme` is a setting of training.")
         self._wanted = scheme or self._scheme
-        self._broken = BrokenTags(reject=invalid_tags == ERROR)
+        self._broken = InvalidTags(reject=invalid_tags == ERROR)
         rejects = source.labelled and invalid_tags == ERROR
         self._reads_all = labels is None or labelled or rejects
         self._counts_unknown = unknown_tags == COUNT

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_bert.training.series import best_metric_value
 from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
@@ -12,7 +13,6 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.kinds import resolve_glue
 from keras_bert.cli.main import main, parse
-from keras_bert.training.series import best_metric_value
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 

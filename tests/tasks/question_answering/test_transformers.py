@@ -5,7 +5,7 @@ import pytest
 
 from keras_bert import QuestionAnswerer
 from keras_bert.inference.predict import Inference
-from keras_bert.readers.squad import open_questions
+from keras_bert.readers.squad import QuestionSource
 from keras_bert.text.tokenizer import Tokenizer
 from tests.small_model import make_encoder
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_bert.training.series import best_metric_value
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
@@ -14,7 +15,6 @@ from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.finetune import finetune
-from keras_bert.training.series import best_metric_value
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
