@@ -273,7 +273,7 @@ def test_the_command(files, capsys):
     assert main([*arguments, "--size", "79"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
-    assert "9,000 were asked for" in capsys.readouterr().out
+    assert "9,000 were requested" in capsys.readouterr().out
     assert main([*arguments, "--size", "80", "--force", "--alphabet-limit", "20"]) == 0
     assert (
         "% of them are [UNK], for characters that are not in the vocabulary"
