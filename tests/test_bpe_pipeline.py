@@ -232,7 +232,7 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
 
 
 def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_path, capsys):
-    with pytest.raises(InputError, match="is cased, as its tokenizer_config.json says, and"):
+    with pytest.raises(InputError, match="is cased according to its tokenizer_config.json, and"):
         make_pretraining_data(
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
@@ -369,5 +369,5 @@ def test_byte_level_bpe_is_told_wherever_a_vocabulary_is_asked_for(
 
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
-    with pytest.raises(InputError, match=f"{name} alone is no vocabulary; give a vocab.txt, or"):
+    with pytest.raises(InputError, match=f"{name} alone is not a vocabulary; give a vocab.txt, or"):
         load_vocabulary(vocab / name)

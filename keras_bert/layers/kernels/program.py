@@ -7,6 +7,8 @@ import keras
 
 _FOR_LITERT = contextvars.ContextVar("for_litert", default=False)
 _FOR_SERVERS = contextvars.ContextVar("for_servers", default=False)
+# The devices on which shapes that depend on the values save work.
+_SPARING = ("CPU",)
 
 
 @contextlib.contextmanager
@@ -41,8 +43,8 @@ def on_cpu(compute, otherwise):
         return compute()
     import tensorflow as tf
 
-    index = tf.raw_ops.DeviceIndex(device_names=["CPU"])
-    return tf.cond(index < 1, compute, otherwise)
+    index = tf.raw_ops.DeviceIndex(device_names=list(_SPARING))
+    return tf.cond(index < len(_SPARING), compute, otherwise)
 
 
 def is_for_litert():
