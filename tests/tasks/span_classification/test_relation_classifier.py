@@ -121,21 +121,21 @@ def test_what_is_served_is_what_predict_answers(trained):
     predictions = list(predict(model=task, data=texts))
     served = task.signatures()["serving_default"].function
     text = tf.constant([text["text"] for text in texts])
-    places = {"head_start": [15, 9], "head_end": [26, 12], "tail_start": [49, 0]}
-    places = {name: tf.constant(values) for name, values in places.items()}
-    found = served(text, **places, tail_end=tf.constant([57, 4]))
+    positions = {"head_start": [15, 9], "head_end": [26, 12], "tail_start": [49, 0]}
+    positions = {name: tf.constant(values) for name, values in positions.items()}
+    found = served(text, **positions, tail_end=tf.constant([57, 4]))
     assert [label.decode() for label in found["label"].numpy()] == [a["label"] for a in predictions]
     np.testing.assert_allclose(found["score"], [a["score"] for a in predictions], atol=1e-5)
     probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must hold a word"):
-        served(text, **places, tail_end=tf.constant([49, 4]))
+        served(text, **positions, tail_end=tf.constant([49, 4]))
     # Too far apart for a row: no prediction, and the others' are as before.
     far = {**GIVEN, "tail": [49, 80]}
     none, other = predict(model=task, data=[far, texts[1]])
     assert (none["label"], none["score"], {*none["probabilities"].values()}) == (None, 0.0, {0.0})
     assert other["label"] == predictions[1]["label"]
-    found = served(text, **places, tail_end=tf.constant([80, 4]))
+    found = served(text, **positions, tail_end=tf.constant([80, 4]))
     assert [label.decode() for label in found["label"].numpy()] == ["", predictions[1]["label"]]
     np.testing.assert_allclose(found["score"], [0.0, predictions[1]["score"]], atol=1e-5)
     assert not found["probabilities"][0].numpy().any()
@@ -179,7 +179,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     encoder = make_encoder(tokenizer, max_position_embeddings=16, num_hidden_layers=1)
     task = RelationClassifier(encoder, tokenizer, labels=sorted({*LABELS.values(), "no_relation"}))
     sequences = task.features(list(task.read([*near, *far])), labelled=True)
-    assert sequences.unfit[0] == 2 and "a `max_length` of 34 would hold them" in sequences.unfit[1]
+    assert sequences.unfit[0] == 2 and "need a `max_length` of 34" in sequences.unfit[1]
     assert sequences.weights["logits"].tolist() == [1.0] * 30 + [0.0] * 2
     task.compile_defaults("sgd", jit_compile=False)
 

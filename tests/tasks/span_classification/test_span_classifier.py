@@ -28,7 +28,7 @@ TEXTS = [
 ]
 
 
-def places(prediction):
+def positions_of(prediction):
     return [(span["text"], span["label"]) for span in prediction["spans"]]
 
 
@@ -46,9 +46,9 @@ def test_learns_what_tags_of_words_cannot_say(run):
     assert any("Spans have up to 4 words" in line for line in reported)
 
 
-def test_finds_nested_spans_with_their_places_in_texts_of_any_length(predictions):
+def test_finds_nested_spans_with_their_positions_in_texts_of_any_length(predictions):
     first, long, empty, without = predictions
-    assert places(first) == [
+    assert positions_of(first) == [
         ("Bank of Rome", "ORG"),
         ("Bank of Rome building", "FAC"),
         ("Rome", "LOC"),
@@ -61,8 +61,8 @@ def test_finds_nested_spans_with_their_places_in_texts_of_any_length(predictions
             assert text[span["start"] : span["end"]] == span["text"]
             assert " ".join(prediction["words"][start:end]) == span["text"]
             assert 0 < span["score"] <= 1
-    assert places(long)[:2] == [("bank of bath", "ORG"), ("bank of bath building", "FAC")]
-    assert places(long)[3:] == [("bank of oslo", "ORG"), ("oslo", "LOC"), ("rome", "LOC")]
+    assert positions_of(long)[:2] == [("bank of bath", "ORG"), ("bank of bath building", "FAC")]
+    assert positions_of(long)[3:] == [("bank of oslo", "ORG"), ("oslo", "LOC"), ("rome", "LOC")]
     assert empty == {"text": "", "words": [], "spans": []} and without["spans"] == []
 
 
@@ -73,11 +73,11 @@ def test_words_strings_and_objects_get_the_same_answer_alone_and_together(run, p
     given = [*TEXTS, predictions[1]["words"], labelled]
     *alone, by_words, again = predict(model=run[0], data=given, batch_size=1)
     for one, prediction in zip(alone, predictions, strict=True):
-        assert places(one) == places(prediction) and one["words"] == prediction["words"]
+        assert positions_of(one) == positions_of(prediction) and one["words"] == prediction["words"]
         for span, other in zip(one["spans"], prediction["spans"], strict=True):
             assert span == {**other, "score": pytest.approx(other["score"], abs=1e-5)}
-    assert places(by_words) == places(predictions[1])
-    assert places(again) == places(predictions[0])
+    assert positions_of(by_words) == positions_of(predictions[1])
+    assert positions_of(again) == positions_of(predictions[0])
     assert [span["text"] for span in again["expected"]] == ["Bank of Rome building", "Rome", "oslo"]
     assert "score" not in again["expected"][0]
 
@@ -190,7 +190,7 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
     for row, text in enumerate(sequences.example_of_sequence):
         first, end = int(sequences.positions["first"][row]), int(sequences.positions["end"][row])
         for start in range(
-            int(sequences.places["owned"][row]), int(sequences.places["owned_end"][row])
+            int(sequences.positions["owned"][row]), int(sequences.positions["owned_end"][row])
         ):
             for width in range(1, 4):
                 if start + width <= end:
