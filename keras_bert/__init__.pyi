@@ -253,26 +253,26 @@ def embed(
     text: str | Sequence[str] | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> Iterator[TextEmbedding]:
-    """Yields one `TextEmbedding` a text, in order, in memory that does not grow with their number.
+    """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
 
-        for found in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
-            found.tokens, found.vectors, found.cls, found.mean
+        for embedding in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
+            embedding.tokens, embedding.vectors, embedding.cls, embedding.mean
 
     Args:
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         model: a model folder, the output of a run, or hf://owner/name.
-        data: a file: one text a line, TSV or JSON Lines, told by content; - is standard input (None:
-            give `text`).
-        layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
-            sum of all blocks.
-        tokens: what has a vector beside the text itself: words, as the mean of their pieces or by their
-            first piece; pieces; or nothing.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that
-            overlap (None: as many as the model has positions).
-        batch_size: rows in a step, at most.
-        text: the texts (None: give `data`).
-        report: a function that is told in one line how the file was read.
+        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
+            input (None: pass `text`).
+        layers: the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of all
+            layers above it.
+        tokens: what has a vector in addition to the whole text: words, as the mean of their subword
+            tokens or by the first one; subword tokens; or nothing.
+        max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
+            overlapping windows (None: all positions of the model).
+        batch_size: maximum number of sequences per batch.
+        text: the texts (None: pass `data`).
+        report: a function that is called with a line on how the file was read.
 
     `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
 
@@ -297,36 +297,36 @@ def embed_to_file(
 ) -> dict[str, int]:
     """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
 
-    The file appears whole or not at all, and memory does not grow with the number of texts. Where
-    it is there already, made of the same files with the same settings, nothing is done. See
-    `ParquetFile` for its columns, `NpzFile` for its arrays.
+    The file appears complete or not at all, and memory does not grow with the number of texts. If
+    it already exists and was made from the same files with the same settings, nothing is done. See
+    `ParquetFile` for its columns and `NpzFile` for its arrays.
 
     Args:
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         model: a model folder, the output of a run, or hf://owner/name.
-        data: one text a line, TSV or JSON Lines, told by content; - is standard input.
-        layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
-            sum of all blocks.
-        tokens: what has a vector beside the text itself: words, as the mean of their pieces or by their
-            first piece; pieces; or nothing.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that
-            overlap (None: as many as the model has positions).
-        batch_size: rows in a step, at most.
-        output: NAME.parquet or NAME.npz, which says the format.
+        data: one text per line, TSV or JSON Lines, detected from the content; - is standard input.
+        layers: the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of all
+            layers above it.
+        tokens: what has a vector in addition to the whole text: words, as the mean of their subword
+            tokens or by the first one; subword tokens; or nothing.
+        max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
+            overlapping windows (None: all positions of the model).
+        batch_size: maximum number of sequences per batch.
+        output: NAME.parquet or NAME.npz; the ending selects the format.
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
-        report: a function that is told in one line how the file was read, and in another at the
-            end where the vocabulary does not fit the texts.
+        report: a function that is called with a line on how the file was read, and at the end with
+            another one if the vocabulary does not fit the texts.
 
     `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
     Returns:
-        A dictionary: `texts` and `tokens`, how many there were, and `width`, D of the vectors.
+        A dictionary: `texts` and `tokens`, their numbers, and `width`, the size D of a vector.
 
     Raises:
-        InputError: on bad input, or where `output` has another ending, is there already, or cannot
-            be written.
+        InputError: on bad input, or if `output` has another ending, already exists, or cannot be
+            written.
     """
 
 def evaluate(
@@ -344,18 +344,17 @@ def evaluate(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Returns the official figures of the task as a dictionary (see its `official_metrics`).
+    """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
-    With `show_errors`, `errors` is among them: descriptions of so many wrong answers, the
-    worst first.
-    With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
+    With `show_errors` it has `errors`, descriptions of that many wrong predictions, the worst
+    first. With `glue` it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
-        batch_size: rows at a time.
+        max_length: maximum sequence length, including [CLS] and [SEP] (None: as in training).
+        batch_size: sequences per batch.
         data: the labelled examples; - is standard input.
-        show_errors: show the worst mistakes, so many.
+        show_errors: show this many errors, the most confident first.
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         label_column: the column (from 1) or key of the label (None: told by names and content).
@@ -363,37 +362,35 @@ def evaluate(
             text=sentence,label=label (None: told by names and content).
         glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
             known (None: any other file).
-        report: a function that is told in one line how the file was read.
+        report: a function that is called with a line on how the file was read, and one per note.
 
-    `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
-    text and its label each). These are the arguments for a classifier; how the file of another kind
-    of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
+    `model` may also be a task, and `data` a sequence instead of a file (for a classifier, of pairs
+    of a text and its label). These are the arguments for a classifier; other tasks have their own
+    on how a file is read (see `keras_bert.inference.settings.evaluate_settings`).
 
-    A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate.evaluate_records`.
+    A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
+    metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
 
 def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
-    """The likeliest pieces at each [MASK] of a text.
+    """Returns the most probable tokens at each [MASK] of a text.
 
-    Each place is predicted for itself: with several, the candidates of one do not know which was
-    taken at another. A piece that begins with ## continues the word before it; of byte-pair
-    encoding, one that ends in @@ is continued by the next.
+    Several masks are predicted independently of one another. A token that begins with ## continues
+    the word before it; in byte-pair encoding, one that ends in @@ is continued by the next.
 
     Args:
         model: a model folder with a masked-LM head, the output of pretrain, or hf://owner/name.
-        text: a text with [MASK] in it, once or several times.
-        top_k: candidates for each [MASK].
+        text: a text with one or more [MASK].
+        top_k: candidates per [MASK].
 
-    `model` may also be a `FillMask` or a `Pretrainer`. Nothing else in the text is special: only
-    here is a literal [MASK] more than seven characters of text.
+    `model` may also be a `FillMask` or a `Pretrainer`. [MASK] is the only special token that a text
+    may contain, and only here: for every other function it is seven characters of text.
 
     Returns:
-        A list with a list of `Candidate` for each [MASK], in the order of the text; the likeliest
-        candidate first.
+        One list of `Candidate` per [MASK], in the order of the text, the most probable first.
 
     Raises:
         InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
@@ -628,15 +625,16 @@ def predict(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary an example, in order (see the task's `decode`).
+    """Yields one dictionary per example, in order (see the task's `decode`).
 
-    Where a file has labels, they come back as `expected`.
+    Where a file has labels, they are included as `expected`.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
-        batch_size: rows at a time.
-        data: the examples, labelled or not; - is standard input (None: give the examples themselves).
+        max_length: maximum sequence length, including [CLS] and [SEP] (None: as in training).
+        batch_size: sequences per batch.
+        data: the examples, with or without labels; - is standard input (None: pass the examples
+            themselves).
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         label_column: the column (from 1) or key of the label (None: told by names and content).
@@ -644,13 +642,13 @@ def predict(
             text=sentence,label=label (None: told by names and content).
         glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
             known (None: any other file).
-        text: text of an example; may be given several times (None: give `data`).
-        report: a function that is told in one line how the file was read, and in another at the
-            end where the vocabulary does not fit the text.
+        text: text of an example; repeat it for several examples (None: pass `data`).
+        report: a function that is called with a line on how the file was read, and at the end with
+            another one if the vocabulary does not fit the text.
 
-    `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
-    for a classifier; for another kind of task, its own stand in place of `text` and of those that
-    tell how a file is read (`keras_bert.inference.settings.predict_settings` has them).
+    `model` may also be a task, and `data` a sequence instead of a file. These are the arguments for
+    a classifier; other tasks have their own in place of `text` and of those on how a file is read
+    (see `keras_bert.inference.settings.predict_settings`).
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.

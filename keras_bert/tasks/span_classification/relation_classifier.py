@@ -1,4 +1,4 @@
-"""How two marked spans of a text are related."""
+"""The relation of two given spans of a text."""
 
 from collections import Counter
 
@@ -29,11 +29,11 @@ _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
 class RelationClassifier(WordsTask):
     """An encoder with a classifier over pairs of spans, the head and the tail of a relation.
 
-    Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W), as a `SpanClassifier`
+    Takes the encoder's dictionary and `word_starts` and `word_ends` (B, W), as a `SpanClassifier`
     does, and `span_firsts` and `span_lasts` (B, 2) int32: the first and the last word of head and
-    tail. Gives `logits` (B, C), of a linear layer over [h; t; h ∘ t], where h and t are the vectors
-    of the two (what Lee et al. 2017, section 4, put into a hidden layer first). B is the batch, W
-    the words in a row, C the labels.
+    tail. Returns `logits` (B, C), of a linear layer over [h; t; h ∘ t], where h and t are the
+    vectors of the two (Lee et al. 2017, section 4, have a hidden layer before it). B is the batch,
+    W the words, C the labels.
 
     Args:
         encoder: an `Encoder`, such as a `BertEncoder`.
@@ -43,19 +43,19 @@ class RelationClassifier(WordsTask):
             have any length.
         aggregation: see `SpanClassifier`.
         null_label: the label of pairs without a relation, which F1 leaves out. None is one of the
-            usual names among the labels, such as "no_relation", or none.
-        dropout: the share of the words' vectors that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; of a longer text the part around
-            the two spans is read, and where they are too far apart for a row, the answer has no
+            usual names among the labels, such as "no_relation", if there is one.
+        dropout: the dropout rate of the words' vectors. None is the config's `classifier_dropout`,
+            or its `hidden_dropout_prob` if that is None.
+        max_length: maximum sequence length, including [CLS] and [SEP]; of a longer text the part
+            around the two spans is read, and if they are too far apart, the prediction has no
             label. None is 128, or all positions of an encoder that has fewer.
 
     Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
     `classifier` (a `Dense`), `dropout` and `word_means`.
 
     Raises:
-        ValueError: the labels are fewer than two or not unique, the null label is none of them, or
-            the representation is no known one.
+        ValueError: the labels are fewer than two or not unique, the null label is not one of them,
+            or the representation is unknown.
     """
 
     KIND = "relation-classifier"
@@ -99,23 +99,14 @@ class RelationClassifier(WordsTask):
         return super().head_inputs() | pair
 
     def build_head(self, encoded, inputs):
-        hidden = encoded["sequence_output"]
-        words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
-        spans = self.spans(self.dropout(words), inputs["span_firsts"], inputs["span_lasts"])
+        words = self.words(encoded, inputs)
+        spans = self.spans(words, inputs["span_firsts"], inputs["span_lasts"])
         head, tail = spans[:, 0], spans[:, 1]  # (B, R) each
         pair = ops.concatenate([head, tail, head * tail], axis=-1)
         return {"logits": self.classifier(pair)}  # (B, C)
 
-    def default_losses(self):
-        """Cross-entropy in nats, the mean over the rows that hold both spans."""
-        return {
-            "logits": keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-        }
-
     def default_metrics(self):
-        """`accuracy`, the share of rows whose label has the highest logit."""
+        """`accuracy`, the fraction of pairs whose label has the highest logit."""
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
@@ -131,8 +122,8 @@ class RelationClassifier(WordsTask):
         labels = sorted_labels({example.label for example in examples})
         if len(labels) < cls.MIN_LABELS:
             raise InputError(
-                f'{examples[0].source.name} has one label only ("{labels[0]}"); relations are told '
-                "apart from two or more, of which one may mean that there is none."
+                f'{examples[0].source.name} has only one label ("{labels[0]}"). A relation '
+                "classifier needs two or more, of which one may mean that there is no relation."
             )
         return {"labels": labels}
 
@@ -145,9 +136,9 @@ class RelationClassifier(WordsTask):
         )
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.span_classification.features import PairRows
+        from keras_bert.tasks.span_classification.features import PairSequences
 
-        return PairRows(
+        return PairSequences(
             examples,
             tokenizer=self.tokenizer,
             input_names=self.encoder.input_names,
@@ -162,16 +153,16 @@ class RelationClassifier(WordsTask):
     def official_metrics(self, predictions, examples):
         """See `relation_metrics`; also `calibration`.
 
-        `too_far` counts pairs too far apart for a row, which are wrong.
+        `too_far` counts pairs that are too far apart for a sequence, which are wrong.
         """
-        label_numbers(examples, self.labels)  # names one that the model does not have
+        label_numbers(examples, self.labels)  # raises an error for one that the model does not have
         expected = [example.label for example in examples]
         found = [prediction["label"] for prediction in predictions]
         metrics = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
-        right = [a == b for a, b in zip(expected, found, strict=True)]
+        correct = [a == b for a, b in zip(expected, found, strict=True)]
         scores = [prediction["score"] for prediction in predictions]
         too_far = sum(label is None for label in found)
-        return {**metrics, "too_far": too_far, "calibration": calibration(scores, right)}
+        return {**metrics, "too_far": too_far, "calibration": calibration(scores, correct)}
 
     @staticmethod
     def describe_metrics(metrics):
@@ -192,9 +183,9 @@ class RelationClassifier(WordsTask):
 
 
 def _null_label(given, labels):
-    """The label that means "no relation", None where there is none."""
+    """The label that means "no relation", or None."""
     if given is not None and given not in labels:
         raise InputError(
-            f'`null_label` is "{given}", which is none of the labels ({quoted(labels)}).'
+            f'`null_label` must be one of the labels ({quoted(labels)}). Received: "{given}".'
         )
     return given or next((label for label in _NULL_LABELS if label in labels), None)
