@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeR
 from rich.table import Column
 from rich.text import Text
 
-from keras_bert.base.terminal import drawn_on, escaped, shows_bars
+from keras_bert.base.terminal import drawn_on, escaped, is_quiet, shows_bars
 
 _REFRESHES_PER_SECOND = 2  # each takes about a millisecond from the work
 
@@ -47,7 +47,8 @@ class ProgressBar:
         enabled=True,
     ):
         self.is_drawn = enabled and shows_bars()
-        self._line_seconds = line_seconds if enabled and not self.is_drawn else None
+        shows_lines = enabled and not self.is_drawn and not is_quiet()
+        self._line_seconds = line_seconds if shows_lines else None
         self._line_time = time.monotonic()
         self._last_line = None
         self._is_closed = False
@@ -109,7 +110,9 @@ class ProgressBar:
                 self._write_state()
 
     def write(self, line):
-        """Writes a line that stays, above the bar where there is one."""
+        """Writes a line that stays, above the bar where there is one; nothing where quiet."""
+        if is_quiet():
+            return
         if self.is_drawn and not self._is_closed:
             self._progress.console.print(escaped(line), soft_wrap=True)
         else:

@@ -135,6 +135,11 @@ class Settings:
         return [path for path in paths if path is not None]
 
     @classmethod
+    def names(cls):
+        """The names of the settings."""
+        return {field.name for field in dataclasses.fields(cls)}
+
+    @classmethod
     def path_names(cls):
         """The names of the settings that are paths."""
         return {field.name for field in dataclasses.fields(cls) if about(field).is_path}

@@ -10,12 +10,26 @@ import sys
 _UNSAFE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_quiet = False
 _CLOSED = "standard output is closed; send it to a file, or to /dev/null"
+
+
+def set_quiet(quiet):
+    """Sets whether this process shows no progress and no notes (`--quiet`)."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet():
+    """Whether this process shows no progress and no notes."""
+    return _quiet
 
 
 def shows_bars():
     """Whether standard error draws progress bars: it is a terminal, or a notebook cell."""
-    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
+    return not _quiet and (
+        sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
+    )
 
 
 def escaped(text):

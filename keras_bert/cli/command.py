@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable
 
+from keras_bert.base import terminal
 from keras_bert.base.terminal import drawn_on, escaped
 from keras_bert.cli import flags
 
@@ -38,7 +39,9 @@ class Command:
         """Adds the command's flags to its parser; `argv` are all arguments of the process."""
         if self.settings is not None:
             cls = self.settings if isinstance(self.settings, type) else self.settings(argv)
-            flags.add(parser, cls, command=self.name if self.repeats_runs else None)
+            name = self.name if self.repeats_runs else None
+            is_short = not {"-h", "--help"}.isdisjoint(argv) and "--help-all" not in argv
+            flags.add(parser, cls, command=name, is_short=is_short)
         if self.more_flags is not None:
             self.more_flags(parser)
 
@@ -50,7 +53,7 @@ class Command:
             self.prepare(arguments)
         settings = {} if self.settings is None else flags.read(arguments)
         next_step = self.function(settings, arguments)
-        if next_step is not None:
+        if next_step is not None and not terminal.is_quiet():
             print(f"Next: {next_step}")
 
 
@@ -60,8 +63,9 @@ def command(name, summary, **options):
 
 
 def report(line):
-    """Prints a line to standard error: standard output is for the result."""
-    print(line, file=sys.stderr, flush=True)
+    """Prints a line to standard error, unless `--quiet`: standard output is for the result."""
+    if not terminal.is_quiet():
+        print(line, file=sys.stderr, flush=True)
 
 
 def console(*, stderr=False):
@@ -72,9 +76,9 @@ def console(*, stderr=False):
     from rich.console import Console
 
     file = drawn_on(sys.stderr if stderr else sys.stdout)
-    terminal = Console(file=file, highlight=False, markup=False)
-    terminal.push_render_hook(_EscapingHook())
-    return terminal
+    rich_console = Console(file=file, highlight=False, markup=False)
+    rich_console.push_render_hook(_EscapingHook())
+    return rich_console
 
 
 class _EscapingHook:

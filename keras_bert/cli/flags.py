@@ -9,23 +9,56 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import about, value_type
 
 _YES_OR_NO = {"yes": True, "no": False}
+# The groups of flags in the help, in this order, and what is in them; required flags are the first
+# group, and all others are the command's (or the task's) own.
+_GROUPS = {
+    "task and model": """task model architecture max_length pooling crf label_subwords aggregation
+        document_context threshold metric class_weights null_threshold stride""",
+    "data": """data input vocab cased text text_a text_b question context labels header fields glue
+        glue_dir text_column label_column word_column tag_column scheme pretokenized invalid_tags
+        unknown_tags wrong_offsets multi_label one_text eval_fraction text_field input_format""",
+    "optimisation": """epochs steps minutes batch_size batch_tokens learning_rate schedule warmup
+        optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience keep
+        num_seeds train_layers gradual_unfreezing freeze_encoder seed""",
+    "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
+    "hardware": "strategy dtype precision steps_per_execution workers deterministic",
+    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm initialization
+        bad_records bad_lines shard_bytes compression replacement""",
+}
+_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
+# The flags that --help shows; --help-all shows all.
+_COMMON = frozenset(
+    """task model architecture train dev data input output vocab epochs steps minutes batch_size
+    learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
+    context settings_file show_errors objective masking size algorithm models rest_port precision to
+    layers tokens top_k glue""".split()
+)
 
 
-def add(parser, cls, *, command=None):
+def add(parser, cls, *, command=None, is_short=False):
     """Adds a flag for each setting; with `command`, also `--settings` with a run.json of it.
+
+    With `is_short` the help has only the common flags.
 
     Settings that are not given are not in the parsed arguments: a settings file is overridden by
     the flags, wherever it is given, and overrides the defaults. `read` checks required settings,
     since the file may have them.
     """
-    for field in dataclasses.fields(cls):
+    fields = dataclasses.fields(cls)
+    titles = ["required", "task and model", "options", *_GROUPS]
+    groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(titles)}
+    for field in fields:
+        is_required = field.default is dataclasses.MISSING
+        group = groups["required" if is_required else _GROUP_OF.get(field.name, "options")]
         options = {"default": argparse.SUPPRESS, **_options(field)}
+        if is_short and not is_required and field.name not in _COMMON:
+            options["help"] = argparse.SUPPRESS
         if about(field).positional:
-            parser.add_argument(field.name, **options, nargs="?")
+            group.add_argument(field.name, **options, nargs="?")
         else:
-            parser.add_argument(_flag(field.name), **options, dest=field.name)
+            group.add_argument(_flag(field.name), **options, dest=field.name)
     if command is not None:
-        parser.add_argument(
+        groups["checkpoints"].add_argument(
             "--settings",
             dest="settings_file",
             metavar="run.json",

@@ -7,7 +7,7 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.readers.glue import glue_settings, glue_task
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import kind_named
 
 _DEFAULT = "classifier"
 
@@ -57,7 +57,8 @@ def value_of(argv, flag):
 
 def add_glue_dir(parser):
     """Adds the flag for GLUE's folder."""
-    parser.add_argument(
+    group = next(g for g in parser._action_groups if g.title == "data")
+    group.add_argument(
         "--glue-dir",
         metavar="FOLDER",
         default=argparse.SUPPRESS,
@@ -87,7 +88,10 @@ def resolve_glue(arguments):
 
 
 def _known(kind):
-    return kind if kind in finetuned_kinds() else _DEFAULT
+    try:
+        return kind_named(kind)
+    except InputError:  # reported by the command
+        return _DEFAULT
 
 
 def _task_in(config):

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import difflib
 import os
 import sys
 
@@ -9,7 +10,7 @@ from keras_bert import __version__
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.base.signals import STOPPED, Terminated
-from keras_bert.base.terminal import OutputError
+from keras_bert.base.terminal import OutputError, set_quiet
 from keras_bert.cli import (
     data_commands,
     doctor,
@@ -20,12 +21,32 @@ from keras_bert.cli import (
 )
 from keras_bert.cli.command import command
 from keras_bert.cli.flags import with_flags
+from keras_bert.cli.kinds import value_of
 from keras_bert.cli.quiet import quiet_libraries
+from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
+from keras_bert.training.settings import LabelledRunSettings
 
 SHELLS = ("bash", "zsh", "tcsh")
 # The units of paths in the help.
 _PATHS = ("FILE", "FOLDER", "PATH", "DIR", "run.json")
-_DESCRIPTION = "From raw text to a served language model."
+_DESCRIPTION = "Train, fine-tune and serve BERT, from a CSV or raw text to a SavedModel."
+# What people type -> what they mean.
+_SYNONYMS = {
+    "train": "finetune",
+    "fine-tune": "finetune",
+    "infer": "predict",
+    "test": "evaluate",
+    "--lr": "--learning-rate",
+    "--bs": "--batch-size",
+    "--num-epochs": "--epochs",
+    "--num-train-epochs": "--epochs",
+    "--train-file": "--train",
+    "--validation-file": "--dev",
+    "--output-dir": "--output",
+    "--model-name-or-path": "--model",
+    "--max-seq-length": "--max-length",
+    "--task-name": "--task",
+}
 _NO_MEMORY = "Not enough memory{}. Free some, or use a smaller batch size, maximum length or model."
 
 
@@ -56,30 +77,32 @@ def completion_script(shell):
     return shtab.complete(parser, shell=shell)
 
 
-# By name, in the order in which a new user meets them.
-COMMANDS = {
-    each.name: each
-    for each in (
-        training_commands.quickstart,
-        data_commands.vocab,
-        data_commands.pretraining_data,
-        data_commands.inspect,
-        training_commands.pretrain,
+# The commands as `keras-bert --help` lists them.
+GROUPS = {
+    "use a published model": (
         training_commands.finetune,
         training_commands.sweep,
         model_commands.evaluate,
         model_commands.predict,
         model_commands.embed,
         model_commands.fill_mask,
+    ),
+    "serve": (
         serving_commands.export,
         serving_commands.serve,
         serving_commands.ask,
         serving_commands.convert,
         serving_commands.push,
-        doctor.doctor,
-        completion,
-    )
+    ),
+    "pre-train on your own text": (
+        data_commands.vocab,
+        data_commands.pretraining_data,
+        data_commands.inspect,
+        training_commands.pretrain,
+    ),
+    "more": (training_commands.quickstart, training_commands.init, doctor.doctor, completion),
 }
+COMMANDS = {each.name: each for group in GROUPS.values() for each in group}
 
 
 def main(argv=None):
@@ -90,6 +113,7 @@ def main(argv=None):
     """
     arguments = parse(argv)
     command = COMMANDS.get(arguments.command)
+    set_quiet(arguments.quiet)
     try:
         with contextlib.nullcontext() if arguments.verbose else quiet_libraries():
             if command is None:
@@ -140,6 +164,11 @@ def parse(argv=None):
     """Returns the parsed arguments, with `command` (a name or None) and `beam_options`."""
     argv = sys.argv[1:] if argv is None else argv
     parser, subparsers = make_parser(argv)
+    if (task := value_of(argv, "--task")) is not None:
+        try:
+            kind_named(task)
+        except InputError as error:
+            parser.exit(2, f"keras-bert: {with_flags(str(error), LabelledRunSettings)}\n")
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
     if rest and (name is None or not COMMANDS[name].takes_beam_options):
@@ -153,32 +182,48 @@ def make_parser(argv):
 
     The flags of some commands depend on `argv` (the task type).
     """
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
-        "--verbose", action="store_true", help="also show what TensorFlow and Beam print"
-    )
-    parser = _Parser(prog="keras-bert", description=_DESCRIPTION)
+    parser = _MainParser(prog="keras-bert", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
-    parser.set_defaults(command=None, verbose=False)
-    subparsers = parser.add_subparsers(metavar="COMMAND")
+    parser.set_defaults(command=None, verbose=False, quiet=False)
+    subparsers = parser.add_subparsers(metavar="COMMAND", prog="keras-bert", parser_class=_Parser)
     for name, each in COMMANDS.items():
         subparser = subparsers.add_parser(
             name,
-            parents=[common],
+            usage=f"keras-bert {name} [flags]",
             help=each.summary,
             description=each.description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             # An abbreviated flag would change its meaning when a longer one is added, and would
             # capture options that are Beam's.
             allow_abbrev=False,
+            add_help=False,
         )
         each.add_flags(subparser, argv)
+        _add_common_flags(subparser, has_more=each.settings is not None)
         subparser.set_defaults(command=name)
     return parser, subparsers.choices
 
 
+def _add_common_flags(parser, *, has_more):
+    """The flags that every command has, as the last group."""
+    group = parser.add_argument_group("output and help")
+    group.add_argument("--quiet", action="store_true", help="show results and errors only")
+    group.add_argument(
+        "--verbose", action="store_true", help="also show what TensorFlow and Beam print"
+    )
+    group.add_argument("-h", "--help", action="help", help="show the common flags and exit")
+    if has_more:
+        group.add_argument("--help-all", action="help", help="show all flags and exit")
+
+
 class _Parser(argparse.ArgumentParser):
-    """Reports an error in one sentence, without the usage."""
+    """Reports an error in one sentence, without the usage, and suggests what may be meant."""
+
+    def _check_value(self, action, value):
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            hint = _suggestion(value, action.choices)
+            self.error(f"unknown command {value!r}{hint}")
+        super()._check_value(action, value)
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
@@ -187,7 +232,31 @@ class _Parser(argparse.ArgumentParser):
         """Reports arguments that are unknown, and the flags that begin like them."""
         what = "argument" if len(unknown) == 1 else "arguments"
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        begins = tuple(f"{flag}-" for flag in flags)
-        longer = [known for known in self._option_string_actions if known.startswith(begins)]
-        hint = f" (there is {' and '.join(longer)})" if longer else ""
-        self.error(f"unknown {what} {' '.join(unknown)}{hint}")
+        hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
+        self.error(f"unknown {what} {' '.join(unknown)}{''.join(sorted(hints))}")
+
+
+class _MainParser(_Parser):
+    """The parser of all commands, which are listed by what they are for."""
+
+    def format_help(self):
+        lines = ["usage: keras-bert COMMAND [flags]", "", self.description, ""]
+        for title, commands in GROUPS.items():
+            lines += [f"{title}:", *(f"  {each.name:<18}{each.summary}" for each in commands), ""]
+        lines.append("keras-bert COMMAND --help shows the flags of a command.")
+        return "\n".join([*lines, ""])
+
+
+def _owner(flag):
+    """A hint where the flag is that of another task."""
+    name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+    kinds = [kind for kind in finetuned_kinds() if name in settings_class(kind).names()]
+    return f" (a flag of --task {' and '.join(kinds)})" if kinds else ""
+
+
+def _suggestion(word, known):
+    """A hint at what is known under a similar name, or at what another program calls it."""
+    begins = [each for each in known if word.startswith("--") and each.startswith(f"{word}-")]
+    close = difflib.get_close_matches(word, known, n=1)
+    found = begins or [each for each in [_SYNONYMS.get(word)] if each in known] or close
+    return f" (did you mean {' or '.join(found)}?)" if found else ""

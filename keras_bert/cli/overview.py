@@ -63,13 +63,17 @@ def show():
         output = outputs.get(step.command)
         mark, path = ("✓", f"   {output}") if output else (" ", "")
         print(f"  {mark} keras-bert {step.command:<17} {step.gives:<24}{path}")
-    print(f"\nNext: {next_step(outputs, unfinished)}")
-    if not outputs:
-        print("Or run the full pipeline on sample data: keras-bert quickstart --output DIR")
+    if outputs or unfinished:
+        print(f"\nNext: {next_step(outputs, unfinished)}")
+    else:
+        print("\nStart with a published model and your own CSV:")
         print(
-            "Or start with an existing model: keras-bert finetune --model hf://owner/name "
-            "--train train.tsv --dev dev.tsv --output runs/mine"
+            "  keras-bert finetune --model hf://google-bert/bert-base-uncased --train train.csv "
+            "--dev dev.csv --output runs/mine"
         )
+        print("Pre-train on your own text:")
+        print(f"  {next_step(outputs, unfinished)}")
+        print("Run every step on sample data:\n  keras-bert quickstart --output quickstart")
     print("All commands: keras-bert --help. Check the installation: keras-bert doctor")
 
 

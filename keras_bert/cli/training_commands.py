@@ -1,13 +1,20 @@
 """The commands that train: quickstart, pretrain, finetune, sweep."""
 
+import dataclasses
+import json
 import os
 import shlex
+import textwrap
+from pathlib import Path
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
+from keras_bert.base.settings import Settings, about, setting
 from keras_bert.cli.command import command, console, report
 from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
 from keras_bert.samples.quickstart import QuickstartSettings
+from keras_bert.tasks import kind_named
 from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.settings import finetune_settings, sweep_settings
 
@@ -161,7 +168,7 @@ def finetune(settings, arguments):
                 print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
         print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
     print(_size_and_time(metrics))
-    described = task_class(settings.get("task", "classifier")).describe_measures(dev)
+    described = task_class(settings.get("task", "classifier")).describe_metrics(dev)
     print(f"on the {counted(dev['examples'], 'dev example')}: {described}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
@@ -213,6 +220,49 @@ def sweep(settings, arguments):
     print(f"Kept the model of {best}.")
     _print_tensorboard(f"{output}/logs")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InitSettings(Settings):
+    output: str = setting(help="the file to write", unit="FILE.toml", is_path=True)
+    task: str = setting("classifier", help="the kind of task, as --task of finetune", unit="TASK")
+    force: bool = setting(False, help="replace the file")
+
+
+@command("init", "write a commented settings file for a task", settings=InitSettings)
+def init(settings, arguments):
+    """Write a commented settings file for a task: each setting, its default and what it does.
+
+    keras-bert init --task tagger --output tagger.toml
+    keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll --output runs/a
+    """
+    chosen = InitSettings.of(settings)
+    task, path = kind_named(chosen.task), Path(chosen.output)
+    if path.exists() and not chosen.force:
+        raise InputError(f"{path} exists. Pass `force=True` to replace it.")
+    lines = [
+        f"# Settings of `keras-bert finetune --task {task}`. Remove the # in front of a setting to",
+        "# change it. Flags override this file.",
+        'command = "finetune"',
+        "",
+        "[settings]",
+        f"task = {json.dumps(task)}",
+    ]
+    for field in dataclasses.fields(finetune_settings(task)):
+        if field.name == "task":
+            continue
+        known, default = about(field), field.default
+        has_default = default not in (None, dataclasses.MISSING)
+        value = json.dumps(default) if has_default else json.dumps(known.unit or "…")
+        more = "" if default is None and known.default_help is None else " (required)"
+        more = f" (default: {known.default_help})" if known.default_help else more
+        choices = f" One of: {', '.join(map(str, known.choices))}." if known.choices else ""
+        text = f"{known.help}{'' if has_default else more}.{choices}"
+        lines += ["", *textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")]
+        lines.append(f"# {field.name} = {value}")
+    write_text(path, "\n".join([*lines, ""]))
+    print(f"Wrote {path}.")
+    return f"keras-bert finetune --settings {shlex.quote(str(path))}"
 
 
 def _table(title, columns, sections):

@@ -1,5 +1,6 @@
 """The kinds of task. `KINDS` is their only registry; importing it loads neither tasks nor Keras."""
 
+import difflib
 from importlib import import_module
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ def _kind(task, settings=None):
 KINDS = {
     "pretrainer": _kind("pretraining.pretrainer:Pretrainer"),
     "sentence-order-pretrainer": _kind("pretraining.pretrainer:SentenceOrderPretrainer"),
-    "fill-mask": _kind("pretraining.fill_mask:FillMask"),
+    "fill-mask": _kind("pretraining.pretrainer:FillMask"),
     "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
     "causal-lm": _kind("pretraining.causal_lm:CausalLM"),
     "masked-causal-lm": _kind("pretraining.causal_lm:MaskedCausalLM"),
@@ -57,6 +58,41 @@ KINDS = {
 }
 
 
+# What people call a kind -> its name.
+_ALIASES = {
+    "classification": "classifier",
+    "text-classification": "classifier",
+    "pair": "pair-classifier",
+    "regressor": "regression",
+    "choice": "multiple-choice",
+    "ner": "tagger",
+    "pos": "tagger",
+    "tagging": "tagger",
+    "token-classification": "tagger",
+    "qa": "question-answering",
+    "squad": "question-answering",
+    "span": "span-classifier",
+    "spans": "span-classifier",
+    "relation": "relation-classifier",
+    "relations": "relation-classifier",
+}
+
+
+def kind_named(name):
+    """The kind of task that somebody calls so, among those trained on labelled files.
+
+    Raises:
+        InputError: it is not among them; the nearest name is suggested.
+    """
+    known = finetuned_kinds()
+    kind = _ALIASES.get(name, name)
+    if kind not in known:
+        close = difflib.get_close_matches(str(name), [*known, *_ALIASES], n=1)
+        hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
+        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(known)}.{hint}")
+    return kind
+
+
 def finetuned_kinds():
     """The names of the kinds that are trained on labelled files."""
     return tuple(name for name, kind in KINDS.items() if kind.settings is not None)
@@ -70,16 +106,8 @@ def task_class(name):
 
 
 def settings_class(name):
-    """The settings class of a kind; imports no Keras.
-
-    Raises InputError if there is no such kind or it is not trained on labelled files.
-    """
-    if name not in finetuned_kinds():
-        raise InputError(
-            f"The task {name!r} cannot be trained on labelled files. Choose from: "
-            f"{', '.join(finetuned_kinds())}."
-        )
-    return _imported(KINDS[name].settings)
+    """The settings class of a kind, by any of its names (see `kind_named`); imports no Keras."""
+    return _imported(KINDS[kind_named(name)].settings)
 
 
 def _imported(home):

@@ -14,6 +14,7 @@ OUTPUT/runs/NAME/     where the output is that of several runs, each one's folde
 import contextlib
 import json
 import math
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -307,7 +308,7 @@ def read_metrics(path):
 
 
 def read_settings(path, *, command):
-    """Returns the settings in a run.json that `command` wrote."""
+    """Returns the settings in a run.json that `command` wrote, or in a TOML file for it."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no settings file {path}; give the run.json of a run.")
@@ -322,7 +323,10 @@ def read_settings(path, *, command):
 
 def _parse_run(path):
     try:
-        run = parse_json(read_small(path))
+        if path.suffix == ".toml":
+            run = {"inputs": {}, **tomllib.loads(read_small(path).decode("utf-8"))}
+        else:
+            run = parse_json(read_small(path))
     except ValueError as error:
         raise InputError(f"{path} is not a settings file of a run: {error}.") from error
     shape = {"command": str, "settings": dict, "inputs": dict}

@@ -6,7 +6,7 @@ from itertools import product
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, about, setting, together
 from keras_bert.readers.sources import STANDARD_INPUT
-from keras_bert.tasks import settings_class
+from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb")
@@ -103,7 +103,9 @@ class RunSettings(Settings):
 class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
-    task: str = setting("classifier", help="the kind of task", unit="TASK")
+    task: str = setting(
+        "classifier", help="the kind of task", unit="{" + ",".join(finetuned_kinds()) + "}"
+    )
     model: str | None = setting(
         None,
         help="the model to start from: a folder, the output of a run, hf://owner/name[@revision], "
@@ -200,6 +202,11 @@ class LabelledRunSettings(RunSettings):
         help="the model of the epoch with the best figure on the dev data, or of the last one",
         choices=KEEP,
     )
+
+    def __post_init__(self):
+        if isinstance(self.task, str):
+            object.__setattr__(self, "task", kind_named(self.task))
+        super().__post_init__()
 
     def check(self):
         super().check()
