@@ -177,7 +177,7 @@ def test_what_runs_under_jax_imports_no_tensorflow():
             assert imported.split(".")[0] not in TENSORFLOW, (name, imported)
 
 
-def test_data_gen_imports_only_what_the_jobs_fraction_with_training():
+def test_data_gen_imports_only_what_the_jobs_share_with_training():
     for name, imported, _ in every_import(DATA_GEN):
         if imported.startswith("keras_bert."):
             assert short(imported).split(".")[0] in DATA_GEN_MAY_IMPORT, (name, imported)
