@@ -33,3 +33,9 @@ def calibration(confidence, correct):
         {"confidence": float(mean), "accuracy": float(accuracy), "examples": int(count)}
         for mean, accuracy, count in zip(means, accuracies, counts, strict=True)
     ]
+
+
+def mean_cross_entropy(probabilities):
+    """The mean of -log p in nats over the probabilities (N,) of the expected labels."""
+    smallest = np.finfo(np.float32).tiny  # a float32 probability may underflow to 0
+    return float(-np.log(np.maximum(probabilities, smallest)).mean())

@@ -619,7 +619,7 @@ def test_ids_are_answered_alone_as_joined_by_a_server_and_rejected_where_they_ca
         *[r"input_ids must be from 0 to \d+\."] * 2,
         *[r"segment_ids must be from 0 to 1\."] * 2,
         *["input_mask must be from 0 to 1", "input_mask must have the shape of input_ids"],
-        r"A row may have at most \d+ ids",
+        r"A sequence may have at most \d+ ids",
     ]
     for error, message in zip(bad, expected, strict=True):
         assert re.search(message, error)

@@ -1,4 +1,4 @@
-"""Labels for a text, or for two (Devlin et al. 2018, section 4.1)."""
+"""A label for a text or a pair of texts (Devlin et al. 2018, section 4.1)."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.readers.labels import one_label, several_labels, warnings
+from keras_bert.readers.labels import one_label, several_labels
 from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
@@ -19,13 +19,13 @@ from keras_bert.tasks.classification.decode import (
 )
 from keras_bert.tasks.classification.labels import (
     decision_weights,
+    example_weights,
     label_matrix,
     label_numbers,
     parse_class_weights,
-    sequence_weights,
     sorted_labels,
 )
-from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.tasks.classification.pooled_task import TextTask
 from keras_bert.tasks.classification.settings import (
     NO_WEIGHTS,
     ClassifierSettings,
@@ -37,8 +37,8 @@ from keras_bert.tasks.classification.settings import (
 class DecisionCrossentropy(keras.losses.Loss):
     """Binary cross-entropy of logits in nats, the mean over all decisions of a batch.
 
-    Called with labels (B, C) of 0 and 1, logits (B, C) and sample weights (B, C). Keras's own takes
-    the mean over C before it sees weights, and so has room for one a row.
+    Shapes: labels of 0 and 1, logits and sample weights, all (B, C). Keras's own loss averages over
+    C before it applies weights, so that it takes only one weight per example.
     """
 
     def __init__(self, name="decision_crossentropy", **options):
@@ -49,44 +49,42 @@ class DecisionCrossentropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Classifier(PooledTask):
-    """An encoder with a linear layer over a vector of the whole text, one logit a label.
+class Classifier(TextTask):
+    """An encoder with a linear layer over one vector of the whole text: one logit per label.
 
-    Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. Where the vector is
-    the pooled output, the head is that of Hugging Face's BertForSequenceClassification: dropout,
-    then the layer. In a RoBERTa folder the pooler is the `classifier.dense` of
-    RobertaForSequenceClassification, which drops some of its input too when it is trained there.
-    `transformers` has no class that reads the mean of the tokens, so with another `pooling` the
-    folder is one of a bare encoder to it, and the head lies under names of ours.
+    Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. With the pooling
+    "cls" the head is that of Hugging Face's BertForSequenceClassification: dropout, then the layer.
+    In a RoBERTa folder the pooler is `classifier.dense` of RobertaForSequenceClassification, which
+    also has dropout before it in training. `transformers` has no class for other poolings: their
+    folder is a bare encoder to it, and the head has names of its own.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler if [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        labels: the names of the labels in the order of the logits, each once; at least two.
-        multi_label: a text may have any number of the labels. Probabilities are then of each label
-            for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
-        threshold: with `multi_label`, the probability above which a label is given.
+        labels: unique names of the labels in the order of the logits; at least two.
+        multi_label: whether a text may have any number of labels. Probabilities are then a sigmoid
+            per label instead of a softmax, and labels in training float (B, C) of 0 and 1.
+        threshold: with `multi_label`, the probability above which a label is predicted.
         pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
-            `keras_bert.heads.pooling`). None is "cls", "mean" over an encoder without a pooler,
-            whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
-        class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
-            `multi_label`, what each label weighs in it (see `decision_weights`).
-        metric: the metric of `official_metrics` that a run keeps the best epoch by; None is the
-            accuracy, or with `multi_label` the micro F1.
-        dropout: the share of what the head reads that is dropped in training. None is the config's
-            `head_dropout`.
-        max_length: tokens that a row is cut to, special tokens counted in, in training and after.
-            None is 128, or all positions of an encoder that has fewer.
+            `keras_bert.heads.pooling`). None is "cls"; "mean" for an encoder without a pooler,
+            whose [CLS] was not trained; "last" for a causal encoder, whose [CLS] sees no text.
+        class_weights: weights of training examples: "none", "balanced", or "label=weight,…". With
+            `multi_label`, the weights of each label (see `decision_weights`).
+        metric: the metric of `official_metrics` that selects the best epoch; None is accuracy, or
+            micro F1 with `multi_label`.
+        dropout: the dropout rate of the head's input. None is the config's `head_dropout`.
+        max_length: maximum tokens per sequence, including special tokens. None is 128, or the
+            encoder's positions if fewer.
         **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `max_length`,
     `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
-        ValueError: the encoder has no pooler and one is read, or the labels are fewer than two or
+        ValueError: the encoder lacks the pooler that is read, or the labels are fewer than two or
             not unique.
-        InputError: the class weights cannot be, the figure is none of such labels, or [CLS] of a
-            causal encoder is to be read.
+        InputError: the class weights are invalid, the metric does not suit the labels, or [CLS] of
+            a causal encoder is read.
     """
 
     KIND = "classifier"
@@ -95,7 +93,7 @@ class Classifier(PooledTask):
     SETTINGS = ClassifierSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
-    TEXTS = TEXT
+    text_names = TEXT
 
     def __init__(
         self,
@@ -125,8 +123,7 @@ class Classifier(PooledTask):
             self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
         if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
             raise InputError(
-                f"`metric` is {metric}, which is that of two labels; here are {len(self.labels)}. "
-                "Give macro_f1."
+                f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
             )
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name)
@@ -151,7 +148,7 @@ class Classifier(PooledTask):
     # Training.
 
     def default_losses(self):
-        """Cross-entropy in nats, the mean over the rows of a batch (and of several labels)."""
+        """Cross-entropy in nats, the mean over the batch (and over labels with `multi_label`)."""
         if self.multi_label and self._class_weights != NO_WEIGHTS:
             return {"logits": DecisionCrossentropy()}
         if self.multi_label:
@@ -159,10 +156,10 @@ class Classifier(PooledTask):
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
     def default_metrics(self):
-        """`accuracy`, the share of rows whose label has the highest logit.
+        """`accuracy`, the fraction of examples whose label has the highest logit.
 
-        None where several labels may be right, or where rows have weights, which Keras would
-        apply: `official_metrics` has the official figures.
+        None with several labels per text, or with class weights, which Keras would apply to it:
+        see `official_metrics`.
         """
         if self.multi_label or self._class_weights != NO_WEIGHTS:
             return {}
@@ -181,15 +178,15 @@ class Classifier(PooledTask):
         multi_label=False,
         **columns,
     ):
-        """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
+        """`LabelledText`s of a table, JSON Lines, `tfds:…` or a sequence.
 
-        A sequence is of (text, label), or of pairs of texts of (text, text, label).
+        A sequence holds (text, label), or for pairs (text, text, label).
         """
         inferred_arguments = inferred_arguments or {}
         several = multi_label or inferred_arguments.get("multi_label", False)
         return open_labelled_texts(
             data,
-            texts=cls.TEXTS,
+            texts=cls.text_names,
             form=several_labels if several else one_label,
             labels=inferred_arguments.get("labels"),
             schema=schema,
@@ -204,13 +201,13 @@ class Classifier(PooledTask):
         if len(labels) < cls.MIN_LABELS:
             only = f'one label only ("{labels[0]}")' if labels else "no labels"
             raise InputError(
-                f"{examples[0].source.name} has {only}; a classifier needs two or more."
+                f"{examples[0].source.name} has {only}. A classifier needs at least two."
             )
         return {"labels": labels}
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
-        what = "text" if len(cls.TEXTS) == 1 else "pair"
+        what = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
         each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         dev_counts = Counter(label for example in dev for label in _labels_of(example))
@@ -221,37 +218,19 @@ class Classifier(PooledTask):
             f'have the label "{most}".'
         )
 
-    @classmethod
-    def notes(cls, examples):
-        return warnings(examples)
-
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.inputs.tokenized_examples import TokenizedExamples
-
-        labels, weights = {}, {}
-        if labelled:
-            find, weigh = (
-                (label_matrix, decision_weights)
-                if self.multi_label
-                else (label_numbers, sequence_weights)
-            )
-            labels = {"logits": find(examples, self.labels)}
-            if self._class_weights != NO_WEIGHTS:
-                weights = {"logits": weigh(labels["logits"], self._class_weights)}
-        return TokenizedExamples.of_texts(
-            examples,
-            columns_of_texts(examples, len(self.TEXTS)),
-            labels=labels,
-            weights=weights,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
-        )
+    def targets(self, examples):
+        numbers, weights_of = label_numbers, example_weights
+        if self.multi_label:
+            numbers, weights_of = label_matrix, decision_weights
+        labels = numbers(examples, self.labels)
+        if self._class_weights == NO_WEIGHTS:
+            return {"logits": labels}, {}
+        return {"logits": labels}, {"logits": weights_of(labels, self._class_weights)}
 
     def decode(self, outputs, sequences):
-        """`text` (or `text_a`, `text_b`), `label`, `score`, `expected`, and `probabilities`.
+        """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.
 
-        `expected` is there where it is known. With `multi_label` there are `labels`, a list.
+        `expected` is present if known. With `multi_label`, `labels` is a list instead.
         """
         if self.multi_label:
             return multi_label_predictions(
@@ -268,13 +247,10 @@ class Classifier(PooledTask):
 
         probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
         if self.multi_label:
-            said = [
-                [label in prediction["labels"] for label in self.labels]
-                for prediction in predictions
-            ]
+            predicted = [[label in p["labels"] for label in self.labels] for p in predictions]
             return multi_label_metrics(
                 label_matrix(examples, self.labels) > 0,
-                np.array(said, bool),
+                np.array(predicted, bool),
                 probabilities,
                 labels=self.labels,
             )
@@ -282,9 +258,7 @@ class Classifier(PooledTask):
         return classification_metrics(numbers, probabilities, labels=self.labels)
 
     def errors(self, predictions, examples):
-        """How sure the wrong answers were, with their lines."""
-        find = multi_label_errors if self.multi_label else label_errors
-        return find(predictions, examples)
+        return (multi_label_errors if self.multi_label else label_errors)(predictions, examples)
 
     @staticmethod
     def describe_metrics(metrics):
@@ -298,11 +272,6 @@ class Classifier(PooledTask):
             f"Matthews {metrics['matthews']:.3f}"
         )
 
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.signatures import classifier_signatures
-
-        return classifier_signatures(self, max_length=max_length or self.max_length)
-
     def get_config(self):
         weights = self._class_weights
         if not isinstance(weights, str):
@@ -315,23 +284,17 @@ class Classifier(PooledTask):
         }
 
 
-def columns_of_texts(examples, count):
-    """The texts of examples that have so many each, a list a place."""
-    return [[example.texts[position] for example in examples] for position in range(count)]
-
-
 def _labels_of(example):
-    """The labels of an example, one or several, as a tuple."""
     return example.label if isinstance(example.label, tuple) else (example.label,)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class PairClassifier(Classifier):
-    """A `Classifier` of rows `[CLS] a [SEP] b [SEP]`; its arguments and its head are that one's."""
+    """A `Classifier` of pairs, `[CLS] a [SEP] b [SEP]`, with the same arguments and head."""
 
     KIND = "pair-classifier"
     SETTINGS = PairClassifierSettings
-    TEXTS = PAIR
+    text_names = PAIR
 
     def __init__(self, encoder, tokenizer=None, *, name="pair_classifier", **options):
         super().__init__(encoder, tokenizer, name=name, **options)

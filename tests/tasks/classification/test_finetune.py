@@ -155,7 +155,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
         ({"architecture": None, "vocab": None, "model": "nowhere"}, "no model folder nowhere"),
         (
             {"task": "poetry"},
-            "no task 'poetry' to train on labelled files; it is one of classifier",
+            "task 'poetry' cannot be trained on labelled files. Choose from: classifier",
         ),
         ({"train_layers": 99, "train": "none.tsv"}, "`train_layers` is 99, but the model has"),
         ({"keep": "worst"}, "`keep` is 'worst'; it should be best or last"),
