@@ -30,7 +30,7 @@ REJECTED = [
     ("classifier", "pair-classifier", "has text in .* and in .*; say which one is meant"),
     ("classifier", "tagger", "line 1: no TAB; a labelled file has a text and its label"),
     ("pair-classifier", "classifier", "line 1: too few columns; a file of pairs has two texts"),
-    ("pair-classifier", "regression", 'line 2: the label "3.5" is none of those that the model'),
+    ("pair-classifier", "regression", 'line 2: unknown label "3.5"'),
     ("regression", "pair-classifier", 'line 2: the score "yes" is not a number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),

@@ -17,7 +17,7 @@ def make_small_encoder(**changes):
 
 @pytest.mark.parametrize("given", ["runs/pretrained", ("encoder", "tokenizer"), 3, None])
 def test_what_is_no_encoder_is_rejected_with_the_way_to_one(given):
-    with pytest.raises(ValueError, match=r"(?s)`Tagger` takes.*kb\.load\(folder\)") as rejected:
+    with pytest.raises(ValueError, match=r"(?s)`Tagger` needs.*kb\.load\(folder\)") as rejected:
         Tagger(given, labels=["no", "yes"])
     assert repr(given) in str(rejected.value)
 

@@ -177,7 +177,7 @@ def test_bad_arguments(arguments, tmp_path, changes, message):
 def test_bad_labels_and_outputs(arguments, files, tmp_path):
     dev = tmp_path / "dev.tsv"
     dev.write_text("good film\tgood\n\nodd film\todd\n")
-    with pytest.raises(InputError, match='dev.tsv, line 3: the label "odd" is none of'):
+    with pytest.raises(InputError, match='dev.tsv, line 3: unknown label "odd"'):
         finetune(**{**arguments, "dev": dev}, output=tmp_path / "run")
     one = tmp_path / "one.tsv"
     one.write_text("good film\tgood\nnice film\tgood\n")

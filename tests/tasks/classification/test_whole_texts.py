@@ -124,7 +124,7 @@ def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, 
 def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_path):
     encoder = one_block(tokenizer, is_decoder=True)
     for pooling in ("cls", "both"):
-        with pytest.raises(InputError, match=f"`pooling` is {pooling}, but the encoder is causal"):
+        with pytest.raises(InputError, match=f"`pooling` cannot be {pooling} for a causal encoder"):
             Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
         with pytest.raises(InputError, match="Choose from mean, last, max, last.max.mean"):
             MultipleChoice(encoder, tokenizer, pooling=pooling)
@@ -135,7 +135,7 @@ def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_p
     values = json.loads(path.read_text())
     for kept in (values["keras_bert"], {}):
         path.write_text(json.dumps({**values, "is_decoder": True, "keras_bert": kept}))
-        with pytest.raises(InputError, match="`pooling` is cls, but the encoder is causal"):
+        with pytest.raises(InputError, match="`pooling` cannot be cls for a causal encoder"):
             load_task(tmp_path / "model")
 
 
@@ -255,9 +255,9 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     measures = tasks["pair"].official_metrics(answers, examples)
     json.dumps(measures)
     wrong = [a for a, e in zip(answers, examples, strict=True) if a["label"] != e.label]
-    found_errors = tasks["pair"].found_errors(answers, examples)
-    assert [badness for badness, _ in found_errors] == [a["score"] for a in wrong]
-    assert all(text.startswith("line ") for _, text in found_errors)
+    described = tasks["pair"].errors(answers, examples)
+    assert [badness for badness, _ in described] == [a["score"] for a in wrong]
+    assert all(text.startswith("line ") for _, text in described)
 
     answers, examples = answer(tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")])
     for found, example in zip(answers, examples, strict=True):
@@ -266,7 +266,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     measures = tasks["several"].official_metrics(answers, examples)
     right = np.mean([set(a["labels"]) == set(a["expected"]) for a in answers])
     assert measures["subset_accuracy"] == right
-    assert len(tasks["several"].found_errors(answers, examples)) == round(3 * (1 - right))
+    assert len(tasks["several"].errors(answers, examples)) == round(3 * (1 - right))
 
     answers, examples = answer(
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
@@ -275,9 +275,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     measures = tasks["score"].official_metrics(answers, examples)
     errors = [found["score"] - found["expected"] for found in answers]
     assert measures["mse"] == pytest.approx(np.mean(np.square(errors)))
-    assert max(tasks["score"].found_errors(answers, examples))[0] == pytest.approx(
-        np.abs(errors).max()
-    )
+    assert max(tasks["score"].errors(answers, examples))[0] == pytest.approx(np.abs(errors).max())
 
 
 @pytest.mark.parametrize("name", ["pair", "score"])
@@ -325,7 +323,7 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     plain = Classifier(encoder, tokenizer, labels=LABELS)
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (
-        ("0=0", 'the part "0=0"; it should be none, balanced'),
+        ("0=0", "must be none, balanced, or LABEL=WEIGHT.*Received: 0=0"),
         ("heavy", 'the part "heavy"'),
         ("9=2", 'the label "9"; the labels are "0", "1", "2"'),
     ):
@@ -374,7 +372,7 @@ def test_what_examples_settle():
     assert Classifier.infer_arguments(list(read)) == {"labels": ["x", "y", "z"]}
     scores = list(Regressor.read([("a", "b", 10), ("c", "d", 50), ("e", "f", 90)]))
     assert Regressor.infer_arguments(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
-    with pytest.raises(InputError, match=r"one score only \(3\)"):
+    with pytest.raises(InputError, match=r"a single score \(3\)"):
         Regressor.infer_arguments(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
 
 

@@ -124,7 +124,7 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     shown = capsys.readouterr().out
     for flag in ("--stride", "--n-best", "--max-question-length", "--null-threshold"):
         assert flag in shown
-    assert "384, or all positions" in shown and "--label-column" not in shown
+    assert "384, or the positions" in " ".join(shown.split()) and "--label-column" not in shown
 
 
 def test_bad_files_are_sentences(given, tmp_path, capsys):
@@ -323,5 +323,5 @@ def test_errors_are_told_the_most_confident_first():
     answers = [{"answer": "cat", "score": 0.9}, {"answer": "a cat", "score": 0.5}]
     answers += [{"answer": "", "score": 0.8}]
     assert task.errors(answers, examples) == [
-        (0.5, 'question 2: who?\n  answered "a cat" (50.0 %), expected no answer')
+        (0.5, 'question 2: who?\n  true: no answer, predicted: "a cat" (0.50)')
     ]

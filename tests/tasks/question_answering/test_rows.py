@@ -122,7 +122,7 @@ def test_batches_for_training_hold_inputs_labels_and_weights(tokenizer):
 
 
 def test_a_row_without_room_is_rejected(tokenizer):
-    with pytest.raises(InputError, match="`max_length` is 4, which leaves no room for a question"):
+    with pytest.raises(InputError, match="`max_length` must be at least 5 to hold a question"):
         made(tokenizer, max_length=4)
     assert made(tokenizer, max_length=5).windows.sizes.max() == 1
 
