@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.inference.fill_mask import most_probable
-from keras_bert.inputs.batches import resolved, tokens_a_batch
+from keras_bert.inputs.batches import resolved, tokens_per_batch
 from keras_bert.tasks.pretraining.features import (
     WindowBatches,
     evaluation_dataset,
@@ -174,7 +174,7 @@ class ExamplesOfFolder(BatchSource):
     def _tokens_a_step(self, phase):
         split = self.folder.card.splits["train"]
         if phase.batch_tokens is not None:
-            tokens = tokens_a_batch(
+            tokens = tokens_per_batch(
                 self.folder.card.length_histogram, tokens=self._size["batch_tokens"]
             )
             return None if tokens is None else self.batches_a_step * tokens

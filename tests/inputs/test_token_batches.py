@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.inputs.batches import bucket_widths, token_batches, tokens_a_batch
+from keras_bert.inputs.batches import bucket_lengths, token_batches, tokens_per_batch
 from keras_bert.records import DataFolder
 from keras_bert.records.masking import most_predictions
 from keras_bert.tasks.pretraining import features
@@ -19,7 +19,7 @@ def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, rows):
     )
     np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(rows))
     np.testing.assert_array_equal(sizes, tokens // widths)
-    assert set(widths) <= set(bucket_widths(max_length)) and len(set(widths)) <= 8
+    assert set(widths) <= set(bucket_lengths(max_length)) and len(set(widths)) <= 8
     batches = np.split(found, np.cumsum(sizes)[:-1]) if rows else []
     for batch, width in zip(batches, widths, strict=True):
         assert (lengths[batch[batch >= 0]] <= width).all()
@@ -30,7 +30,7 @@ def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, rows):
         assert (np.diff(widths) < 0).any()  # not the short ones first
         histogram = np.bincount(lengths, minlength=max_length + 1)
         expected = lengths.sum() / len(sizes)
-        assert tokens_a_batch(histogram, tokens=tokens) == pytest.approx(expected, rel=0.03)
+        assert tokens_per_batch(histogram, tokens=tokens) == pytest.approx(expected, rel=0.03)
 
 
 def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp_path):

@@ -115,7 +115,7 @@ def test_bad_output(task, tmp_path):
         export_task(task, tmp_path / "file")
     with pytest.raises(InputError, match=r"holds something else \(file\)"):
         export_task(task, tmp_path)
-    with pytest.raises(InputError, match="`max_length` is 65, over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 65"):
         export_task(task, tmp_path / "new", max_length=65)
     assert not (tmp_path / "new").exists()
 

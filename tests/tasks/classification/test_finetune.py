@@ -147,7 +147,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
     "changes, message",
     [
         ({"train": "none.tsv"}, "none.tsv does not exist"),
-        ({"max_length": 65}, "`max_length` is 65, over the 64 positions"),
+        ({"max_length": 65}, "`max_length` must be at most 64.*Received: 65"),
         ({"model": "somewhere"}, "Give either a model folder"),
         ({"architecture": None}, "Give either a model folder"),
         ({"architecture": "huge"}, "no architecture 'huge'"),

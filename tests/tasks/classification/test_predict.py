@@ -93,9 +93,9 @@ def test_bad_input(task, model_folder, tmp_path):
     file.write_text("good film\tham\nbad film\tspam\n\ndull film\tboring\n")
     with pytest.raises(InputError, match=r'data.tsv, line 4: unknown label "boring"'):
         evaluate(model=task, data=file)
-    with pytest.raises(InputError, match="`max_length` is 100, over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 100"):
         evaluate(model=task, data=file, max_length=100)
-    with pytest.raises(InputError, match="`max_length` is 100, over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 100"):
         predict(model=task, text="x", max_length=100)
     with pytest.raises(InputError, match="does not exist"):
         predict(model=task, data=tmp_path / "none.tsv")
@@ -115,7 +115,9 @@ def test_labels_of_another_kind_are_told_by_their_line(task, tmp_path):
     with pytest.raises(InputError, match=r'line 1: unknown label "true".*"ham"'):
         evaluate(model=task, data=file)
     file.write_text('good film\t"ham"\nbad film\t"spam"\n')
-    with pytest.raises(InputError, match=r'line 1: the label ""ham"".*Without its quotes .* ham'):
+    with pytest.raises(
+        InputError, match=r'line 1: unknown label ""ham"".*Without its quotes .* "ham"'
+    ):
         evaluate(model=task, data=file)
 
 

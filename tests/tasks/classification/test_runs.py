@@ -180,7 +180,9 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
             "text_a\ttext_b\tlabel\na text\tb c\t0\nanother\tb\tmaybe\n"
         )
         evaluate(model=run, data=tmp_path / "pairs.tsv")
-    with pytest.raises(InputError, match="`metric` is f1; with several labels a text it should"):
+    with pytest.raises(
+        InputError, match="`metric` must be one of micro_f1.* with several labels.*Received: f1"
+    ):
         finetune(
             **arguments,
             train=tmp_path / "t.tsv",

@@ -126,7 +126,7 @@ def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_p
     for pooling in ("cls", "both"):
         with pytest.raises(InputError, match=f"`pooling` cannot be {pooling} for a causal encoder"):
             Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
-        with pytest.raises(InputError, match="Choose from mean, last, max, last.max.mean"):
+        with pytest.raises(InputError, match="Choose from: mean, last, max, last.max.mean"):
             MultipleChoice(encoder, tokenizer, pooling=pooling)
     with pytest.raises(InputError, match="`Pretrainer` reads .CLS., which in a causal encoder"):
         Pretrainer(encoder)
@@ -307,7 +307,9 @@ def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
     whole, _ = answer(tasks["pair"], [(long, long)], labelled=False)
     part, _ = answer(tasks["pair"], [(long[:2000], long[:2000])], labelled=False)
     assert whole[0]["probabilities"] == pytest.approx(part[0]["probabilities"])
-    with pytest.raises(InputError, match="`max_length` is 4, which leaves no room for 2 texts"):
+    with pytest.raises(
+        InputError, match="`max_length` must be at least 5 to leave room for 2 texts"
+    ):
         tasks["pair"].features(list(tasks["pair"].read([("a", "b", "1")])), max_length=4)
 
 
@@ -324,12 +326,12 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (
         ("0=0", "must be none, balanced, or LABEL=WEIGHT.*Received: 0=0"),
-        ("heavy", 'the part "heavy"'),
-        ("9=2", 'the label "9"; the labels are "0", "1", "2"'),
+        ("heavy", "Received: heavy"),
+        ("9=2", 'label "9" in `class_weights`. The labels are "0", "1", "2"'),
     ):
         with pytest.raises(InputError, match=message):
             Classifier(encoder, tokenizer, labels=LABELS, class_weights=wrong)
-    with pytest.raises(InputError, match="`metric` is f1, which is that of two labels; here are 3"):
+    with pytest.raises(InputError, match="`metric` f1 requires two labels, not 3"):
         Classifier(encoder, tokenizer, labels=LABELS, metric="f1")
 
 

@@ -136,7 +136,7 @@ def test_bad_input(task, tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             list(task.read([item]))
-    with pytest.raises(InputError, match="no room for 2 texts"):
+    with pytest.raises(InputError, match="room for 2 texts"):
         task.features(list(task.read(EXAMPLES)), max_length=4)
 
 
