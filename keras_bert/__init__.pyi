@@ -510,21 +510,20 @@ def finetune(
         keep: the model of the epoch with the best figure on the dev data, or of the last one.
         num_seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the
             deviation of the figures are told, and the model that is best on the dev data is kept.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
-            that has fewer).
-        dropout: share of what the head reads that is dropped in training (None: the model's own).
-        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
-            none).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
-            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
-            a model without a pooler, whose [CLS] was never trained; last for a causal model).
-        multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
-        threshold: of several labels, those are given whose probability is higher.
-        class_weights: what a training text weighs: none (all the same), balanced (all labels the same
-            in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
-            it has.
-        metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
-            labels (None: accuracy, or micro_f1 of several labels a text).
+        max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
+            of the model if it has fewer).
+        dropout: dropout rate of the head's input (None: from the model's config).
+        bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
+            token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
+            without a pooler, whose [CLS] was never trained; last for a causal model).
+        multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        threshold: with --multi-label, predict the labels whose probability is higher.
+        class_weights: weights of training examples: none (all equal), balanced (all labels have the
+            same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
+            label.
+        metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
+            accuracy; micro_f1 with several labels per text).
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         label_column: the column (from 1) or key of the label (None: told by names and content).
@@ -999,21 +998,20 @@ def sweep(
         patience: stop after so many epochs in a row without a better figure on the dev data (None:
             train all epochs).
         keep: the model of the epoch with the best figure on the dev data, or of the last one.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
-            that has fewer).
-        dropout: share of what the head reads that is dropped in training (None: the model's own).
-        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
-            none).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
-            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
-            a model without a pooler, whose [CLS] was never trained; last for a causal model).
-        multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
-        threshold: of several labels, those are given whose probability is higher.
-        class_weights: what a training text weighs: none (all the same), balanced (all labels the same
-            in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
-            it has.
-        metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
-            labels (None: accuracy, or micro_f1 of several labels a text).
+        max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
+            of the model if it has fewer).
+        dropout: dropout rate of the head's input (None: from the model's config).
+        bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
+            token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
+            without a pooler, whose [CLS] was never trained; last for a causal model).
+        multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        threshold: with --multi-label, predict the labels whose probability is higher.
+        class_weights: weights of training examples: none (all equal), balanced (all labels have the
+            same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
+            label.
+        metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
+            accuracy; micro_f1 with several labels per text).
         text_column: the column (from 1) or key of the text (None: told by names and content).
         header: whether the first line of a TSV names its columns (None: told by content).
         label_column: the column (from 1) or key of the label (None: told by names and content).
