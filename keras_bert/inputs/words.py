@@ -195,15 +195,15 @@ class _Edges:
 
     def word_at(self, token):
         """The first word that begins at or after a token of each text."""
-        found = tf.searchsorted(self._starts, self._text_start + token, out_type=tf.int32)
-        return tf.clip_by_value(found, self.low, self.high)
+        word = tf.searchsorted(self._starts, self._text_start + token, out_type=tf.int32)
+        return tf.clip_by_value(word, self.low, self.high)
 
     def word_after(self, token):
         """The first word that ends after a token of each text."""
-        found = tf.searchsorted(
+        word = tf.searchsorted(
             self._edges, self._text_start + token, side="right", out_type=tf.int32
         )
-        return tf.clip_by_value(found - 1, self.low, self.high)
+        return tf.clip_by_value(word - 1, self.low, self.high)
 
     def sequences(self, first, end, *, owned, owned_end):
         """The `WordSequences` of words, numbered over all texts."""
