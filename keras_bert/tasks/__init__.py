@@ -24,7 +24,7 @@ def _kind(task, settings=None):
 KINDS = {
     "pretrainer": _kind("pretraining.pretrainer:Pretrainer"),
     "sentence-order-pretrainer": _kind("pretraining.pretrainer:SentenceOrderPretrainer"),
-    "fill-mask": _kind("pretraining.pretrainer:FillMask"),
+    "fill-mask": _kind("pretraining.fill_mask:FillMask"),
     "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
     "causal-lm": _kind("pretraining.causal_lm:CausalLM"),
     "masked-causal-lm": _kind("pretraining.causal_lm:MaskedCausalLM"),
@@ -106,8 +106,16 @@ def task_class(name):
 
 
 def settings_class(name):
-    """The settings class of a kind, by any of its names (see `kind_named`); imports no Keras."""
-    return _imported(KINDS[kind_named(name)].settings)
+    """The settings class of a kind; imports no Keras.
+
+    Raises InputError if there is no such kind or it is not trained on labelled files.
+    """
+    if name not in finetuned_kinds():
+        raise InputError(
+            f"The task {name!r} cannot be trained on labelled files. Choose from: "
+            f"{', '.join(finetuned_kinds())}."
+        )
+    return _imported(KINDS[name].settings)
 
 
 def _imported(home):

@@ -1,6 +1,6 @@
 """The task contract: an encoder, a head, and what training, inference and export need of them.
 
-docs/architecture.md describes what a new kind of task defines.
+docs/decisions.md lists what a new kind of task defines.
 """
 
 import dataclasses
@@ -387,10 +387,8 @@ class Task(keras.Model):
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
         self._check_given("evaluate", x, "use `kb.evaluate(model=task, data=…)`")
-        found = dataset_info(x)
-        totals, count = (
-            (found.sequences.weight_totals, len(found.sequences)) if found else ({}, None)
-        )
+        info = dataset_info(x)
+        totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
         with means_over(self, totals, examples=count):
             return super().evaluate(x, *more, **options)
 

@@ -11,20 +11,22 @@ from keras_bert.tasks.pretraining.features import WindowBatches, training_datase
 from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, make_data_folder
 
 
-@pytest.mark.parametrize("max_length, tokens, rows", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)])
-def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, rows):
-    lengths = np.random.default_rng(0).integers(3, max_length + 1, rows)
+@pytest.mark.parametrize(
+    "max_length, tokens, sequences", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)]
+)
+def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, sequences):
+    lengths = np.random.default_rng(0).integers(3, max_length + 1, sequences)
     found, sizes, widths = token_batches(
         lengths, max_length=max_length, tokens=tokens, rng=np.random.default_rng(1)
     )
-    np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(rows))
+    np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(sequences))
     np.testing.assert_array_equal(sizes, tokens // widths)
     assert set(widths) <= set(bucket_lengths(max_length)) and len(set(widths)) <= 8
-    batches = np.split(found, np.cumsum(sizes)[:-1]) if rows else []
+    batches = np.split(found, np.cumsum(sizes)[:-1]) if sequences else []
     for batch, width in zip(batches, widths, strict=True):
         assert (lengths[batch[batch >= 0]] <= width).all()
         assert width == max_length or (batch >= 0).all()
-    if rows == 1000:
+    if sequences == 1000:
         # About one length: little is padding, where rows as they come would be half of it.
         assert lengths.sum() / (sizes * widths).sum() > 0.85
         assert (np.diff(widths) < 0).any()  # not the short ones first

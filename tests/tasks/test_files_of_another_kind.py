@@ -99,7 +99,7 @@ def test_a_file_of_another_task_is_rejected_with_its_line(
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory):
+def data_folder(tmp_path_factory):
     return make_data_folder(
         tmp_path_factory.mktemp("rows") / "data", rows=4, eval_examples=2, shards=1
     )
@@ -112,16 +112,18 @@ NOT_PRE_TRAINED = (
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_data_folder_is_not_for_a_model_of_labels(kind, made, rows):
+def test_a_data_folder_is_not_for_a_model_of_labels(kind, made, data_folder):
     with pytest.raises(InputError, match=NOT_PRE_TRAINED.format(kind)):
-        evaluate(model=made(kind), data=rows)
+        evaluate(model=made(kind), data=data_folder)
 
 
-def test_a_data_folder_is_not_for_a_folder_of_such_a_model_which_is_named(made, rows, tmp_path):
+def test_a_data_folder_is_not_for_a_folder_of_such_a_model_which_is_named(
+    made, data_folder, tmp_path
+):
     made("tagger").save(tmp_path / "model")
     said = f"^{tmp_path / 'model'} {NOT_PRE_TRAINED.format('tagger')}"
     with pytest.raises(InputError, match=said):
-        evaluate(model=tmp_path / "model", data=rows)
+        evaluate(model=tmp_path / "model", data=data_folder)
 
 
 @pytest.mark.parametrize("kind", [FillMask, Pretrainer])
@@ -151,8 +153,8 @@ def test_a_tagger_tags_every_word_of_a_text_of_100000_characters(made):
 
 def test_an_answer_is_a_token_of_a_context_of_100000_characters(made):
     contexts, questions = [LONG, ONE_WORD, "good film"], ["which film?", "which?", LONG]
-    answers = predict(model=made("question-answering"), question=questions, context=contexts)
-    for answer, context in zip(answers, contexts, strict=True):
+    predictions = predict(model=made("question-answering"), question=questions, context=contexts)
+    for answer, context in zip(predictions, contexts, strict=True):
         assert answer["answer"] == context[answer["start"] : answer["end"]] != ""
 
 

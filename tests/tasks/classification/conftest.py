@@ -27,11 +27,11 @@ def logits(task, text):
 
 
 @pytest.fixture(scope="session")
-def answers(task, texts):
+def predictions(task, texts):
     """float (N, C): the probabilities of `texts`, one text at a time."""
-    rows = np.array([logits(task, text) for text in texts], np.float64)
-    rows = np.exp(rows - rows.max(axis=1, keepdims=True))
-    return rows / rows.sum(axis=1, keepdims=True)
+    sequences = np.array([logits(task, text) for text in texts], np.float64)
+    sequences = np.exp(sequences - sequences.max(axis=1, keepdims=True))
+    return sequences / sequences.sum(axis=1, keepdims=True)
 
 
 @pytest.fixture(scope="session")

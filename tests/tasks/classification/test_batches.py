@@ -28,30 +28,33 @@ def tokenized(examples, labelling):
 
 def examples_of(dataset):
     """-> a list of (ids without padding, label) in the dataset's order."""
-    rows = []
+    sequences = []
     for batch, labels in dataset:
         lengths = batch["input_mask"].numpy().sum(axis=1)
         for ids, length, label in zip(
             batch["input_ids"].numpy(), lengths, labels["logits"].numpy(), strict=True
         ):
-            rows.append((tuple(ids[:length].tolist()), int(label)))
-    return rows
+            sequences.append((tuple(ids[:length].tolist()), int(label)))
+    return sequences
 
 
 def expected_rows(examples, tokenizer):
     vocabulary = tokenizer.vocabulary
-    rows = []
+    sequences = []
     for example in examples:
         ids = tokenizer.tokenize([example.text])[0].numpy().tolist()[:22]
         row = (vocabulary.cls_id, *ids, vocabulary.sep_id)
-        rows.append((row, LABELS.index(example.label)))
-    return rows
+        sequences.append((row, LABELS.index(example.label)))
+    return sequences
 
 
 def test_every_epoch_holds_every_row_once_with_its_label(tokenized, examples, tokenizer):
-    rows = examples_of(tokenized.training_batches(steps=12, seed=1, epochs=3))
+    sequences = examples_of(tokenized.training_batches(steps=12, seed=1, epochs=3))
     expected = expected_rows(examples, tokenizer)
-    epochs = [rows[start : start + len(expected)] for start in range(0, len(rows), len(expected))]
+    epochs = [
+        sequences[start : start + len(expected)]
+        for start in range(0, len(sequences), len(expected))
+    ]
     assert len(epochs) == 3
     for epoch in epochs:
         assert sorted(epoch) == sorted(expected)
@@ -61,13 +64,13 @@ def test_every_epoch_holds_every_row_once_with_its_label(tokenized, examples, to
 def test_a_run_may_begin_at_any_step(tokenized):
     whole = tokenized.training_batches(steps=12, seed=1, epochs=2)
     assert whole.cardinality().numpy() == 24
-    rows = examples_of(whole)
-    assert examples_of(tokenized.training_batches(steps=12, seed=1, epochs=2)) == rows
+    sequences = examples_of(whole)
+    assert examples_of(tokenized.training_batches(steps=12, seed=1, epochs=2)) == sequences
     later = tokenized.training_batches(steps=12, seed=1, epochs=2, first_step=15)
     assert later.cardinality().numpy() == 9
     tail = examples_of(later)
-    assert tail == rows[-len(tail) :]
-    assert examples_of(tokenized.training_batches(steps=12, seed=2, epochs=2)) != rows
+    assert tail == sequences[-len(tail) :]
+    assert examples_of(tokenized.training_batches(steps=12, seed=2, epochs=2)) != sequences
 
 
 def test_short_texts_do_not_pay_for_long_ones(tokenized):
@@ -79,7 +82,7 @@ def test_short_texts_do_not_pay_for_long_ones(tokenized):
 
 def test_an_unknown_label_is_named_with_its_place(labelling):
     with pytest.raises(InputError, match='Text 2 of those given: unknown label "d"'):
-        labelling.features(list(TextSource([("x", "a"), ("y", "d")])), labelled=True)
+        labelling.features(list(GivenTexts([("x", "a"), ("y", "d")])), labelled=True)
     with pytest.raises(InputError, match="Text 2 of those given: no label; give a pair"):
         labelling.dataset([("x", "a"), "y"])
 

@@ -38,7 +38,7 @@ def test_bytes_that_are_not_utf8_are_dropped(signatures):
     assert np.isfinite(nothing).all()
 
 
-def test_ids_signature(signatures, task, texts, answers):
+def test_ids_signature(signatures, task, texts, predictions):
     ids = signatures["ids"]
     tokens = task.tokenizer.tokenize(texts)[:, :62]
     vocabulary = task.tokenizer.vocabulary
@@ -46,7 +46,7 @@ def test_ids_signature(signatures, task, texts, answers):
         row = tf.constant([[vocabulary.cls_id, *row, vocabulary.sep_id, 0]], tf.int32)
         mask = tf.concat([tf.ones_like(row)[:, :-1], [[0]]], axis=1)
         out = ids(input_ids=row, input_mask=mask, segment_ids=tf.zeros_like(row))
-        np.testing.assert_allclose(out["probabilities"][0], answers[index], atol=1e-5)
+        np.testing.assert_allclose(out["probabilities"][0], predictions[index], atol=1e-5)
 
 
 def test_outputs_are_dense_and_named_as_documented(signatures):
@@ -213,11 +213,13 @@ def test_a_file_for_litert_gives_the_logits_of_ids(task, tmp_path, precision, mo
     path = export_task(task, tmp_path / "spam.tflite", precision=precision)
     run = tf.lite.Interpreter(str(path)).get_signature_runner()
     rng = np.random.default_rng(1)
-    for rows, length in ((1, 3), (4, 20)):
-        mask = np.ones((rows, length), np.int32)
+    for sequences, length in ((1, 3), (4, 20)):
+        mask = np.ones((sequences, length), np.int32)
         mask[0, 2:] = 0
         given = {
-            "input_ids": rng.integers(0, task.config.vocab_size, (rows, length)).astype("int32"),
+            "input_ids": rng.integers(0, task.config.vocab_size, (sequences, length)).astype(
+                "int32"
+            ),
             "input_mask": mask,
             "segment_ids": np.zeros_like(mask),
         }

@@ -68,10 +68,10 @@ def test_several_labels(fraction):
         reference = metrics.f1_score(expected, predicted, average=average, zero_division=0)
         assert found[f"{average}_f1"] == pytest.approx(reference, abs=1e-15)
     assert found["subset_accuracy"] == metrics.accuracy_score(expected, predicted)
-    rows = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
+    sequences = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
     for place, label in enumerate("abcd"):
         mine = [found["labels"][label][k] for k in ("precision", "recall", "f1", "examples")]
-        np.testing.assert_allclose(mine, [row[place] for row in rows], atol=1e-15)
+        np.testing.assert_allclose(mine, [row[place] for row in sequences], atol=1e-15)
     tables = metrics.multilabel_confusion_matrix(expected, predicted)
     assert found["confusion"] == tables.tolist()
 

@@ -143,9 +143,9 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
     assert measures["labels"] == metrics["dev"]["labels"] and measures["examples"] == 23
     with eagerly():
         assert main(["predict", "--model", str(run), "--data", dev]) == 0
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     expected, said = (
-        [[label in answer[name] for label in sorted(words)] for answer in answers]
+        [[label in answer[name] for label in sorted(words)] for answer in predictions]
         for name in ("expected", "labels")
     )
     for average in ("micro", "macro"):
@@ -224,11 +224,11 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     assert type(load_task(tmp_path / "run" / "model")) is Regressor
     with eagerly():
         again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", show_errors=1)
-        answers = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
+        predictions = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     (worst,) = again.pop("errors")
     assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
     assert again["mse"] == pytest.approx(dev["mse"], rel=1e-4)
-    assert len(answers) == 16 and "expected" not in answers[-1]
+    assert len(predictions) == 16 and "expected" not in predictions[-1]
 
 
 def scored(folder, count, *, seed):

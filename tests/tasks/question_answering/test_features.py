@@ -52,67 +52,71 @@ def made(tokenizer, some=None, **options):
 
 
 def test_a_row_is_the_question_and_a_token_and_the_tokens_are_the_context(tokenizer):
-    rows = made(tokenizer)
+    sequences = made(tokenizer)
     special = tokenizer.vocabulary
     inputs = {
         name: values.numpy()
-        for name, values in rows.inputs(*rows.take(tf.range(len(rows)))).items()
+        for name, values in sequences.inputs(*sequences.take(tf.range(len(sequences)))).items()
     }
-    for number, example in enumerate(rows.examples):
+    for number, example in enumerate(sequences.examples):
         question = tokenizer.tokenize([example.question])[0].numpy().tolist()[:10]
         context = tokenizer.tokenize([example.context])[0].numpy().tolist()
         covered = {}
-        for row in np.flatnonzero(rows.example_of_sequence == number):
-            first, size = rows.windows.starts[row], rows.windows.sizes[row]
+        for row in np.flatnonzero(sequences.example_of_sequence == number):
+            first, size = sequences.windows.starts[row], sequences.windows.sizes[row]
             token = context[first : first + size]
             framed = [special.cls_id, *question, special.sep_id, *token, special.sep_id]
-            length = rows.lengths[row]
+            length = sequences.lengths[row]
             assert len(framed) == length <= 24
             assert inputs["input_ids"][row].tolist()[:length] == framed
             segments = [0] * (len(question) + 2) + [1] * (size + 1)
             assert inputs["segment_ids"][row].tolist()[:length] == segments
             assert inputs["input_mask"][row].sum() == length
-            assert rows.token_starts[row] == len(question) + 2
+            assert sequences.token_starts[row] == len(question) + 2
             covered |= dict(zip(range(first, first + size), token, strict=True))
         assert [covered[place] for place in range(len(context))] == context
 
 
 def test_labels_are_the_answers_tokens_in_windows_that_hold_it_and_cls_elsewhere(tokenizer):
-    rows = made(tokenizer, labelled=True)
+    sequences = made(tokenizer, labelled=True)
     texts = []
-    for row in range(len(rows)):
-        number = rows.example_of_sequence[row]
-        start, end = (int(rows.labels[name][row]) for name in ("start_logits", "end_logits"))
+    for row in range(len(sequences)):
+        number = sequences.example_of_sequence[row]
+        start, end = (int(sequences.labels[name][row]) for name in ("start_logits", "end_logits"))
         if (start, end) == (0, 0):
             continue
-        first = rows.windows.starts[row] - rows.token_starts[row]
-        characters = rows.contexts.characters(rows.context_of[number], first + start, first + end)
-        texts.append((number, rows.examples[number].context[slice(*characters)]))
+        first = sequences.windows.starts[row] - sequences.token_starts[row]
+        characters = sequences.contexts.characters(
+            sequences.context_of[number], first + start, first + end
+        )
+        texts.append((number, sequences.examples[number].context[slice(*characters)]))
     assert set(texts) == {(0, "Łódź"), (2, "Zoë")}
     for number, weight in ((0, 1.0), (1, 1.0), (3, 1.0), (4, 0.0), (5, 1.0)):
-        assert set(rows.weights["start_logits"][rows.example_of_sequence == number]) == {weight}
+        assert set(sequences.weights["start_logits"][sequences.example_of_sequence == number]) == {
+            weight
+        }
     whole = made(tokenizer, labelled=True, max_length=200)
     assert whole.labels["start_logits"][5] == whole.token_starts[5]
     assert whole.labels["end_logits"][5] == whole.lengths[5] - 2  # before [SEP]
 
 
 def test_a_context_is_tokenized_once_and_a_stream_gives_the_same_rows(tokenizer):
-    rows = made(tokenizer)
-    assert len(rows.contexts.splits) - 1 == 3
-    together = rows.inputs(*rows.take(tf.range(len(rows))))["input_ids"].numpy()
+    sequences = made(tokenizer)
+    assert len(sequences.contexts.splits) - 1 == 3
+    together = sequences.inputs(*sequences.take(tf.range(len(sequences))))["input_ids"].numpy()
     done = 0
-    for example in rows.examples:
+    for example in sequences.examples:
         alone = made(tokenizer, [example])
         ids = alone.inputs(*alone.take(tf.range(len(alone))))["input_ids"].numpy()
         for row, length in zip(ids, alone.lengths, strict=True):
             assert row[:length].tolist() == together[done][:length].tolist()
             done += 1
-    assert done == len(rows)
+    assert done == len(sequences)
 
 
 def test_batches_for_training_hold_inputs_labels_and_weights(tokenizer):
-    rows = made(tokenizer, labelled=True)
-    inputs, labels, weights = rows.batch(tf.constant([3, 0]))
+    sequences = made(tokenizer, labelled=True)
+    inputs, labels, weights = sequences.batch(tf.constant([3, 0]))
     assert inputs["input_ids"].shape[0] == 2
     for some in (labels, weights):
         assert {name: values.shape for name, values in some.items()} == {
