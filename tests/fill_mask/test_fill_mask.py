@@ -187,9 +187,7 @@ def test_rejects_a_model_without_the_head(tokenizer, tmp_path):
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")
-    with pytest.raises(
-        InputError, match=r"of the task classifier, which has no masked-LM head"
-    ):
+    with pytest.raises(InputError, match=r"of the task classifier, which has no masked-LM head"):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 
