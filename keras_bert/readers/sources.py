@@ -6,7 +6,6 @@
 import codecs
 import contextlib
 import csv
-import json
 import os
 import re
 import sys
@@ -14,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.files import NotJson, parse_json, read_json
 from keras_bert.base.formatting import counted
 from keras_bert.records.tfds_folders import (
     INFO,
@@ -43,10 +42,7 @@ def is_file(data):
 def open_records(data, *, item, as_record, may_be_csv=False, skip_invalid=False):
     """The `Records` of a path, `-`, `tfds:NAME/CONFIG:SPLIT` or a sequence.
 
-    Args:
-        data: any of these.
-        item, as_record: see `GivenRecords`.
-        may_be_csv, skip_invalid: see `Table`.
+    `item` and `as_record` are for a sequence (see `GivenRecords`), the others for files (`Table`).
     """
     if not is_file(data):
         return GivenRecords(data, item=item, as_record=as_record)
@@ -86,7 +82,6 @@ class Records:
         return InputError(f"{self.name}, {where}: {message}")
 
     def __iter__(self):
-        """Yields (line number, record); of a file, once."""
         return chain(self.sample, self._rest)
 
 
@@ -120,13 +115,10 @@ class GivenRecords(Records):
 
 
 class TextFile(Records):
-    """The lines of a file, a pipe or standard input (`-`).
+    """A file, a pipe or standard input (`-`), opened; InputError where it may not be read.
 
     A line ends at a line feed (with or without a carriage return before it) and nowhere else:
     U+2028 and the like are part of the text.
-
-    Raises:
-        InputError: the file is missing or may not be read.
     """
 
     def __init__(self, path):
@@ -146,10 +138,7 @@ class TextFile(Records):
             raise InputError(f"{path} cannot be read: {error.strerror}.") from None
 
     def lines(self):
-        """Yields (line number from 1, line without its end); once. Closes the file at the end.
-
-        Raises InputError at a line that is not text.
-        """
+        """Yields (line number from 1, line without its end), once; InputError where not text."""
         with self._stream as stream:
             for number, line in enumerate(
                 iter(lambda: stream.readline(_LONGEST_LINE + 1), b""), start=1
@@ -159,6 +148,19 @@ class TextFile(Records):
                         raise self.error(number, "this is UTF-16; convert the file to UTF-8.")
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
+
+    def first_lines(self, lines, *, comment=None):
+        """The lines up to the first that is neither empty nor begins with `comment`."""
+        head, is_empty = [], True
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip():
+                is_empty = False
+                if comment is None or not line.startswith(comment):
+                    break
+        if is_empty:
+            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        return head
 
     def _decoded(self, number, line):
         if len(line) > _LONGEST_LINE:
@@ -204,29 +206,15 @@ class Table(TextFile):
 
     A JSON object makes it JSON Lines, whose objects may differ; a TAB makes it TSV; with
     `may_be_csv`, a comma outside quotes makes it CSV; otherwise every line is a record of one cell.
-    Only the sample is kept in memory.
-
-    Args:
-        path: a path, or `-`.
-        may_be_csv: whether CSV is detected.
-        skip_invalid: leave out and count lines with another number of columns; otherwise they are
-            an error.
-
-    Raises:
-        InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
-            when it is reached.
+    Only the sample is kept in memory. Lines with another number of columns are an error when they
+    are reached; with `skip_invalid` they are left out and counted.
     """
 
     def __init__(self, path, *, may_be_csv=False, skip_invalid=False):
         super().__init__(path)
         lines = self.lines()
-        head = []
-        for number, line in lines:
-            head.append((number, line))
-            if line.strip():
-                break
-        else:
-            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        head = self.first_lines(lines)
+        _, line = head[-1]
         lines = chain(head, lines)
         if is_json_object(line):
             self.kind, self._rest = "jsonl", self.json_objects(lines)
@@ -278,18 +266,12 @@ _UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
 class TfdsRecords(Records):
     """The records of a prepared TensorFlow Dataset, `tfds:NAME/CONFIG:SPLIT`.
 
-    A prepared dataset is a folder of TFRecord shards with `dataset_info.json`. It is read from
-    disk: nothing is downloaded, and tensorflow-datasets need not be installed.
+    Its folder of TFRecord shards is read from disk: nothing is downloaded, and tensorflow-datasets
+    need not be installed.
 
     A record is a dictionary by the feature's name (`answers/text` of a feature inside another). A
     text is a str, a number an int or a float, a class its label's name (None where it is unknown),
     and a sequence a list of these. A location is the number of the record, from 1.
-
-    Args:
-        name: `tfds:NAME/CONFIG:SPLIT`, or `tfds:NAME/CONFIG:VERSION:SPLIT`.
-
-    Raises:
-        InputError: the split is not prepared, one of its files is missing, or a record is damaged.
     """
 
     kind = "tfds"
@@ -303,12 +285,14 @@ class TfdsRecords(Records):
         if version is None:
             raise not_prepared(name, dataset.folder)
         folder = Path(dataset.folder) / version
-        info = _read_json(folder / INFO, name)
+        if not (folder / INFO).exists():
+            raise not_prepared(name, dataset.folder)
+        info = read_json(folder / INFO)
         paths = shard_paths(info, split_info(info, dataset.split, folder=folder), folder=folder)
         for path in paths:
             if not os.path.exists(path):
                 raise InputError(f"{path} is missing; prepare the dataset {name} again.")
-        features = _read_json(folder / _FEATURES, name).get("featuresDict", {}).get("features", {})
+        features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
         self._rest = self._read(paths, dict(_feature_readers(features, folder)))
         self.sample = list(islice(self._rest, 1))
         if not self.sample:
@@ -374,15 +358,6 @@ def _prepared_versions(folder):
         return []
 
 
-def _read_json(path, name):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise InputError(f"{name} is not prepared: {path} does not exist.") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}.") from None
-
-
 def records_of_columns(columns):
     """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
     lists = list(columns.values())
@@ -392,15 +367,15 @@ def records_of_columns(columns):
 
 
 class ExampleSource:
-    """One pass over the examples of `Records`; each format of examples is a subclass.
+    """One pass over the examples of `Records`, in order; each type of example has a subclass.
 
-    Examples of a sequence are read, and their errors raised, at opening, and may be iterated again.
+    A subclass takes `data`: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, or a
+    sequence. Examples of files are read when they are reached, and raise their InputErrors then.
+    Those of a sequence are read at opening, and may be iterated again; an item of another type
+    raises ValueError. Settings of columns are for files only.
 
-    Args:
-        records: the `Records`.
-
-    Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user that says
-    how a file is read.
+    Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user on how a
+    file is read.
     """
 
     description = ""
@@ -410,7 +385,6 @@ class ExampleSource:
         self.name, self.kind = records.name, records.kind
 
     def __iter__(self):
-        """The examples, in order."""
         return iter(self._examples)
 
     def error(self, line, message):

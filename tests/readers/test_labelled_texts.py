@@ -201,9 +201,7 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
 def test_given_labels_are_words_or_whole_numbers():
     given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x ")])
     assert [example.label for example in given] == ["1", "0", "true", "x"]
-    with pytest.raises(
-        InputError, match="Text 1 .*: the label 0.5 is neither a text nor"
-    ):
+    with pytest.raises(InputError, match="Text 1 .*: the label 0.5 is neither a text nor"):
         TextSource([("a", 0.5)])
 
 

@@ -111,9 +111,7 @@ def test_a_pair_that_cannot_be_is_rejected_with_its_line(changes, message, tmp_p
 def test_other_files_hold_no_pairs(tmp_path):
     file = tmp_path / "pairs.tsv"
     file.write_text("a\tb\n")
-    with pytest.raises(
-        InputError, match="pairs.tsv as pairs of spans: line 1 is not a JSON"
-    ):
+    with pytest.raises(InputError, match="pairs.tsv as pairs of spans: line 1 is not a JSON"):
         SpanPairSource(file)
     with pytest.raises(InputError, match='Pair 1 of those given: no "tail" among the keys'):
         SpanPairSource([{"text": "a", "head": [0, 1]}])

@@ -97,9 +97,7 @@ def test_single_texts_by_the_names_of_their_features(root):
     assert source.description == (
         'tfds:glue/sst2:validation: a prepared tfds split, text in "sentence", label in "label"'
     )
-    with pytest.raises(
-        InputError, match='sst2:validation, record 3: no label in "label"'
-    ):
+    with pytest.raises(InputError, match='sst2:validation, record 3: no label in "label"'):
         list(TextSource("tfds:glue/sst2:validation"))
 
 
