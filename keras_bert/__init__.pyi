@@ -154,8 +154,8 @@ def draw_attention(
 ) -> Path:
     """Draws the attention inside a text: of all heads, or of one head in large.
 
-    Every row of a square is a token and the columns are what it looks at; a row's shares sum to
-    one. In the small squares the first token, [CLS], is at the top and on the left.
+    Every row of a square is a token and the columns are the tokens that it attends to; a row sums
+    to one. In the small squares the first token, [CLS], is at the top and on the left.
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
@@ -186,7 +186,7 @@ def draw_contexts(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        word: the word, which every text has.
+        word: the word, which is in every text.
         texts: the texts, two or more.
         output: the PNG file to write.
         groups: None, or the name of each text's group (its sense of the word), for a colour; up to
@@ -201,14 +201,14 @@ def draw_contexts(
     """
 
 def draw_run(run: str | PathLike[str]) -> list[Path]:
-    """Draws what a run's metrics.json holds.
+    """Draws the results in a run's metrics.json.
 
-    Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
-    learning rate and the norm of the gradients, and the speed. Of a run on labelled examples they
-    are in RUN/pictures: `learning_curve.png` (the loss and the figure by which the best epoch is
-    kept), and where the task's figures have them `confusion.png` (how often each label was taken
-    for which), `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often
-    the model is right when it is so sure).
+    For a pre-training run that is RUN/curves.png: losses with the unigram entropy, accuracies, the
+    learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
+    are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
+    and where the task has these metrics `confusion.png` (how often each label was predicted for
+    each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
+    (accuracy by confidence).
 
     Args:
         run: the output folder of a finished run.
@@ -231,7 +231,7 @@ def draw_similarity(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        pairs: (text, word) for each row, two or more; the word stands in the text.
+        pairs: (text, word) for each row, two or more; the word is in the text.
         output: the PNG file to write.
         layers: which layers make a vector (see `Embedder`).
 
@@ -260,8 +260,8 @@ def embed(
             found.tokens, found.vectors, found.cls, found.mean
 
     Args:
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
         model: a model folder, the output of a run, or hf://owner/name.
         data: a file: one text a line, TSV or JSON Lines, told by content; - is standard input (None:
             give `text`).
@@ -303,8 +303,8 @@ def embed_to_file(
     `ParquetFile` for its columns, `NpzFile` for its arrays.
 
     Args:
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
         model: a model folder, the output of a run, or hf://owner/name.
         data: one text a line, TSV or JSON Lines, told by content; - is standard input.
         layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
@@ -357,13 +357,13 @@ def evaluate(
         batch_size: rows at a time.
         data: the labelled examples; - is standard input.
         show_errors: show the worst mistakes, so many.
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
         report: a function that is told in one line how the file was read.
 
     `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
@@ -525,13 +525,13 @@ def finetune(
             it has.
         metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
@@ -638,13 +638,13 @@ def predict(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
         batch_size: rows at a time.
         data: the examples, labelled or not; - is standard input (None: give the examples themselves).
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
         text: text of an example; may be given several times (None: give `data`).
         report: a function that is told in one line how the file was read, and in another at the
             end where the vocabulary does not fit the text.
@@ -830,26 +830,26 @@ def quickstart(
     sizes: QuickstartSizes | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, Any]:
-    """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
+    """Runs the full pipeline in `output` and returns the results, as `results.json` holds them.
 
-    Where the same was begun there, it goes on: each step finds what it has written. Where it is
-    finished, nothing is done.
+    An interrupted quickstart resumes: each step finds what it has written. A finished one is not
+    repeated.
 
     Args:
-        output: a new or empty folder for all that is made.
+        output: a new or empty folder for all results.
         seed: same seed, same input, same result.
-        force: begin anew: delete what this command left in the output before.
+        force: start over: delete what this command left in the output before.
         sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
-        report: a function that is told, line by line, what is done, by which command, and how long
+        report: a function that receives, line by line, what is done, by which command, and how long
             it took.
 
     Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
-    in nats a masked token, on held-out text before and after pre-training and on the text trained
-    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `tags` (for each
-    number of tagged `sentences` the accuracy of a tagger that starts from `random` weights and from
-    the `pretrained` ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many
-    unseen `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
-    folder), `seconds` (by step) and `total_seconds`, both of the session that came to the end.
+    in nats per masked token, on held-out text before and after pre-training and on the training
+    text; `unigram_entropy`, the loss of the unigram baseline), `tags` (for each number of tagged
+    `sentences` the accuracy of a tagger that starts from `random` weights and from the `pretrained`
+    ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many unseen
+    `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
+    folder), `seconds` (by step) and `total_seconds`, both of the last session.
 
     Raises InputError for an output folder that holds something else, or is in use.
     """
@@ -1014,13 +1014,13 @@ def sweep(
             it has.
         metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
         report: a function that is told, in lines, how the files are read and what is trained.
 
     These are the arguments for `task="classifier"`; for another, the settings of that kind of task
