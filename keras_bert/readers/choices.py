@@ -29,7 +29,7 @@ class LabelledChoices(Example):
 
 
 class ChoiceSource(ExampleSource):
-    """One pass over the `LabelledChoices` of a source, in order and streaming.
+    """The `LabelledChoices` of a source.
 
     JSON Lines have a context, a list of choices and the number of the correct one, from 0. A table
     (CSV as SWAG's, or TSV) has a header with such names, and one column per choice, of which the
@@ -37,12 +37,10 @@ class ChoiceSource(ExampleSource):
     label).
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
+        data: see `ExampleSource`.
         fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names.
         header: False where the first line of a table is not a header.
         need_labels: whether an example without a label is an error.
-
-    Raises InputError at opening, or when an invalid line is reached.
     """
 
     def __init__(self, data, *, fields=None, header=None, need_labels=True):

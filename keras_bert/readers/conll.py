@@ -48,16 +48,12 @@ class ConllColumns:
 
 
 def looks_like_conll(sample, *, labels):
-    """Whether lines without a tab are CoNLL rather than plain text.
+    """Whether lines without a tab, of (line number, line), are CoNLL rather than plain text.
 
     They are where a document begins; where every line has one word, with empty lines between; or
-    where several have the same number of columns and one of those has tags. Where no tags are
-    known, a column with the same value in all lines has none: sentences begin with "I" or "E-mail",
-    too.
-
-    Args:
-        sample: a list of (line number, line).
-        labels: the tags that a model knows, or None.
+    where several have the same number of columns and one of those has tags. Where a model's
+    `labels` are not known, a column with the same value in all lines has none: sentences begin with
+    "I" or "E-mail", too.
     """
     rows = [cells for _, line in sample if (cells := _cells(line, tabs=False))]
     if any(row[0] == _DOCUMENT for row in rows):
@@ -77,15 +73,8 @@ def looks_like_conll(sample, *, labels):
 def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
     """The `ConllColumns` of a file, by its content where the user has not given them.
 
-    Tags are in the column with tags of chunks or with those that a model knows, in the last of
-    several, and else in the last column of few values; words are in the one with most values.
-
-    Args:
-        sample: a list of (line number, line).
-        source: what the lines are of, for messages.
-        word, tag: numbers of columns from 1, or None.
-        labels: the tags that a model knows, or None.
-        need_tags: whether a file without tags is an error.
+    Tags are in the column with tags of chunks or with a model's `labels`, in the last of several,
+    and else in the last column of few values; words are in the one with most values.
     """
     tabs = any("\t" in line.strip() for _, line in sample)
     rows = [(number, _cells(line, tabs=tabs)) for number, line in sample]
@@ -105,9 +94,9 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
         word = _word_column(columns, taken=tag)
     if word is None or (need_tags and tag is None):
         raise InputError(
-            f"Could not read {source.name} as tagged words: line {first} has one column. Expected a "
-            "word and its tag per line, separated by a tab or spaces, or JSON Lines with "
-            '"words" and "tags".'
+            f"Could not read {source.name} as tagged words: line {first} has one column. Expected "
+            'a word and its tag per line, separated by a tab or spaces, or JSON Lines with "words" '
+            'and "tags".'
         )
     if word == tag:
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
@@ -162,13 +151,7 @@ class _Sentences:
 def conll_sentences(lines, source, columns):
     """Yields (words, tags or None, line of each word, number of the document) of every sentence.
 
-    Args:
-        lines: an iterable of (line number, line).
-        source: what the lines are of, for messages.
-        columns: `ConllColumns`.
-
-    Raises:
-        InputError: a line has another number of columns, or an empty word or tag.
+    `source` makes the InputErrors for lines, which are (line number, line).
     """
     sentences = _Sentences(untagged=None)
     for number, line in lines:
@@ -251,16 +234,9 @@ def looks_like_conllu(line):
 
 
 def conllu_sentences(lines, source, *, word, tag, need_tags=True):
-    """Yields (words, tags or None, line of each word, number of the document) of every sentence.
+    """As `conll_sentences`; `word` and `tag` are indices of columns.
 
-    Args:
-        lines: an iterable of (line number, line).
-        source: what the lines are of, for messages.
-        word, tag: indices of columns from 0.
-        need_tags: False: a sentence that is yet to be tagged, with `_` at every word, has None.
-
-    Raises:
-        InputError: a line is not of CoNLL-U.
+    Unless `need_tags`, a sentence that is yet to be tagged, with `_` at every word, has None.
     """
     sentences = _Sentences(untagged=None if need_tags else "_")
     for number, line in lines:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import column_index
 from keras_bert.readers.conll import (
@@ -67,7 +66,7 @@ class TaggedWords(Example):
 
 
 class TaggedSource(ExampleSource):
-    """One pass over the `TaggedWords` of a source, in order and streaming.
+    """The `TaggedWords` of a source.
 
     The format of a file is detected from its content: CoNLL, CoNLL-U, JSON Lines with "words" and
     "tags", or plain lines, which have no tags and are split by a tokenizer later. Objects with the
@@ -76,10 +75,10 @@ class TaggedSource(ExampleSource):
     "tags").
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
+        data: see `ExampleSource`.
         word_column, tag_column: a number from 1, a key of JSON objects, the name of a feature, or
             a name of CoNLL-U's columns (FORM and UPOS there, where they are None); None is by the
-            content. For files only.
+            content.
         labels: the tags that a model knows, by which their column is recognised.
         schema: the source of a file that was read before: where this one has the same form, it has
             the same columns.
@@ -88,10 +87,6 @@ class TaggedSource(ExampleSource):
 
     Attributes: `labelled` (whether there are tags), `columns` (of CoNLL, else None) and those of
     `ExampleSource`; of a file, `kind` may also be "conll" and "conllu".
-
-    Raises:
-        ValueError: an item of a sequence is none of these.
-        InputError: at opening, or when an invalid line is reached.
     """
 
     ITEM = "sentence"  # what messages call one of a sequence
@@ -124,7 +119,7 @@ class TaggedSource(ExampleSource):
 
     def _of_file(self, columns, *, labels, schema):
         lines = self._records.lines()
-        head = self._head(lines)
+        head = self._records.first_lines(lines, comment="#")
         is_table = self._need_tags or any(column is not None for column in columns.values())
         self.kind = self._kind_of(head, lines, labels=labels, is_table=is_table)
         if self.kind == "conll":
@@ -144,17 +139,6 @@ class TaggedSource(ExampleSource):
         return (
             self._of_text(line, number, document) for document, (number, line) in enumerate(lines)
         )
-
-    def _head(self, lines):
-        """The lines up to the first that is neither empty nor a comment of CoNLL-U."""
-        head = []
-        for number, line in lines:
-            head.append((number, line))
-            if line.strip() and not line.startswith("#"):
-                return head
-        if not any(line.strip() for _, line in head):
-            raise InputError(f"{self.name} is empty; at least one sentence is needed.")
-        return head
 
     def _kind_of(self, head, lines, *, labels, is_table):
         _, line = head[-1]
@@ -184,15 +168,9 @@ class TaggedSource(ExampleSource):
 
     def _of_conllu(self, lines, *, word, tag):
         names = CONLLU_COLUMNS
-        word, tag = (
-            column_index(
-                self,
-                str(column).upper() if str(column).upper() in names else column,
-                names=names,
-                width=len(names),
-            )
-            for column in (word or "FORM", tag or "UPOS")
-        )
+        given = (word or "FORM", tag or "UPOS")
+        given = [str(name).upper() if str(name).upper() in names else name for name in given]
+        word, tag = (column_index(self, name, names=names, width=len(names)) for name in given)
         self.labelled = True
         self.description = f"{self.name}: CoNLL-U, word in {names[word]}, tag in {names[tag]}"
         return self._of_sentences(

@@ -6,8 +6,6 @@
 import codecs
 import contextlib
 import csv
-import gzip
-import json
 import os
 import re
 import sys
@@ -17,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.files import NotJson, parse_json, read_json
 from keras_bert.base.formatting import counted
 from keras_bert.records.tfds_folders import (
     INFO,
@@ -54,11 +52,7 @@ def open_records(
     A table in memory is a pandas DataFrame, a `datasets.Dataset`, a list of dictionaries, or a
     `tf.data.Dataset` of dictionaries; one of strings, or of tuples, is a sequence.
 
-    Args:
-        data: any of these.
-        item, as_record: see `GivenRecords`.
-        tables: dictionaries are the rows of a table, whose columns are chosen as those of a file.
-        may_be_csv, header_names, skip_invalid: see `Table`.
+    `item` and `as_record` are for a sequence (see `GivenRecords`), the others for files (`Table`).
     """
     if is_file(data):
         if str(data).startswith(PREFIX):
@@ -140,7 +134,6 @@ class Records:
         return InputError(f"{self.name}, {where}: {message}")
 
     def __iter__(self):
-        """Yields (line number, record); of a file, once."""
         return chain(self.sample, self._rest)
 
 
@@ -200,13 +193,10 @@ def _or_none(value):
 
 
 class TextFile(Records):
-    """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
+    """A file, a pipe or standard input (`-`), opened; InputError where it may not be read.
 
     A line ends at a line feed (with or without a carriage return before it) and nowhere else:
     U+2028 and the like are part of the text.
-
-    Raises:
-        InputError: the file is missing or may not be read.
     """
 
     def __init__(self, path):
@@ -227,10 +217,7 @@ class TextFile(Records):
             raise InputError(f"{path} cannot be read: {error.strerror}.") from None
 
     def lines(self):
-        """Yields (line number from 1, line without its end); once. Closes the file at the end.
-
-        Raises InputError at a line that is not text.
-        """
+        """Yields (line number from 1, line without its end), once; InputError where not text."""
         with self._stream as stream:
             for number, line in enumerate(iter(lambda: self._line(stream), b""), start=1):
                 if number == 1:
@@ -239,18 +226,18 @@ class TextFile(Records):
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
 
-    def _line(self, stream):
-        try:
-            return stream.readline(_LONGEST_LINE + 1)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.name} is not a complete gzip file ({error}).") from None
-
-    def _encoding_error(self, number, what, encoding):
-        name = "FILE" if self.name == "standard input" else self.name
-        return self.error(
-            number,
-            f"{what}. Expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8 {name} > utf8.txt",
-        )
+    def first_lines(self, lines, *, comment=None):
+        """The lines up to the first that is neither empty nor begins with `comment`."""
+        head, is_empty = [], True
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip():
+                is_empty = False
+                if comment is None or not line.startswith(comment):
+                    break
+        if is_empty:
+            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        return head
 
     def _decoded(self, number, line):
         if len(line) > _LONGEST_LINE:
@@ -319,35 +306,18 @@ def is_json_object(line):
 class Table(TextFile):
     """The records of a file whose format is detected from its content.
 
-    A JSON object in the first line makes it JSON Lines, whose objects may differ, and a `[` a JSON
-    array. A TAB makes it TSV, in which a quote is a character like any other, unless a cell of the
-    first line is in quotes or the file is called `.csv`. CSV (RFC 4180, with commas, semicolons or
-    TABs) is detected by such a name; by the names in its first line; and with `may_be_csv` where
-    its first lines have the same number of cells. Otherwise every line is a record of one cell.
-    Only the sample is kept in memory.
-
-    Args:
-        path: a path, or `-`.
-        may_be_csv: detect CSV by content: every line has more than a text.
-        header_names: names of columns, in lower case, by which CSV is detected.
-        skip_invalid: leave out and count records with another number of columns; otherwise they are
-            an error.
-
-    Raises:
-        InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
-            when it is reached.
+    A JSON object makes it JSON Lines, whose objects may differ; a TAB makes it TSV; with
+    `may_be_csv`, a comma outside quotes makes it CSV; otherwise every line is a record of one cell.
+    Only the sample is kept in memory. Lines with another number of columns are an error when they
+    are reached; with `skip_invalid` they are left out and counted.
     """
 
     def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
         super().__init__(path)
         lines = self.lines()
-        head = []
-        for number, line in lines:
-            head.append((number, line))
-            if line.strip():
-                break
-        else:
-            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        head = self.first_lines(lines)
+        _, line = head[-1]
+        lines = chain(head, lines)
         if is_json_object(line):
             self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
         else:
@@ -433,18 +403,12 @@ _UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
 class TfdsRecords(Records):
     """The records of a prepared TensorFlow Dataset, `tfds:NAME/CONFIG:SPLIT`.
 
-    A prepared dataset is a folder of TFRecord shards with `dataset_info.json`. It is read from
-    disk: nothing is downloaded, and tensorflow-datasets need not be installed.
+    Its folder of TFRecord shards is read from disk: nothing is downloaded, and tensorflow-datasets
+    need not be installed.
 
     A record is a dictionary by the feature's name (`answers/text` of a feature inside another). A
     text is a str, a number an int or a float, a class its label's name (None where it is unknown),
     and a sequence a list of these. A location is the number of the record, from 1.
-
-    Args:
-        name: `tfds:NAME/CONFIG:SPLIT`, or `tfds:NAME/CONFIG:VERSION:SPLIT`.
-
-    Raises:
-        InputError: the split is not prepared, one of its files is missing, or a record is damaged.
     """
 
     kind = "tfds"
@@ -458,12 +422,14 @@ class TfdsRecords(Records):
         if version is None:
             raise not_prepared(name, dataset.folder)
         folder = Path(dataset.folder) / version
-        info = _read_json(folder / INFO, name)
+        if not (folder / INFO).exists():
+            raise not_prepared(name, dataset.folder)
+        info = read_json(folder / INFO)
         paths = shard_paths(info, split_info(info, dataset.split, folder=folder), folder=folder)
         for path in paths:
             if not os.path.exists(path):
                 raise InputError(f"{path} is missing; prepare the dataset {name} again.")
-        features = _read_json(folder / _FEATURES, name).get("featuresDict", {}).get("features", {})
+        features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
         self._rest = self._read(paths, dict(_feature_readers(features, folder)))
         self.sample = list(islice(self._rest, 1))
         if not self.sample:
@@ -529,15 +495,6 @@ def _prepared_versions(folder):
         return []
 
 
-def _read_json(path, name):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise InputError(f"{name} is not prepared: {path} does not exist.") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}.") from None
-
-
 def records_of_columns(columns):
     """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
     lists = list(columns.values())
@@ -547,15 +504,15 @@ def records_of_columns(columns):
 
 
 class ExampleSource:
-    """One pass over the examples of `Records`; each format of examples is a subclass.
+    """One pass over the examples of `Records`, in order; each type of example has a subclass.
 
-    Examples of a sequence are read, and their errors raised, at opening, and may be iterated again.
+    A subclass takes `data`: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, or a
+    sequence. Examples of files are read when they are reached, and raise their InputErrors then.
+    Those of a sequence are read at opening, and may be iterated again; an item of another type
+    raises ValueError. Settings of columns are for files only.
 
-    Args:
-        records: the `Records`.
-
-    Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user that says
-    how a file is read.
+    Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user on how a
+    file is read.
     """
 
     description = ""
@@ -565,7 +522,6 @@ class ExampleSource:
         self.name, self.kind = records.name, records.kind
 
     def __iter__(self):
-        """The examples, in order."""
         return iter(self._examples)
 
     def error(self, line, message):

@@ -90,21 +90,21 @@ class SpanPair(_Spanned):
 
 
 class SpanSource(TaggedSource):
-    """One pass over the `SpannedWords` of a source, in order and streaming.
+    """The `SpannedWords` of a source.
 
     Tags of CoNLL, or of objects with "words" and "tags", are those of spans that do not overlap
     (`spans_of_tags`); plain lines have no spans and are split by a tokenizer later. The items of a
     sequence are strings, lists of words, or dictionaries like the objects of JSON Lines.
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
+        data: see `ExampleSource`.
         need_spans: whether a text without spans is an error.
         word_column, tag_column, schema: see `TaggedSource`.
         invalid_tags: "repair" or "error", what to do with tags that break their scheme. They are
             looked for in the whole file before its first example where they are an error or spans
             are needed.
 
-    Attributes and errors are those of `TaggedSource`.
+    Attributes are those of `TaggedSource`.
     """
 
     ITEM = "text"
@@ -190,10 +190,7 @@ class SpanSource(TaggedSource):
 def spans_of_tags(tags, *, error):
     """The `LabelledSpan`s of tags of whatever scheme (see `schemes`), by conlleval's rules.
 
-    Args:
-        tags: a sequence of tags.
-        error: a function from a message and the number of a word to the error to raise for a tag of
-            another form.
+    `error` makes the error for a tag of another form, from a message and the number of the word.
     """
     for number, tag in enumerate(tags):
         if not _TAG.fullmatch(tag):
@@ -202,16 +199,7 @@ def spans_of_tags(tags, *, error):
 
 
 def spanned_words(record, line, *, source, need_spans):
-    """The `SpannedWords` of a dictionary.
-
-    Args:
-        record: the dictionary.
-        line: where it is in `source`, which makes the errors.
-        need_spans: whether a dictionary without "spans" is an error.
-
-    Raises:
-        InputError: there are neither words nor a text, or a span is invalid.
-    """
+    """The `SpannedWords` of a dictionary; InputError of `source` where it is invalid."""
     text, words, starts = _words_of(record, line, source)
     spans = record.get("spans")
     if spans is None and need_spans:
@@ -227,10 +215,7 @@ def spanned_words(record, line, *, source, need_spans):
 
 
 def _words_of(record, line, source):
-    """(text, words, where each word begins in the text) of a dictionary; None, None without words.
-
-    Raises InputError where there are neither words nor a text, or they do not belong together.
-    """
+    """(text, words or None, where each begins in the text or None) of a dictionary."""
     words, text = record.get("words"), record.get("text")
     if text is not None and not _is_text(text):
         raise source.error(line, '"text" should be a string, without NUL or half a surrogate pair.')
@@ -266,13 +251,9 @@ def _joined(words):
 
 
 def _labelled_span(span, line, source, *, text, words, what="the span"):
-    """The `LabelledSpan` of a JSON list, or of an object, in a text.
+    """The `LabelledSpan` of [start, end], [start, end, label], or an object of these, in a text.
 
-    Args:
-        span: [start, end], [start, end, label], or an object of these; one with "words", [start,
-            end], counts words by these, as our own predictions do.
-        text, words: of the example; `words` may be None.
-        what: what messages call it.
+    One with "words", [start, end], counts words by these, as our own predictions do.
     """
     shown = f"{what} {json.dumps(span, ensure_ascii=False, default=str)}"
     label = None
@@ -310,15 +291,13 @@ def _is_text(value):
 
 
 class SpanPairSource(ExampleSource):
-    """One pass over the `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
+    """The `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
+        data: see `ExampleSource`.
         need_labels: whether a pair without a label is an error.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
-            a span whose start and end have a key each is `head=START|END`. For files only.
-
-    Raises InputError at opening, or when an invalid line is reached.
+            a span whose start and end have a key each is `head=START|END`.
     """
 
     def __init__(self, data, *, need_labels=True, fields=None):

@@ -64,23 +64,19 @@ class Question(Example):
 
 
 class QuestionSource(ExampleSource):
-    """One pass over the `Question`s of a source, in order.
+    """The `Question`s of a source.
 
     A SQuAD file is parsed whole (some 175 MiB of memory for one of 30 MB, less than any model
     takes); JSON Lines are read line by line. The items of a sequence are (question, context), or
     dictionaries like the objects of JSON Lines.
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
+        data: see `ExampleSource`.
         need_answers: whether each must have its answers.
         wrong_offsets: an answer whose text is not at its `answer_start` is moved to the nearest
             offset where it is ("move") or to none ("drop"), as is one that is nowhere: nothing is
             learned from that one, but predictions are compared with it.
         fields: the names of the parts that do not have SQuAD's: "context=passage,question=query".
-
-    Raises:
-        ValueError: an item of a sequence is none of these.
-        InputError: at opening, or when an invalid line or question is reached.
     """
 
     def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None):
@@ -104,9 +100,7 @@ class QuestionSource(ExampleSource):
 
     def _of_file(self, fields):
         lines = self._records.lines()
-        first = next(((number, line) for number, line in lines if line.strip()), None)
-        if first is None:
-            raise InputError(f"{self.name} is empty; at least one question is needed.")
+        first = self._records.first_lines(lines)[-1]
         record = _object(first[1])
         if record is not None and "data" not in record:
             self.kind = "jsonl"

@@ -41,13 +41,13 @@ class LabelledText(Example):
 
 
 class TextSource(ExampleSource):
-    """One pass over the `LabelledText`s of a source, in order and streaming.
+    """The `LabelledText`s of a source.
 
     The items of a sequence are strings or (text, label); for pairs of texts, (text, text) or (text,
-    text, label). Which column holds what can be given for files only.
+    text, label).
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`, or a sequence.
+        data: see `ExampleSource`.
         texts: the names of an example's texts: `TEXT` or `PAIR`.
         form: the type of label: a function of `labels`.
         text_column, label_column: names, or numbers from 1; None is by the content.
@@ -62,10 +62,6 @@ class TextSource(ExampleSource):
 
     Attributes: `columns`, `unscored` (how many records were left out so far) and those of
     `ExampleSource`.
-
-    Raises:
-        ValueError: an item of a sequence is none of these.
-        InputError: at opening, or when an invalid line is reached.
     """
 
     def __init__(
