@@ -154,13 +154,13 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
 
 
 def _is_own(folder):
-    """Whether a folder holds a preset that `save_keras_nlp` wrote, and nothing else."""
+    """Whether a folder contains a preset that `save_keras_nlp` wrote, and nothing else."""
     stored = _object(Path(folder) / _METADATA).get(MARK)
     return isinstance(stored, dict) and stored.get("holds") == held_names(folder)
 
 
 def _object(path):
-    """The object in a JSON file of a preset; {} where there is none."""
+    """The object in a JSON file of a preset; {} if there is none."""
     try:
         value = parse_json(read_small(path))
     except (OSError, ValueError):

@@ -300,7 +300,5 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     found, _ = load(tmp_path / "run")
     assert found.config == encoder.config
     assert load_task(tmp_path / "run").labels == ("no", "yes")
-    with pytest.raises(
-        InputError, match="There is no model folder .*or run the command that"
-    ):
+    with pytest.raises(InputError, match="There is no model folder .*or run the command that"):
         load(tmp_path / "none")
