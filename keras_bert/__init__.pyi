@@ -577,15 +577,15 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
-            of a run, which holds such a folder. Or a name,
+            of a run, which contains such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
+            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
     Returns:
         (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: it is a byte-level one, which this library does not have.
+        None, with a warning: its byte-level tokenizer is not supported.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -594,7 +594,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     """
 
 def load_task(folder: str | PathLike[str]) -> Task:
-    """Loads the task that a folder holds, head and all; its `config.json` says which.
+    """Loads the task in a folder, with its head; `config.json` names its kind.
 
     Args:
         folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
@@ -604,7 +604,7 @@ def load_task(folder: str | PathLike[str]) -> Task:
         `compile_defaults`, and `export`.
 
     Raises:
-        InputError: as `load`; also refused is a folder that holds no task of ours.
+        InputError: as `load`, or the folder contains no supported task.
     """
 
 def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
@@ -801,25 +801,25 @@ def push(
 ) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
-    The folder is opened first, with every check that loading it makes. Pushed are its config, its
-    weights, its tokenizer and README.md, in which the name on the hub is put in; where there is no
-    README.md, a card is made of what the config says. What else lies in the folder stays here, and
-    what lies on the hub is replaced file by file.
+    The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
+    README.md are pushed, with the name on the hub put into the README.md; if there is none, a card
+    is made from the config. Other files are not pushed, and other files on the hub are kept.
 
     Args:
         model: a model folder, or the output of a run.
         to: its name on the hub: owner/name.
-        private: shown to you alone; raises an error if the repository exists and is public.
-        revision: the branch to push to, which is made where there is none (None: main).
-        message: what the commit says.
+        private: visible to you alone; an error if the repository exists and is public.
+        revision: the branch to push to; created if needed (None: main).
+        message: the commit message.
 
     Returns:
         The address of the commit.
 
     Raises:
-        InputError: the folder is none, or one of its files is a link to a file outside; the name is
-            none, is not yours to write, or is that of a public repository where `private` is asked
-            for; the hub cannot be reached, or huggingface_hub is not installed.
+        InputError: the folder is not a model folder, or one of its files is a link to a file
+            outside; the name is invalid, is not yours to write, or is that of a public repository
+            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
+            installed.
     """
 
 def quickstart(

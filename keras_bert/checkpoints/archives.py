@@ -64,14 +64,8 @@ def is_archive(path):
 def unpack(archive, folder, *, root):
     """Unpacks one folder of an archive into an empty folder.
 
-    Args:
-        archive: the path of the archive.
-        folder: the folder to unpack into.
-        root: a function from the paths of all files in the archive to the folder to be unpacked,
-            which may raise `InputError`.
-
-    Returns:
-        The path of what was unpacked: `folder` and what `root` has returned.
+    `root` is a function from the paths of all files in the archive to the folder to be unpacked,
+    which may raise `InputError`. Returns the path of what was unpacked.
 
     Raises:
         InputError: the archive is broken, has too many files, too many bytes for its size or for
@@ -99,9 +93,9 @@ def unpack(archive, folder, *, root):
 
 
 def _files_in(archive, stack):
-    """{path: (size, function of a folder and the path that extracts it there)}, all checked.
+    """{path: (size, function of a folder and the path that extracts it)}; `stack` closes the file.
 
-    The archive stays open as long as the `stack`.
+    All members are checked.
     """
     if zipfile.is_zipfile(archive):
         members = _zip_members(stack.enter_context(zipfile.ZipFile(archive)), archive)

@@ -69,11 +69,7 @@ def _is_there(save, model, tokenizer, output):
 
 
 def read_model(source):
-    """A model in any format -> (the format's name, model, tokenizer, what is left out).
-
-    Raises:
-        InputError: the folder, or the prefix of a checkpoint, contains no model.
-    """
+    """A model in any format -> (the format's name, model, tokenizer, what is left out)."""
     if is_google(source) or is_keras_nlp(source) or not (source / CONFIG).exists():
         return *read_foreign(source), []
     checkpoint = PretrainedCheckpoint(source)

@@ -93,17 +93,15 @@ def is_google(path):
 def load_google(path):
     """Loads a checkpoint of google-research/bert.
 
-    Its "gelu" is the tanh form, so the config says `gelu_new`, unless we wrote the checkpoint and
-    stored what the model had. No file says whether the model is cased: it is if a token of the
-    vocabulary has a capital.
+    Its "gelu" is the tanh form, so the config has `gelu_new`, unless this library wrote the
+    checkpoint and stored the activation. The tokenizer is cased if a token has a capital.
 
     Args:
         path: the folder, or the checkpoint's prefix (`…/bert_model.ckpt`) in the config's folder.
 
     Returns:
-        (model, `Tokenizer`). The model is a `Pretrainer`, `FillMask`, `Classifier` or
-        `QuestionAnswerer` if the checkpoint has all of those heads, and a `BertEncoder` if it has
-        no head.
+        (model, `Tokenizer`). The model is the task with the checkpoint's heads, or a `BertEncoder`
+        if it has none.
 
     Raises:
         InputError: a file is missing or broken, or a tensor is missing, unknown or of another
@@ -213,19 +211,13 @@ def _model(encoder, tokenizer, heads, *, labels):
 
 
 def save_google(model, tokenizer, folder, *, overwrite=False):
-    """Writes an encoder or task as google-research/bert reads it.
+    """Writes an encoder or task for google-research/bert; arguments as in `save_folder`.
 
-    Args:
-        model: a BERT `BertEncoder`, `Pretrainer`, `FillMask`, `Classifier` or `QuestionAnswerer`.
-        tokenizer: its `Tokenizer`.
-        folder: the folder to write; it may not exist, or be empty.
-        overwrite: replace a checkpoint that this library wrote.
+    A model with the erf form of gelu is written with a warning: that code computes the tanh form.
 
     Raises:
         InputError: that code cannot compute the model (RoBERTa, causal, another epsilon, another
-            task), the vocabulary is not WordPiece, or the folder is in use. A model with the erf
-            form of gelu is written with a warning: that code computes the tanh form, whose outputs
-            differ a little.
+            task), the vocabulary is not WordPiece, or the folder is in use.
     """
     config = model.config
     if config.model_type != "bert" or config.is_decoder or config.layer_norm_eps != _EPSILON:
@@ -273,10 +265,7 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
 
 
 def check_wordpiece(tokenizer, *, needed_by):
-    """Raises InputError unless the tokenizer is a WordPiece with BERT's special tokens.
-
-    `needed_by` is what reads the format, for the message.
-    """
+    """Raises InputError unless the tokenizer is a WordPiece with BERT's special tokens."""
     if tokenizer is None or tokenizer.vocabulary.algorithm != "wordpiece":
         found = "no supported tokenizer" if tokenizer is None else "byte-pair encoding"
         raise InputError(f"{needed_by} needs a WordPiece vocabulary, but this model has {found}.")

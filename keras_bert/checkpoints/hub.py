@@ -40,15 +40,8 @@ def download(name):
     """The folder in the hub's cache that contains a model; only missing files are downloaded.
 
     Those are the config, the tokenizer's files and one form of the weights: safetensors if there
-    are some. Without a network, the cache is used as it is.
-
-    Args:
-        name: `hf://owner/name`, with `@` and a branch, a tag or a commit if it is not `main`.
-
-    Raises:
-        InputError: the name is invalid, the hub has no such model or asks for a login, it cannot
-            be reached, the cache is full, huggingface_hub is not installed, or the weights are
-            pickled and torch is not installed or too old.
+    are some. Without a network, the cache is used as it is. Raises InputError for whatever prevents
+    it: the name, the hub, the network, the disk, or a package that is not installed.
     """
     repo, revision = parsed(name)
     with _download_errors(name, repo, revision):
@@ -69,20 +62,14 @@ def download(name):
 
 
 def config_of(name):
-    """The path of a model's `config.json` in the cache, without downloading the rest.
-
-    Raises: as `download`.
-    """
+    """The path of a model's `config.json` in the cache; only it is downloaded."""
     repo, revision = parsed(name)
     with _download_errors(name, repo, revision):
         return _snapshot(repo, revision, [CONFIG]) / CONFIG
 
 
 def parsed(name):
-    """`hf://owner/name@revision` -> ("owner/name", "revision"); the revision is None without `@`.
-
-    Raises InputError for an invalid name.
-    """
+    """`hf://owner/name@revision` -> ("owner/name", "revision"), which is None without `@`."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise InputError(
@@ -93,21 +80,13 @@ def parsed(name):
 
 
 def upload(repo, files, *, private, revision, message):
-    """Commits files to a repository of the hub, which is created if needed.
+    """Commits files to a repository of the hub, and returns the address of the commit.
 
     Args:
-        repo: "owner/name".
+        repo: "owner/name", created if needed; if `private`, visible to its owner only.
         files: path in the repository -> the path of a file here, or its bytes.
-        private: whether a new repository is visible to its owner only.
-        revision: the branch, which is created if needed; None is `main`.
+        revision: the branch, created if needed; None is `main`.
         message: the first line of the commit.
-
-    Returns:
-        The address of the commit.
-
-    Raises:
-        InputError: the hub denies the upload or cannot be reached, the repository exists and is
-            public although `private` is asked for, or huggingface_hub is not installed.
     """
     library, endpoint = _library(), _endpoint()
     api = library.HfApi(endpoint=endpoint, library_name="keras-bert")

@@ -34,13 +34,9 @@ def is_keras_nlp(path):
 
 
 def load_keras_nlp(path):
-    """Loads a preset folder.
+    """Loads a preset folder -> (`BertEncoder`, `Tokenizer`).
 
-    Returns:
-        (`BertEncoder`, `Tokenizer`).
-
-    Raises:
-        InputError: keras-nlp is not installed, or the folder is not a whole preset.
+    Raises InputError if keras-nlp is not installed or the folder is not a whole preset.
     """
     from keras_bert.text.tokenizer import Tokenizer
     from keras_bert.text.vocabulary import WordPieceVocabulary
@@ -68,9 +64,7 @@ def load_keras_nlp(path):
 def from_keras_nlp(backbone):
     """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes.
 
-    Raises:
-        ValueError: a size that no such encoder can have.
-        InputError: a weight that is not finite.
+    Raises ValueError for an invalid size, and InputError for a weight that is not finite.
     """
     return _encoder(backbone, _config(backbone), source="the keras-nlp backbone")
 
@@ -143,11 +137,7 @@ def to_keras_nlp(encoder):
 
 
 def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
-    """Writes an encoder and its tokenizer as a preset folder.
-
-    Raises:
-        InputError: as `to_keras_nlp`, the vocabulary is not WordPiece, or the folder is in use.
-    """
+    """Writes an encoder and its tokenizer as a preset folder; arguments as in `save_folder`."""
     keras_nlp = _keras_nlp()
     backbone = to_keras_nlp(encoder)
     check_wordpiece(tokenizer, needed_by="keras-nlp's BertTokenizer")
@@ -164,13 +154,13 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
 
 
 def _is_own(folder):
-    """Whether a folder holds a preset that `save_keras_nlp` wrote, and nothing else."""
+    """Whether a folder contains a preset that `save_keras_nlp` wrote, and nothing else."""
     stored = _object(Path(folder) / _METADATA).get(MARK)
     return isinstance(stored, dict) and stored.get("holds") == held_names(folder)
 
 
 def _object(path):
-    """The object in a JSON file of a preset; {} where there is none."""
+    """The object in a JSON file of a preset; {} if there is none."""
     try:
         value = parse_json(read_small(path))
     except (OSError, ValueError):

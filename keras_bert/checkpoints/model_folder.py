@@ -121,8 +121,7 @@ def holds_head(task, checkpoint, class_names, head):
 def _missing_scale(checkpoint, name):
     """What the folder's weights under our own names are still to be multiplied by, usually 1.
 
-    Raises:
-        InputError: it is not stored, as in folders of versions that did not multiply these weights.
+    Versions that did not multiply these weights did not store it: an InputError.
     """
     scale = checkpoint.stored.get(name)
     if scale is None:

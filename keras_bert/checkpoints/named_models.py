@@ -25,10 +25,8 @@ _CONFIGS = (_CONFIG, "bert_config.json", "metadata.json")
 def local_folder(model):
     """The folder of a model that is given by name or as an archive; any other path as it is.
 
-    Args:
-        model: a path, `hf://owner/name[@revision]`, `kaggle://owner/model/framework/variation`
-            (with `/version` for another than the latest), or the path of a `.zip` or `.tar.gz` of
-            a model folder, a Google TF1 checkpoint or a keras-nlp preset.
+    A name is `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation[/version]`.
+    An archive is a `.zip` or `.tar.gz` of a folder in any supported format.
 
     Raises:
         InputError: the model cannot be downloaded (see `hub.download`) or unpacked (see
@@ -150,11 +148,7 @@ def _is_hugging_face(folder):
 
 
 def read_foreign(source):
-    """A model in another format than Hugging Face's -> (the format's name, model, tokenizer).
-
-    Raises:
-        InputError: the folder, or the prefix of a checkpoint, contains none.
-    """
+    """A model in another format than Hugging Face's -> (the format's name, model, tokenizer)."""
     from keras_bert.checkpoints.google import is_google, load_google
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
 

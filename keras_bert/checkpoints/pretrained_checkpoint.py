@@ -159,10 +159,9 @@ class PretrainedCheckpoint:
         return encoder
 
     def check_copies(self):
-        """Compares tensors that some writers store twice, for a task with a language-model head.
+        """Compares tensors that some writers store twice; InputError if they differ.
 
-        Raises:
-            InputError: two that should be equal differ.
+        Only a task with a language-model head needs them.
         """
         output = self.names.output_embedding
         untied = self.values.get("tie_word_embeddings") is False
@@ -197,10 +196,8 @@ class PretrainedCheckpoint:
         """The class of the task in the folder.
 
         Our own key decides between several kinds that one class of `transformers` serves. If
-        another program has since saved the model as another class, that class decides.
-
-        Raises:
-            InputError: `config.json` names no class, or one without a task.
+        another program has since saved the model as another class, that class decides. Raises
+        InputError if `config.json` names no class, or one without a task.
         """
         name, names, source = self.class_name, self.names, self.source
         known = ", ".join(names.classes) or "none"
@@ -315,12 +312,7 @@ def labels_to_config(labels):
 def labels_from_config(values, *, source):
     """The labels of a `config.json` in order; LABEL_0, LABEL_1 … if it has no names.
 
-    Args:
-        values: the dictionary of the file.
-        source: its path, for messages.
-
-    Raises:
-        InputError: `id2label` is not an object from 0, 1, 2 … to different labels.
+    Raises InputError if `id2label` is not an object from 0, 1, 2 … to different labels.
     """
     id2label = values.get("id2label")
     if id2label is None:

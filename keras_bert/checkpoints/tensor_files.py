@@ -80,12 +80,7 @@ class Tensors:
 
 
 class TorchTensors(Tensors):
-    """The tensors of files of `torch.save`; see `Tensors`.
-
-    Raises:
-        InputError: also if torch is not installed or too old, or a file contains something else
-            than tensors by name.
-    """
+    """The tensors of files of `torch.save`, opened by its weights-only loader; see `Tensors`."""
 
     def _open(self, path):
         def message(error):
@@ -126,14 +121,7 @@ class TorchTensors(Tensors):
 
 
 def safe_torch(source):
-    """The module torch, whose weights-only loader is safe.
-
-    Args:
-        source: the file or model that it is needed for, for messages.
-
-    Raises:
-        InputError: torch is not installed, or its loader can run code from a file.
-    """
+    """The module torch; InputError if its weights-only loader can run code, or there is none."""
     try:
         import torch
     except ImportError:
@@ -151,12 +139,9 @@ def safe_torch(source):
 
 
 def open_folder(folder):
-    """The `Tensors` of a model folder, in one file or in shards with an index.
+    """The `Tensors` of a model folder: safetensors if there are some, or else PyTorch's.
 
-    safetensors come first; `pytorch_model.bin` is read where there are none.
-
-    Raises:
-        InputError: there are no weights, or nothing installed opens them safely.
+    They are in one file, or in shards with an index. Raises InputError if there are none.
     """
     folder = Path(folder)
     for file, index, kind in ((FILE, INDEX, Tensors), (TORCH_FILE, TORCH_INDEX, TorchTensors)):

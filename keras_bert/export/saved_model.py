@@ -217,7 +217,7 @@ def write_saved_model(folder, signatures):
     Not with Keras's ExportArchive, which stores every weight twice: as Keras's variable and as the
     TensorFlow variable inside it.
     """
-    with _temporary_files_beside(folder), _without_log_of_path():
+    with _temporary_files_beside(folder):
         functions = {
             name: tf.function(
                 signature.function, input_signature=list(signature.inputs), autograph=False
@@ -234,30 +234,22 @@ def write_saved_model(folder, signatures):
 
 
 @contextlib.contextmanager
-def _without_log_of_path():
-    """TensorFlow would log in a notebook where it writes, which is a temporary hidden folder."""
-    logger = logging.getLogger("tensorflow")
-    level = logger.level
-    logger.setLevel(max(level, logging.WARNING))
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-@contextlib.contextmanager
 def _temporary_files_beside(folder):
-    """Keeps temporary files of the process in a hidden folder beside `folder`.
+    """Keeps temporary files of the process in a hidden folder beside `folder`, and the log quiet.
 
     TensorFlow uses AutoGraph when it saves, even with `autograph=False`, and that writes Python
-    files, which an interruption would leave in the system's temporary folder for good.
+    files, which an interruption would leave in the system's temporary folder for good. In a
+    notebook it would also log the hidden folder that it writes to.
     """
-    before = tempfile.tempdir
+    logger, before = logging.getLogger("tensorflow"), tempfile.tempdir
+    level = logger.level
     with scratch_folder(folder) as scratch:
         tempfile.tempdir = str(scratch)
+        logger.setLevel(max(level, logging.WARNING))
         try:
             yield
         finally:
+            logger.setLevel(level)
             tempfile.tempdir = before
 
 

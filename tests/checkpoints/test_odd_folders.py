@@ -1,4 +1,4 @@
-"""Folders from the larger world: quirks that are taken, and what is refused in one sentence."""
+"""Folders of other programs: quirks that are supported, and errors of one sentence."""
 
 import json
 import os
@@ -245,7 +245,7 @@ def test_a_conversion_of_what_names_no_class_is_that_of_an_encoder(folder, tmp_p
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
 
 
-def test_no_folder_at_all(tmp_path):
+def test_a_missing_folder(tmp_path):
     with pytest.raises(InputError, match="no model folder"):
         load(tmp_path / "nowhere")
 
@@ -326,7 +326,7 @@ def test_two_tensors_for_one_weight_are_rejected(folder, again):
         load(folder)
 
 
-def test_a_checkpoint_of_googles_is_told_from_a_folder_of_nothing(tmp_path):
+def test_a_google_checkpoint_is_named_in_the_error(tmp_path):
     (tmp_path / "bert_config.json").write_text("{}")
     with pytest.raises(InputError, match="Convert this Google checkpoint with keras-bert convert"):
         load(tmp_path)
@@ -357,7 +357,7 @@ def test_a_gpt2_is_named_as_what_it_is(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_that_are_no_floating_numbers_are_rejected(folder):
+def test_weights_that_are_not_floats_are_rejected(folder):
     change_tensors(folder, lambda t: {**t, QUERY: t[QUERY].astype("int8")})
     with pytest.raises(InputError, match=f"{folder}: the tensor {QUERY} contains I8 numbers"):
         load(folder)
@@ -386,7 +386,7 @@ def test_weights_that_are_no_floating_numbers_are_rejected(folder):
         ),
     ],
 )
-def test_what_the_config_says_of_a_task_and_cannot_be(classifier_folder, change, message):
+def test_invalid_task_configs_are_rejected(classifier_folder, change, message):
     change_config(classifier_folder, lambda values: {**values, **change})
     with pytest.raises(InputError, match=message) as error:
         load_task(classifier_folder)
@@ -402,7 +402,7 @@ def test_what_the_config_says_of_a_task_and_cannot_be(classifier_folder, change,
         (b"", "is not JSON"),
     ],
 )
-def test_a_config_that_is_none(folder, content, message, tmp_path):
+def test_a_broken_config(folder, content, message, tmp_path):
     (folder / "config.json").write_bytes(content)
     for read in (load, load_task, lambda folder: convert(folder, tmp_path / "converted")):
         with pytest.raises(InputError, match=message):
@@ -410,7 +410,7 @@ def test_a_config_that_is_none(folder, content, message, tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_that_are_no_numbers_are_rejected_by_name(classifier_folder, value, capsys):
+def test_weights_that_are_not_finite_are_rejected_by_name(classifier_folder, value, capsys):
     """Every answer would be NaN, which JSON has no word for."""
 
     def spoil(tensors):
@@ -426,7 +426,7 @@ def test_weights_that_are_no_numbers_are_rejected_by_name(classifier_folder, val
     load(classifier_folder)  # the encoder alone has no use for it
 
 
-def test_answers_that_are_no_numbers_are_a_sentence(classifier_folder, capsys):
+def test_predictions_that_are_not_finite_are_one_sentence(classifier_folder, capsys):
     change_tensors(
         classifier_folder,
         lambda tensors: {name: np.full_like(tensor, 3e38) for name, tensor in tensors.items()},
@@ -486,7 +486,7 @@ def test_half_of_a_surrogate_pair_is_a_sentence(folder, file):
 
 
 @pytest.mark.parametrize("given", [None, 3, ["folder"]])
-def test_what_is_no_path_is_one_sentence(given):
+def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
         with pytest.raises(

@@ -22,17 +22,6 @@ from tensorflow.python.saved_model.loader_impl import parse_saved_model
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 import keras_bert
-from benchmarks.fuzz_exports import (
-    DRAWN,
-    Model,
-    alone,
-    as_bytes,
-    ask_hard,
-    check,
-    check_alone,
-    fuzz,
-    request_of,
-)
 from keras_bert.base.errors import InputError
 from keras_bert.export.precision import as_exported, difference
 from keras_bert.export.saved_model import export_encoder, export_task
@@ -47,6 +36,17 @@ from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from tests.export.answers import CHECKS, near, texts_of
+from tests.export.fuzzing import (
+    DRAWN,
+    Model,
+    alone,
+    as_bytes,
+    ask_hard,
+    check,
+    check_alone,
+    fuzz,
+    request_of,
+)
 from tests.export.models import MAKERS, TOKENIZER, tagger
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
@@ -687,7 +687,7 @@ def test_what_holds_of_every_answer_holds_of_texts_that_hypothesis_makes(asked, 
 
 @pytest.mark.parametrize("name", ["classifier", "tagger"])
 def test_texts_of_a_megabyte_are_answered(folder, name):
-    """By `benchmarks/fuzz_exports.py`, which draws some texts, too."""
+    """With random texts, too."""
     model = Model(folder / name)
     assert fuzz(model, count=100) >= 100
     ask_hard(name, model, only=["1 MB of words", "100,000 combining marks"])

@@ -82,7 +82,7 @@ def test_no_member_leaves_the_folder(tmp_path, name):
     assert not list(inside.iterdir())
 
 
-def test_a_link_a_bomb_and_a_cut_archive_are_rejected(tmp_path, cache):
+def test_a_link_a_bomb_and_a_truncated_archive_are_rejected(tmp_path, cache):
     link = member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd", size=0)
     with pytest.raises(InputError, match="'link', which is not an ordinary file"):
         unpacked(tar_with(tmp_path / "link.tar.gz", link), tmp_path)
@@ -132,7 +132,7 @@ def test_any_broken_archive_is_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("held, said", [("saved_model.pb", "a SavedModel"), ("x", "no model")])
-def test_an_archive_without_a_model_says_so(tmp_path, cache, held, said):
+def test_an_archive_without_a_model_is_rejected(tmp_path, cache, held, said):
     archive = tar_with(tmp_path / "a.tar.gz", member(held))
     with pytest.raises(InputError, match=f"a.tar.gz contains {said}"):
         kb.load(archive)
@@ -170,7 +170,7 @@ def nothing_written(cache, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("nothing_written")
-class TestSaidBeforeAnythingIsWritten:
+class TestRejectedBeforeAnythingIsWritten:
     """60,000 members were unpacked in two minutes before "contains no model"; 18 MB wrote 3 GB."""
 
     def test_no_model(self, tmp_path):

@@ -196,7 +196,7 @@ def test_a_head_of_ours_that_cannot_be_read_is_rejected_and_one_of_others_new(
     values = json.loads(config.read_text())
     values["id2label"] = {"0": "O"}
     config.write_text(json.dumps(values))
-    with pytest.raises(InputError, match="has a single label; the task tagger has two or more"):
+    with pytest.raises(InputError, match="has a single label. The task tagger needs two or more"):
         continued("tagger", config.parent)
     del values["keras_bert"]
     config.write_text(json.dumps(values))
