@@ -241,7 +241,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
     from data_gen import instances, segments
     from data_gen.documents import blocks, find, read
     from data_gen.example_builder import EXAMPLES_AT_ONCE, ExampleBuilder
-    from data_gen.job import Job
+    from data_gen.pretraining_data import Job
     from data_gen.settings import DataSettings
     from keras_bert.records.padding import frame_sequences, with_special_tokens
 

@@ -10,9 +10,10 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that
 
-from data_gen import documents, files, forms, shards, text_files
+from data_gen import documents, files, shards, text_files
 from data_gen.documents import blocks, find, read, texts
-from data_gen.reading import Block, Reading
+from data_gen.settings import Reading
+from data_gen.sources import Block
 from keras_bert.base.errors import InputError
 
 BOOK = """\ufeffA Title
@@ -93,12 +94,12 @@ def test_windows_line_ends_change_nothing(tmp_path, form, text):
     ],
 )  # fmt: skip
 def test_the_form_is_told_from_the_content(text, form):
-    assert forms.detect(text.encode()[: forms.HEAD_BYTES]) == form
+    assert text_files.detect(text.encode()[: text_files.HEAD_BYTES]) == form
 
 
 def test_the_form_of_real_books(shared_data):
     for path in sorted((shared_data / "books").glob("*.txt")):
-        assert forms.detect(path.read_bytes()[: forms.HEAD_BYTES]) == "book", path
+        assert text_files.detect(path.read_bytes()[: text_files.HEAD_BYTES]) == "book", path
 
 
 def test_a_form_can_be_forced(tmp_path):
@@ -189,7 +190,7 @@ def test_a_block_counts_its_eval_documents(tmp_path):
 
 
 def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     text = "\n".join(f"Sentence number {i} is here." for i in range(200_000))
     for name, content in (("a", text), ("b", json.dumps({"text": text}))):
         path = write(tmp_path, name, content)
@@ -228,7 +229,7 @@ def test_a_line_of_50_mb(tmp_path):
 
 
 def test_texts_are_bounded_and_lose_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "TOKEN_CHARACTERS", 300)
+    monkeypatch.setattr(documents, "TEXT_CHARACTERS", 300)
     text = long_text("lines", 20_000) + "\n\n" + "x" * 1000
     path = write(tmp_path, "a", text)
     tokens = [token for w in find(path) for block in blocks(w) for token in texts(block)]
@@ -285,12 +286,12 @@ def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message,
 
 def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
     """Only its beginning is: five gigabytes would take as much memory."""
-    monkeypatch.setattr(forms, "MAX_LINE_BYTES", 5000)
-    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 5000)
+    monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     held = []
-    split = forms.split
+    split = text_files.split
     monkeypatch.setattr(
-        text_files.forms, "split", lambda *given: (held.append(u) or u for u in split(*given))
+        text_files, "split", lambda *given: (held.append(u) or u for u in split(*given))
     )
     long = b'{"text": "' + b"x" * (12 << 20) + b'"}\n'
     path = write(tmp_path, "a.jsonl", b'{"text": "a"}\n' + long + b'{"text": "b"}\n')
@@ -304,7 +305,7 @@ def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
 
 
 def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     data = b"One.\n" + b"word " * (1 << 20) + b"caf\xe9\nTwo.\n"
     with pytest.raises(InputError, match="a.txt, line 2 is not UTF-8"):
         all_documents(write(tmp_path, "a.txt", data))

@@ -4,8 +4,7 @@ import inspect
 
 import pytest
 
-from data_gen.job import Job
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import Job, make_pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.errors import InputError

@@ -8,8 +8,8 @@ from apache_beam.transforms.window import WindowedValue
 
 from data_gen import shards
 from data_gen.documents import blocks, find
-from data_gen.job import Job
 from data_gen.output_folder import IN_PROGRESS, OutputFolder
+from data_gen.pretraining_data import Job
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard
 from keras_bert.base.errors import InputError

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from data_gen.documents import blocks, find, read
-from data_gen.reading import Reading, fraction_of_letters, fraction_of_repeated_lines
+from data_gen.settings import Reading, fraction_of_letters, fraction_of_repeated_lines
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.errors import InputError
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import apache_beam as beam
 import pytest
 
-from data_gen import pretraining_data, runner, worker_pool
+from data_gen import pretraining_data, runner
 from keras_bert.base.errors import InputError
 
 PROGRAM = [sys.executable, "-c", "from data_gen import worker; worker.load = int; worker.main()"]
@@ -25,14 +25,14 @@ ALONE = """
 import sys
 from pathlib import Path
 from tests.data_gen import test_workers
-test_workers.worker_pool._PROGRAM = test_workers.PROGRAM
+test_workers.runner._PROGRAM = test_workers.PROGRAM
 test_workers.sleep_in_workers(Path(sys.argv[1]))
 """
 
 
 @pytest.fixture(autouse=True)
 def light(monkeypatch):
-    monkeypatch.setattr(worker_pool, "_PROGRAM", PROGRAM)
+    monkeypatch.setattr(runner, "_PROGRAM", PROGRAM)
 
 
 def nap(_, folder):

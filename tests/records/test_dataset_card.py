@@ -100,7 +100,10 @@ def test_a_card_without_a_template_is_of_berts():
         ("[" * 200_000, "Could not read the dataset card card.json: "),
         ('{"seed": ' + "1" * 5000 + "}", "Could not read the dataset card card.json: "),
         ("[1]", "not a dataset card"),
-        (json.dumps(CARD | {"format_version": 2}), "format version 2, but this version of keras-bert reads"),
+        (
+            json.dumps(CARD | {"format_version": 2}),
+            "format version 2, but this version of keras-bert reads",
+        ),
         ('{"format_version": 1}', "it has no objective, masking"),
         (json.dumps(CARD | {"splits": {}}), "an incomplete dataset card: .*train"),
         (json.dumps(CARD | {"splits": 5}), "an incomplete dataset card"),

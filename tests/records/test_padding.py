@@ -52,12 +52,16 @@ def test_pad_never_cuts(in_graph, sizes, message):
 @pytest.mark.parametrize(
     "multiple_of, length", [(None, 9), (1, 6), (4, 8), (8, 8), (16, 9)], ids=str
 )
-def test_the_length_is_the_longest_sequence_rounded_up_or_the_maximum(in_graph, multiple_of, length):
+def test_the_length_is_the_longest_sequence_rounded_up_or_the_maximum(
+    in_graph, multiple_of, length
+):
     sequences = tf.ragged.constant([[2, 9, 3, 8, 7, 3], [2, 5, 3]], dtype=tf.int32)
 
     def make(sequences):
         lengths = tf.constant([[3, 3], [3, 0]])
-        return pad_sequences(sequences, lengths, **BERT, max_length=9, multiple_of=multiple_of, pad_id=1)
+        return pad_sequences(
+            sequences, lengths, **BERT, max_length=9, multiple_of=multiple_of, pad_id=1
+        )
 
     batch = (tf.function(make) if in_graph else make)(sequences)
     expected = {

@@ -97,7 +97,9 @@ def test_a_compressed_shard_is_kept_up_to_its_damage(whole, tmp_path):
     kept = records(examples, examples.shards("train")[0])
     assert 0 < len(kept) < 20 and kept == before[: len(kept)]
     assert (
-        sum(examples.left_out.values()) == 20 - len(kept) == EXAMPLES - examples.card.splits["train"].instances
+        sum(examples.left_out.values())
+        == 20 - len(kept)
+        == EXAMPLES - examples.card.splits["train"].instances
     )
 
 
@@ -122,7 +124,9 @@ def test_without_damage_nothing_changes(whole, tmp_path):
     assert examples.shards("train") == folder.shards("train")
 
 
-def test_damage_where_examples_are_not_counted_and_a_split_without_examples_are_rejected(whole, tmp_path):
+def test_damage_where_examples_are_not_counted_and_a_split_without_examples_are_rejected(
+    whole, tmp_path
+):
     shutil.copytree(whole[""], tmp_path / "data")
     folder = DataFolder.open(tmp_path / "data")
     for shard in folder.shards("train"):
