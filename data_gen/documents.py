@@ -1,6 +1,6 @@
 """Reads documents from text files, Parquet files and prepared tfds datasets, in bounded parts.
 
-    for window in find(["books/*.txt"]):          # InputError: there is no such file, or it is empty
+    for window in find(["books/*.txt"]):          # InputError: a missing or empty file
         for block in blocks(window):              # descriptors of about a quarter MiB of text each
             for document in read(block):
                 document.text                     # no sentence crosses a newline

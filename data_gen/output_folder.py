@@ -256,9 +256,7 @@ class OutputFolder:
         """The names in the folder, with those of temporary files only if asked for."""
         if is_local(self.path):
             if os.path.lexists(self.path) and not os.path.isdir(self.path):
-                raise InputError(
-                    f"The output {self.path} is a file. Expected the name of a folder."
-                )
+                raise InputError(f"The output {self.path} is a file. Expected a folder.")
             names = os.listdir(self.path) if os.path.isdir(self.path) else []
         else:
             try:

@@ -13,7 +13,7 @@ import re
 _CLOSERS = "\"'”’)\\]»›*_"
 _OPENERS = "\"'“”‘’(\\[«‹*_¿¡„"
 
-# Matches begin with one character of a set, which is fast to find, and repetitions are possessive: a
+# Matches begin with one character of a set, which is fast, and repetitions are possessive: a
 # megabyte of dots takes no longer than other text. Groups, for Latin stops only: "more" is the rest
 # of the stop, "close" the closing characters after it, "first" the word that follows.
 _BOUNDARY = re.compile(

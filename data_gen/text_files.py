@@ -140,7 +140,7 @@ def split(chunks, format):
     """Cuts a stream (iterable of bytes) into its documents.
 
     Yields (start, end, bytes): offsets from the start of the stream, and the document; for "jsonl"
-    its line, or the beginning of a line that is too long. Documents of white space alone are left out.
+    its line, or the beginning of a line that is too long. Blank documents are left out.
     """
     if format == "jsonl":
         return _lines(chunks)

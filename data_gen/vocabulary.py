@@ -68,7 +68,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
 
     `input` may be one path. Paths may be of any of Beam's file systems. A folder of byte-pair
     encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
-    counts of the tokens are written next to the vocabulary (see `keras_bert.text.vocabulary_files`).
+    counts of the tokens are written next to it (see `keras_bert.text.vocabulary_files`).
 
     Returns `LearnedVocabulary`, which depends on the text alone, not on workers or the order of
     files.
@@ -81,9 +81,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
     lowercase = settings.check_case(lowercase) is not False
     output = settings.output.rstrip("/")
     is_there = _is_there(output, settings)
-    with says(
-        lambda: "Interrupted. Nothing was written. Run the same command again to start over."
-    ):
+    with says(lambda: "Interrupted. Nothing was written. Run the command again to start over."):
         counts, counters = _count(output, settings, lowercase, beam_options)
         vocabulary = _learn(counts, settings)
         for path in (output, *output_texts(output, vocabulary, lowercase=lowercase)):

@@ -41,7 +41,7 @@ def all_documents(patterns, **kwargs):
 
 def test_a_book(tmp_path):
     [document] = all_documents(write(tmp_path, "a", BOOK))
-    assert document.form == "book"
+    assert document.format == "book"
     lines = document.text.split("\n")
     assert lines[:2] == ["A Title", "CHAPTER I"]
     assert lines[2].endswith("always been wrapped, and so is what comes after this line in the "
@@ -51,7 +51,7 @@ def test_a_book(tmp_path):
 
 def test_sentence_lines(tmp_path):
     found = all_documents(write(tmp_path, "a", LINES))
-    assert {d.form for d in found} == {"lines"}
+    assert {d.format for d in found} == {"lines"}
     assert [d.text for d in found] == [
         "The first sentence.\nThe second one!",
         "Another document?\nYes.",
@@ -62,7 +62,7 @@ def test_json_lines(tmp_path):
     rows = [{"id": 1, "text": "One.\nTwo."}, {"text": "  "}, {"text": "Thrée 😀 \ud83d"}]
     path = write(tmp_path, "a", "\n".join(map(json.dumps, rows)) + "\n \n\n")
     found = all_documents(path)
-    assert {d.form for d in found} == {"jsonl"}
+    assert {d.format for d in found} == {"jsonl"}
     assert [d.text for d in found] == ["One.\nTwo.", "Thrée 😀 ?"]
 
 
@@ -76,7 +76,7 @@ def test_wrapped_text_in_json_is_unwrapped(tmp_path):
 def test_windows_line_ends_change_nothing(tmp_path, form, text):
     unix = all_documents(write(tmp_path, "a", text.replace("\ufeff", "")))
     windows = all_documents(write(tmp_path, "b", text.replace("\n", "\r\n")))
-    assert unix[0].form == windows[0].form == form
+    assert unix[0].format == windows[0].format == form
     assert [d.text for d in unix] == [d.text for d in windows]
     assert [d.digest for d in unix] == [d.digest for d in windows]
 
@@ -104,10 +104,10 @@ def test_the_form_of_real_books(shared_data):
 
 def test_a_form_can_be_forced(tmp_path):
     path = write(tmp_path, "a", LINES)
-    [window] = find([path], form="book")
-    assert {d.form for b in blocks(window) for d in read(b)} == {"book"}
-    with pytest.raises(InputError, match="no form 'prose'"):
-        find([path], form="prose")
+    [window] = find([path], "book")
+    assert {d.format for b in blocks(window) for d in read(b)} == {"book"}
+    with pytest.raises(InputError, match="Invalid `input_format` 'prose'"):
+        find([path], "prose")
 
 
 def long_text(form, size, seed=0):
@@ -325,12 +325,12 @@ def test_globs_of_the_folder_itself_and_names_that_look_like_globs(tmp_path, mon
 
 
 def test_wrong_paths_are_named(tmp_path):
-    with pytest.raises(InputError, match="there is no file .*absent.txt"):
+    with pytest.raises(InputError, match="There is no file .*absent.txt"):
         find(str(tmp_path / "absent.txt"))
-    with pytest.raises(InputError, match=r"no file matches .*\*.txt"):
+    with pytest.raises(InputError, match=r"No file matches .*\*.txt"):
         find([str(tmp_path / "*.txt")])
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="folder is a folder: give the files in it"):
+    with pytest.raises(InputError, match="folder is a folder. Expected the files in it"):
         find(str(tmp_path / "folder"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe is a pipe or a device"):

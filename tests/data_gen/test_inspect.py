@@ -290,7 +290,9 @@ def test_fewer_predictions_than_are_due_are_found(folders):
     drop_prediction(rows[7], 0)
     try:
         write_examples(folder, rows, shard)
-        with pytest.raises(InputError, match="record 7: it has fewer predictions than the rate"):
+        with pytest.raises(
+            InputError, match="record 7: it has fewer predictions than the masking rate"
+        ):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -307,7 +309,9 @@ def test_offences_of_padding_are_found(folders, name, place, value):
     rows[7][name][place] = value
     try:
         write_examples(folder, rows, shard)
-        with pytest.raises(InputError, match=f"record 7: its {name} are not one run of 1"):
+        with pytest.raises(
+            InputError, match=f"record 7: its {name} are not one run of 1"
+        ):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -357,7 +361,7 @@ def test_a_damaged_file_is_found(folders, how):
         "other file": b"these are no records at all",
     }[how]
     messages = {
-        "missing record": f"{shard} has .* rows, and the dataset card says",
+        "missing record": f"{shard} has .* examples, the dataset card",
         "other file": "record 0 cannot be read",
     }
     try:
@@ -371,7 +375,7 @@ def test_a_damaged_file_is_found(folders, how):
 def test_wrong_fractions_are_found(corpus, corpus_files, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.records.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
-    with pytest.raises(InputError, match="are masked: 80 % are due"):
+    with pytest.raises(InputError, match="are masked. Expected 80 %"):
         verify(folder)
 
 

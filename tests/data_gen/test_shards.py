@@ -61,6 +61,6 @@ def test_a_worker_that_outlives_its_job_writes_nothing_beside_the_next(corpus_fi
         worker.setup()
         worker.start_bundle()
     (tmp_path / IN_PROGRESS).write_text("another job's")
-    with pytest.raises(InputError, match="is another job's by now"):
+    with pytest.raises(InputError, match="belongs to another job now"):
         list(worker.process(item) or ())
     assert os.listdir(tmp_path) == [IN_PROGRESS]

@@ -23,7 +23,7 @@ def make_blocks(count, size=MEBI // 4, fraction=0.1, seed=0):
         blocks.append(
             Block(
                 path=f"file{number}",
-                form="lines",
+                format="lines",
                 start=0,
                 end=size,
                 digest=rng.randbytes(16),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import keras_bert as kb
-from keras_bert.records.inspection import Instance, Token, ShownExamples
+from keras_bert.records.inspection import Instance, ShownExamples, Token
 
 
 def token(text, original=None, *, starts=True, segment=0, span=0, boundary=False):
