@@ -183,7 +183,7 @@ class ReadTexts(beam.PTransform):
     and `text_field` are those of `Reading`.
     """
 
-    def __init__(self, windows, *, bad_lines, text_field):
+    def __init__(self, windows, *, bad_lines="error", text_field="text"):
         super().__init__()
         self._windows = windows
         self._reading = Reading(bad_lines=bad_lines, text_field=text_field)

@@ -163,10 +163,10 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
         with OutputFolder(job.output, force=job.force, card=card, inputs=inputs) as folder:
             if folder.finished:
                 if report is not None:
-                    report(f"The data in {folder.path} is complete already. Nothing to do.")
+                    report(f"The data in {folder.path} is finished already. Nothing to do.")
                 return folder.card()
             if folder.damage is not None and report is not None:
-                report(f"Making the data in {folder.path} again: {folder.damage}.")
+                report(f"The data in {folder.path} is made again: {folder.damage}.")
             follow(folder, files=len({window.path for window in windows}))
             with says(lambda: _interrupted(folder)):
                 return _make(job, windows, folder, beam_options)

@@ -89,7 +89,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
         if is_there:
             _reject_another(output, vocabulary, lowercase=lowercase)
             if report is not None:
-                report(f"{output} is complete already: the same was learned now.")
+                report(f"{output} is finished already: the same was learned now.")
         else:
             _write_vocabulary(output, vocabulary, lowercase=lowercase)
     return LearnedVocabulary(

@@ -253,7 +253,7 @@ BAD = [
         "line 4 is not UTF-8.*0xe9",
         "not_utf8",
     ),
-    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 holds a NUL", "with_nul"),
+    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 contains a NUL", "with_nul"),
     ("x.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON", "not_json"),
     (
         "deep.jsonl",

@@ -131,18 +131,18 @@ def spoil(columns, what, vocabulary):
     "what, message",
     [
         ("first", "does not begin with"),
-        ("last", "does not end in"),
-        ("special inside", "special token stands inside"),
-        ("id", "an id is none"),
+        ("last", "does not end with"),
+        ("special inside", "special token is inside"),
+        ("id", "an id is not in"),
         ("label", "label is not 0 or 1"),
         ("segments", "do not sum"),
         ("empty segment", "a segment is empty"),
-        ("order", "do not rise"),
-        ("twice", "do not rise"),
+        ("order", "not in ascending order"),
+        ("twice", "not in ascending order"),
         ("outside", "is outside it"),
         ("masked [SEP]", "special token is masked"),
         ("masked special", "masked token is a special one"),
-        ("stray mask", "where nothing is to be predicted"),
+        ("stray mask", "that is not to be predicted"),
     ],
 )
 def test_each_offence_is_found_with_its_record(corpus, folders, what, message):
@@ -237,21 +237,21 @@ def split_span(row, first):
 
 # What is broken: (folder, size of the span that is needed, how, what is said).
 SPAN_OFFENCES = {
-    "offset": (1, lambda row, n, v: row["span_offset"].__setitem__(n, 3), "offset is not the pl"),
+    "offset": (1, lambda row, n, v: row["span_offset"].__setitem__(n, 3), "offset is not the offset in"),
     "end": (
         1,
         lambda row, n, v: row["span_right"].__setitem__(n, row["masked_lm_positions"][n]),
-        "a token is outside of its span",
+        "a token is outside its span",
     ),
     "beyond": (1, lambda row, n, v: row["span_right"].__setitem__(n, 4000), "ends outside it"),
     "hole": (3, lambda row, n, v: drop_prediction(row, n + 1), "token inside a span is not masked"),
-    "split": (2, lambda row, n, v: split_span(row, n), "a token beside a span is masked"),
+    "split": (2, lambda row, n, v: split_span(row, n), "a boundary of a span is masked"),
     "two fates": (
         2,
         lambda row, n, v: row["input_ids"].__setitem__(
             row["masked_lm_positions"][n], row["masked_lm_ids"][n]
         ),
-        "a part of a span is .MASK., and a part is not",
+        "only a part of a span is .MASK.",
     ),
     "long": (1, lambda row, n, v: one_long_span(row, v), "a span has more than 10 words"),
 }

@@ -93,7 +93,7 @@ def test_a_file_is_rejected(tmp_path):
 
 def test_a_folder_in_use_is_rejected(tmp_path):
     with OutputFolder(tmp_path / "a", force=False):
-        with pytest.raises(InputError, match=f"in use by process {os.getpid()}. Wait"):
+        with pytest.raises(InputError, match=f"in use by process {os.getpid()}[:.] (w|W)ait"):
             OutputFolder(tmp_path / "a", force=True)
 
 
@@ -210,7 +210,7 @@ def test_another_file_system_is_written_in_the_same_way(other):
         (Owner.this(), "process", "process"),
         (
             Owner("elsewhere", 7, "1"),
-            "process 7 on elsewhere: .*has ended, use `force=True`",
+            "process 7 on elsewhere. .*has ended, use `force=True`",
             None,
         ),
         (Owner(Owner.this().host, os.getpid(), "of an earlier one"), None, None),

@@ -378,8 +378,8 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
         (" \n\n \t \n", "There is no text in"),
         ("word", "There is no text in"),
         (b"Fine.\nOne.\n\nCaf\xe9.\nx.\n", "a.txt, line 4 is not UTF-8"),
-        (b"Fine.\nOne.\n\nA\0b.\nx.\n", "a.txt, line 4 holds a NUL"),
-        ("Fine.\n".encode("utf-16"), "a.txt is UTF-16: save it as UTF-8"),
+        (b"Fine.\nOne.\n\nA\0b.\nx.\n", "a.txt, line 4 contains a NUL"),
+        ("Fine.\n".encode("utf-16"), "a.txt is UTF-16. Save it as UTF-8"),
     ],
 )
 def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, message):

@@ -149,7 +149,7 @@ def test_the_same_on_another_file_system(files, other, algorithm):
     assert times(other).keys() == {*written, yours}
     yours.unlink()
     assert again.vocabulary == learned.vocabulary
-    assert told == ["other://a/v is finished already: it is what was learned now, too."]
+    assert told == ["other://a/v is finished already: the same was learned now."]
     with pytest.raises(InputError, match="other://a/v.* exists already"):
         learn_vocabulary(**settings, size=80, min_frequency=3)
     assert times(other) == written
