@@ -295,7 +295,7 @@ def test_the_same_job_again_is_finished_and_another_is_rejected(
     assert f"The data in {undisturbed} is finished already" in printed.err
     assert "Next: keras-bert inspect" in printed.out
     assert status(seed=1) == 2
-    assert "that was made with another seed: " in capsys.readouterr().err
+    assert "that was made with another seed. " in capsys.readouterr().err
     assert status(input=moved) == 0
     assert f"The data in {undisturbed} is finished already" in capsys.readouterr().err
     next((tmp_path / "moved").iterdir()).write_text("another text\n")

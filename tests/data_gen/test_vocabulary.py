@@ -128,9 +128,9 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert f"{output} is finished already" in printed.err and "Next: keras-bert" in printed.out
     for other in ("--min-frequency=3", "--cased"):
         assert main([*command, other]) == 2
-        assert "exists already, and is not what was learned now; " in capsys.readouterr().err
+        assert "exists already and differs from what was learned now. " in capsys.readouterr().err
     assert main([*command, "--size=70"]) == 2
-    assert "exists already; " in capsys.readouterr().err
+    assert "exists already. " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
 
 
