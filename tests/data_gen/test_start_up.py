@@ -13,7 +13,7 @@ HEAVY = {"tensorflow", "tensorflow_text", "keras", "apache_beam", "numpy", "matp
 PLAN = """
 import sys
 from data_gen import documents
-from data_gen.job import Job
+from data_gen.pretraining_data import Job
 from data_gen.output_folder import OutputFolder
 from data_gen.pretraining_data import add_steps
 from data_gen.settings import DataSettings

@@ -128,9 +128,9 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert f"{output} is finished already" in printed.err and "Next: keras-bert" in printed.out
     for other in ("--min-frequency=3", "--cased"):
         assert main([*command, other]) == 2
-        assert "exists already, and is not what was learned now; " in capsys.readouterr().err
+        assert "exists already and differs from what was learned now. " in capsys.readouterr().err
     assert main([*command, "--size=70"]) == 2
-    assert "exists already; " in capsys.readouterr().err
+    assert "exists already. " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
 
 
@@ -149,7 +149,7 @@ def test_the_same_on_another_file_system(files, other, algorithm):
     assert times(other).keys() == {*written, yours}
     yours.unlink()
     assert again.vocabulary == learned.vocabulary
-    assert told == ["other://a/v is finished already: it is what was learned now, too."]
+    assert told == ["other://a/v is finished already: the same was learned now."]
     with pytest.raises(InputError, match="other://a/v.* exists already"):
         learn_vocabulary(**settings, size=80, min_frequency=3)
     assert times(other) == written
