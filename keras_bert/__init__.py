@@ -37,7 +37,7 @@ _HOMES = {
     "load_task": "keras_bert.checkpoints",
     "pretrain": "keras_bert.training.pretrain",
     "finetune": "keras_bert.training.finetune",
-    "sweep": "keras_bert.training.sweep",
+    "sweep": "keras_bert.training.finetune",
     "evaluate": "keras_bert.inference.evaluate",
     "predict": "keras_bert.inference.predict",
     "embed": "keras_bert.inference.embeddings.embed",

@@ -47,7 +47,7 @@ LATE_IMPORTS = {
     ("tasks.task", "export.saved_model"),
     ("tasks.task", "inputs.framing"),
     ("tasks.task", "training.optimizers.optimizer"),
-    ("tasks.task", "training.monitoring.fit_progress"),
+    ("tasks.task", "training.monitoring.progress"),
     ("tasks.classification.classifier", "inputs.tokenized_examples"),
     ("tasks.classification.classifier", "tasks.classification.signatures"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),

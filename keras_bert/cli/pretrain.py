@@ -33,7 +33,7 @@ _LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
 
 
 def add_arguments(parser, argv):
-    from keras_bert.training.pretrain_settings import PretrainSettings
+    from keras_bert.training.settings import PretrainSettings
 
     flags.add(parser, PretrainSettings, command="pretrain")
 

@@ -30,7 +30,7 @@ def add_arguments(parser, argv):
 def run(arguments):
     settle_glue(arguments)
     settings = flags.read(arguments)
-    from keras_bert.training.sweep import sweep
+    from keras_bert.training.finetune import sweep
 
     metrics = sweep(**settings, report=report)
     console().print(_table(metrics))

@@ -396,7 +396,7 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.training.monitoring.fit_progress import with_progress
+        from keras_bert.training.monitoring.progress import with_progress
 
         found = made_of(x)
         totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)

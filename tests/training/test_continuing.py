@@ -3,11 +3,11 @@
 import json
 
 import keras
+import keras_bert.training.finetuning_run as module
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-import keras_bert.training.finetuning as module
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.tasks import finetuned_kinds, task_class
@@ -86,7 +86,7 @@ def continued(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(
         module,
         "train",
-        lambda model, run, feed, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
+        lambda model, run, source, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
     )
 
     def run(kind, model, *, file=None, **settings):

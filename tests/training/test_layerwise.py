@@ -18,7 +18,7 @@ from keras_bert.training.checkpoint import (
 )
 from keras_bert.training.finetune import finetune
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
-from keras_bert.training.optimizers.optimizer import depths, layers_to_train, train_from_the_top
+from keras_bert.training.optimizers.optimizer import depths, layers_to_train, train_last_layers
 from keras_bert.training.settings import finetune_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
@@ -115,7 +115,7 @@ def test_how_many_layers_are_trained(task):
     assert layers_to_train(task.encoder, epochs=9) == 4
     with pytest.raises(InputError, match="`train_layers` is 4, but the model has 3 layers. Leave"):
         layers_to_train(task.encoder, last=4)
-    train_from_the_top(task, 2)
+    train_last_layers(task, 2)
     assert max(depths(task, task.trainable_variables)) == 2
 
 

@@ -7,8 +7,8 @@ import pytest
 from keras_bert.base.errors import InputError
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.training.optimizers.lamb import LAMB
-from keras_bert.training.optimizers.optimizer import PerUpdate, make_optimizer
-from keras_bert.training.optimizers.schedules import WarmupLinearDecay
+from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizers.schedules import PerUpdate, WarmupLinearDecay
 
 
 def small_model():

@@ -34,8 +34,8 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import checkpoint
 from keras_bert.training.monitoring.history import History
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.pretraining_examples import ExamplesOfPhases
+from keras_bert.training.settings import PretrainSettings
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -515,7 +515,7 @@ def test_what_minutes_come_to_is_resolved_once(run, tmp_path, monkeypatch):
         trained.append(steps)
         raise Stopped
 
-    monkeypatch.setattr(module, "_trained", trained_for)
+    monkeypatch.setattr(module, "_train", trained_for)
     monkeypatch.setattr(module, "steps_in", lambda minutes, *others, **more: [71])
     for _ in range(2):
         with pytest.raises(Stopped):

@@ -10,8 +10,8 @@ import pytest
 import keras_bert.training.pretrain as module
 from keras_bert.base.settings import about
 from keras_bert.cli import main
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.settings import PretrainSettings
 
 METRICS = {
     "steps": 10,

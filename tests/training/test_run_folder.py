@@ -8,9 +8,8 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.run_folder import RunFolder, read_settings
-from keras_bert.training.settings import LabelledRunSettings, RunSettings
+from keras_bert.training.settings import LabelledRunSettings, PretrainSettings, RunSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
@@ -131,7 +130,7 @@ def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
     moved = dataclasses.replace(begun, train="b/train.tsv", dev="b/dev.tsv")
     inputs = {"train": "1", "dev": "2"}
     with RunFolder.of(begun, command="finetune", inputs=inputs) as run:
-        run.settle("steps", 7)
+        run.resolve("steps", 7)
     with pytest.raises(InputError, match=r"with train '.*/a/train.tsv', .*on other content of dev"):
         with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
             pass

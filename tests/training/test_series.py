@@ -17,12 +17,11 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
-from keras_bert.training import finetuning
-from keras_bert.training.finetune import finetune
-from keras_bert.training.finetuning import Finetuning
+from keras_bert.training import finetuning_run
+from keras_bert.training.finetune import finetune, mean_and_std, run_series
+from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.series import mean_and_deviation, run_series
 from keras_bert.training.settings import finetune_settings, sweep_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
@@ -57,14 +56,14 @@ def given(tmp_path_factory):
 def seeds(given, tmp_path_factory):
     output = tmp_path_factory.mktemp("seeds") / "run"
     told, computed = [], []
-    compute = finetuning.computed_once
+    compute = finetuning_run.compute_once
 
     def note_and_compute(*args, **options):
         computed.append(options)
         return compute(*args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finetuning, "computed_once", note_and_compute)
+        patch.setattr(finetuning_run, "compute_once", note_and_compute)
         metrics = finetune(**given, num_seeds=2, output=output, report=told.append)
     assert len(computed) == 1  # a frozen encoder's outputs, for both
     return output, metrics, told
@@ -260,7 +259,7 @@ def test_a_sweep_checks_every_run_before_the_first(values, message):
 def test_means_and_deviations_of_metrics_within_metrics():
     runs = [{"f1": 0.5, "strict": {"f1": 0.1}, "n": 3, "best": [1.0]}]
     runs.append({"f1": 0.7, "strict": {"f1": 0.4}, "n": 3, "best": [2.0]})
-    means, deviations = mean_and_deviation(runs)
+    means, deviations = mean_and_std(runs)
     assert means == {"f1": pytest.approx(0.6), "strict": {"f1": pytest.approx(0.25)}}
     assert deviations["f1"] == pytest.approx(0.2 / 2**0.5)
 

@@ -12,7 +12,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.inference.answers import Inference
 from keras_bert.inputs.framing import frame
-from keras_bert.training.frozen import FrozenExamples, freeze
+from keras_bert.training.finetuning_examples import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.small_model import encode, make_encoder, make_tokenizer
 

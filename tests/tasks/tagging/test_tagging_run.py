@@ -13,8 +13,8 @@ from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
-from keras_bert.training.series import best_metric_value
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
