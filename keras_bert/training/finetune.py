@@ -165,7 +165,7 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
         )
     with RunFolder.of(settings, command=command, inputs=finetuning.inputs) as folder:
         if folder.finished:
-            report(f"The runs in {folder.path} are already finished. These are their results.")
+            report(f"The runs in {folder.path} are finished already. These are their results.")
             return folder.read_metrics()
         finished = {}
         for name, of_run in runs.items():

@@ -124,7 +124,7 @@ def _pretrain(settings, report, *, began):
     inputs = {"data": data, "vocab": vocabulary.sha256, **start}
     with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
         if run.finished:
-            report(f"The run in {settings.output} is already finished. These are its results.")
+            report(f"The run in {settings.output} is finished already. These are its results.")
             return run.read_metrics()
         if run.damage is not None:
             report(f"Resuming from the last checkpoint to write the model again: {run.damage}.")

@@ -237,5 +237,5 @@ def test_a_run_that_continues_is_resumed_and_repeated_by_its_settings(saved, con
     settings = json.loads((again.parent / "run.json").read_text())["settings"]
     repeated = {name: v for name, v in settings.items() if name in ("crf", "bilstm", "max_length")}
     assert repeated == {"crf": True, "bilstm": 3, "max_length": 40}
-    with pytest.raises(InputError, match="with crf True, and now it is False"):
+    with pytest.raises(InputError, match="crf True, now False"):
         continued("tagger", source, crf=False)

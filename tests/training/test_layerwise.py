@@ -80,7 +80,7 @@ def test_an_embedding_s_gradient_of_rows_waits_and_moves_as_a_dense_one_does():
 def test_the_optimizer_survives_serialisation_and_wants_a_fraction_for_each_variable():
     config = keras.saving.serialize_keras_object(adamw())
     assert keras.saving.deserialize_keras_object(config).get_config() == adamw().get_config()
-    with pytest.raises(ValueError, match="3 shares, 3 first steps, 1 variables"):
+    with pytest.raises(ValueError, match="3 fractions, 3 first steps, 1 variables"):
         adamw().build([keras.Variable(np.ones(2))])
 
 
@@ -199,7 +199,7 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
         patch.setattr(Checkpoint, "save", look_and_save)
         with copied(whole, part, after_step=4):
             metrics = finetune(**given, output=whole, report=told.append)
-    assert "Trained are the head and the last 2 of 2 layers." in told
+    assert "Training the head and the last 2 of 2 layers." in told
     assert sorted(at) == list(range(10))  # 3 steps an epoch
     for step in range(9):
         moved = [d for d in range(4) if not np.array_equal(at[step][d], at[step + 1][d])]
@@ -214,7 +214,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
     given = {**given, "dtype": "mixed_bfloat16", "train_layers": 1, "schedule": "cosine"}
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
-    assert "Trained are the head and the last 1 of 2 layers." in told
+    assert "Training the head and the last 1 of 2 layers." in told
     losses = [record["train"]["loss"] for record in metrics["history"]]
     assert losses[-1] < losses[0]
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))

@@ -195,9 +195,9 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
 
 def test_steps_that_are_no_whole_executions_are_rejected(given):
     values = {**given, "output": "o", "steps_per_execution": 4}
-    with pytest.raises(InputError, match="`checkpoint_every` is 6; it should be a multiple of"):
+    with pytest.raises(InputError, match="`checkpoint_every` must be a multiple of"):
         PretrainSettings.of(values)
-    with pytest.raises(InputError, match="`steps` is 12; it should be .* 5"):
+    with pytest.raises(InputError, match="`steps` must be .* 5. Received: 12"):
         PretrainSettings.of(
             {**values, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
         )
@@ -229,10 +229,10 @@ def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not
     said = capfd.readouterr().err
     assert "Traceback" not in said
     if times == 1:
-        assert "Stopping after step 4; once more stops at once.\n" in said
-        last = f"stopped; the checkpoint in {tmp_path} is of step 4, from which the same command"
+        assert "Stopping after step 4. Press Ctrl-C again to stop at once.\n" in said
+        last = f"Interrupted. Checkpoint saved at step 4 in {tmp_path}. Run the same command"
     else:
-        last = f"stopped before the first checkpoint in {tmp_path}; the same command"
+        last = f"Interrupted. No checkpoint yet in {tmp_path}. Run the same command"
     assert said.endswith(f"keras-bert: {last} goes on.\n")
 
 

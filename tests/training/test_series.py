@@ -108,7 +108,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
         return run(self, settings, report)
 
     monkeypatch.setattr(Finetuning, "run", note_and_run)
-    with pytest.raises(KeyboardInterrupt, match="1 run of those in .* finished, the same command"):
+    with pytest.raises(KeyboardInterrupt, match="Interrupted. .* has 1 finished run. Run the same command"):
         finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     assert made == [3, 4, 4]  # the finished one is not repeated
@@ -125,7 +125,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
 
 def test_other_settings_are_rejected(seeds, given):
     output, _, _ = seeds
-    with pytest.raises(InputError, match="begun with num_seeds 2, and now it is 3; give the same"):
+    with pytest.raises(InputError, match="settings: num_seeds 2, now 3. Use the original"):
         finetune(**given, num_seeds=3, output=output)
 
 
@@ -207,7 +207,7 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
     shutil.rmtree(output / "runs" / "seed-0" / "model")
-    with pytest.raises(InputError, match=f"is missing; delete {output}/runs/seed-0 to train"):
+    with pytest.raises(InputError, match=f"is missing. To repair it, delete {output}/runs/seed-0 to train"):
         series_of([0.5, 0.25], given, output)
     shutil.rmtree(output / "runs" / "seed-0")
     assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"

@@ -45,15 +45,15 @@ JOINED = '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "in
 @pytest.mark.parametrize(
     "strategy, environment, said",
     [
-        ("multiworker", {}, "TF_CONFIG names no workers; for `strategy` multiworker give each"),
-        ("auto", {"TF_CONFIG": "{cluster"}, "TF_CONFIG describes no cluster: {cluster; docs/"),
-        ("auto", {"TF_CONFIG": '{"cluster": 3}'}, 'TF_CONFIG describes no cluster: {"cluster": 3}'),
+        ("multiworker", {}, "TF_CONFIG has no workers. For `strategy` multiworker, give each"),
+        ("auto", {"TF_CONFIG": "{cluster"}, "TF_CONFIG does not describe a cluster. docs/"),
+        ("auto", {"TF_CONFIG": '{"cluster": 3}'}, 'has an example. Received: {"cluster": 3}'),
         (
             "auto",  # this process has begun without it
             {"TF_CONFIG": JOINED},
-            "multiworker must be the first thing that TensorFlow does in a process",
+            "multiworker must be the first use of TensorFlow in a process",
         ),
-        ("tpu", {}, "There is no TPU 'local' for this TensorFlow: "),
+        ("tpu", {}, "Could not connect to the TPU 'local': "),
     ],
 )
 def test_devices_that_are_not_there_are_told_in_a_sentence(
