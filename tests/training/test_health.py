@@ -58,7 +58,10 @@ def test_what_is_wrong_is_said_first_and_the_rest_behind_it(said, changed):
 @pytest.mark.parametrize(
     "said, changed",
     [
-        ("masked-token loss 6.500, not below the unigram baseline 6.000", {"steps": 199, "loss": 6.5}),
+        (
+            "masked-token loss 6.500, not below the unigram baseline 6.000",
+            {"steps": 199, "loss": 6.5},
+        ),
         ("not past the plateau", {"steps": 999, "loss": 5.9}),
         ("next sentences 51.0 % correct", {"steps": 199, "sentences": 0.51}),
         ("too few losses to detect a divergence", {"held_out": (7.0, 4.0)}),

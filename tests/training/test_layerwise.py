@@ -124,11 +124,14 @@ def test_how_many_layers_are_trained(task):
     [
         (
             {"freeze_encoder": True, "train_layers": 1},
-            "`train_layers` is about .* and `freeze_encoder` trains",
+            "`train_layers` trains .* and `freeze_encoder` none",
         ),
-        ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` is about"),
-        ({"freeze_encoder": True, "gradual_unfreezing": True}, "`gradual_unfreezing` is about"),
-        ({"gradual_unfreezing": True, "epochs": 1}, "give `epochs` of 2 or more"),
+        ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` trains layers"),
+        (
+            {"freeze_encoder": True, "gradual_unfreezing": True},
+            "`gradual_unfreezing` trains layers",
+        ),
+        ({"gradual_unfreezing": True, "epochs": 1}, "needs `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),
         ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
         ({"schedule": "square"}, "`schedule` is 'square'; it should be linear, slanted"),

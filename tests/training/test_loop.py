@@ -182,11 +182,11 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
     [[in_an_epoch]] = resolved["window_batches"]
     assert 8 <= in_an_epoch < 20
     begun = []
-    place_of = WindowBatches.place_of
+    position_of = WindowBatches.position_of
     monkeypatch.setattr(
         WindowBatches,
-        "place_of",
-        lambda self, step: begun.append((step, place_of(self, step))) or begun[-1][1],
+        "position_of",
+        lambda self, step: begun.append((step, position_of(self, step))) or begun[-1][1],
     )
     pretrain(**settings, output=tmp_path / "run")
     (step, (epoch, window, skipped)), *_ = begun
@@ -292,7 +292,7 @@ def test_bad_records_are_left_out_and_counted_where_told_so(given, instant, tmp_
     values = {**given, "data": data, "output": tmp_path / "run", "bad_records": "skip"}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
     assert main(["pretrain", *flags]) == 0
-    assert f"{path}: 1 row left out that cannot be read." in capfd.readouterr().err
+    assert f"{path}: left out 1 unreadable record." in capfd.readouterr().err
     assert not (tmp_path / "run" / "readable_rows").exists()  # there is nothing to go on with
     assert main(["pretrain", *flags]) == 0 and "is finished already" in capfd.readouterr().err
 

@@ -108,7 +108,9 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
         return run(self, settings, report)
 
     monkeypatch.setattr(Finetuning, "run", note_and_run)
-    with pytest.raises(KeyboardInterrupt, match="Interrupted. .* has 1 finished run. Run the same command"):
+    with pytest.raises(
+        KeyboardInterrupt, match="Interrupted. .* has 1 finished run. Run the same command"
+    ):
         finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     assert made == [3, 4, 4]  # the finished one is not repeated
@@ -207,7 +209,9 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
     shutil.rmtree(output / "runs" / "seed-0" / "model")
-    with pytest.raises(InputError, match=f"is missing. To repair it, delete {output}/runs/seed-0 to train"):
+    with pytest.raises(
+        InputError, match=f"is missing. To repair it, delete {output}/runs/seed-0 to train"
+    ):
         series_of([0.5, 0.25], given, output)
     shutil.rmtree(output / "runs" / "seed-0")
     assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"
@@ -244,10 +248,10 @@ def test_the_default_sweep_is_the_paper_s():
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"learning_rate": []}, "`learning_rate` is empty; give at least one value"),
+        ({"learning_rate": []}, "`learning_rate` is empty. Give at least one value"),
         ({"epochs": [2, 0]}, "`epochs` is 0; at least 1 is needed"),
         ({"batch_size": [16.5]}, "`batch_size` is 16.5; it should be a whole number"),
-        ({"epochs": [3, 1], "gradual_unfreezing": True}, "give `epochs` of 2 or more"),
+        ({"epochs": [3, 1], "gradual_unfreezing": True}, "needs `epochs` of 2 or more"),
         ({"task": "poetry"}, "no task 'poetry'"),
     ],
 )

@@ -22,21 +22,21 @@ class PretrainingTask(Task):
     TOKEN_OUTPUTS = ("masked_lm",)
     MASKED_OUTPUTS = ("masked_lm",)
 
-    _metrics = None
+    _output_metrics = None
 
     def default_losses(self):
         """Cross-entropy in nats; the mean over predictions and rows that count."""
         return {name: CrossEntropy() for name in self.output}
 
     def compile(self, *arguments, **options):
-        self._metrics = None  # of losses of somebody else nothing more is known
+        self._output_metrics = None  # of losses of somebody else nothing more is known
         super().compile(*arguments, **options)
 
     def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
         """As that of `Task`; `counts_finite` adds the figure by which a run finds its bad batch."""
         super().compile_defaults(optimizer, **options)
         mask_id = None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id
-        self._metrics = Metrics(
+        self._output_metrics = Metrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
             mask_id=mask_id,
@@ -45,15 +45,15 @@ class PretrainingTask(Task):
 
     @property
     def metrics(self):
-        measured = [] if self._metrics is None else self._metrics.metrics
+        measured = [] if self._output_metrics is None else self._output_metrics.metrics
         return [*super().metrics, *measured]
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        if self._metrics is not None:
-            y_pred = self._metrics.measure(x, y, y_pred, sample_weight)  # nats
+        if self._output_metrics is not None:
+            y_pred = self._output_metrics.measure(x, y, y_pred, sample_weight)  # nats
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if self._metrics is not None and self._metrics.finite is not None:
-            self._metrics.finite.update_state(loss)
+        if self._output_metrics is not None and self._output_metrics.finite is not None:
+            self._output_metrics.finite.update_state(loss)
         return loss
 
     def dataset(self, data, *, split="train", batch_size=32, **options):
