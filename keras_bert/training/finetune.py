@@ -160,12 +160,12 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
     """
     if Devices().workers > 1:
         raise InputError(
-            f"`{command}` cannot make several runs with `strategy` multiworker: each run would wait "
-            "for all workers. Give every worker its own runs, with `strategy` mirrored."
+            f"`{command}` cannot make several runs with `strategy` multiworker: each run would "
+            "wait for all workers. Give every worker its own runs, with `strategy` mirrored."
         )
     with RunFolder.of(settings, command=command, inputs=finetuning.inputs) as folder:
         if folder.finished:
-            report(f"The runs in {folder.path} are already finished. These are their results.")
+            report(f"The runs in {folder.path} are finished already. These are their results.")
             return folder.read_metrics()
         finished = {}
         for name, of_run in runs.items():

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.progress import progress_bar
-from keras_bert.inference.predict import put, room_for
+from keras_bert.base.progress import ProgressBar
+from keras_bert.inference.answers import put, room_for
 from keras_bert.inputs.batches import SequenceBatches, planned_batches, sorted_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
 from keras_bert.training.loop import BatchSource
@@ -52,7 +52,7 @@ class LabelledExamples(BatchSource):
             first_step=first_step,
         )
 
-    def dev_metrics(self, step):
+    def held_out_metrics(self, step):
         """Keras's metrics on the dev examples, and the official ones where the METRIC is one."""
         metrics, outputs = self._evaluate()
         if self.task.METRIC not in metrics:
@@ -278,10 +278,15 @@ def compute_once(splits, features, head, *, batch_size, folder):
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     total = sum(len(examples) for examples in splits)
-    with progress_bar("computing features", total=total, unit="examples") as bar:
+    with ProgressBar("computing features", unit="examples", total=total, line_seconds=10) as bar:
         return [
             FrozenExamples(
-                examples, features, head, batch_size=batch_size, folder=folder, on_batch=bar.advance
+                examples,
+                features,
+                head,
+                batch_size=batch_size,
+                folder=folder,
+                on_batch=lambda count: bar.update(advance=count),
             )
             for examples in splits
         ]

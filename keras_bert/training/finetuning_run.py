@@ -117,7 +117,7 @@ class Finetuning:
         plan = self._plan(settings)
         with run_of(settings, command="finetune", inputs=self.inputs) as run:
             if run.finished:
-                report(f"The run in {settings.output} is already finished. These are its results.")
+                report(f"The run in {settings.output} is finished already. These are its results.")
                 return run.read_metrics()
             task = self._new_task(settings, report)
             model, computed = task, None

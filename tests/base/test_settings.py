@@ -153,7 +153,7 @@ SETTINGS_MODULES = [
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",
-    "keras_bert.training.pretrain_settings",
+    "keras_bert.training.settings",
     "keras_bert.training.settings",
     "data_gen.settings",
 ]

@@ -16,7 +16,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
 )
 from keras_bert.training.monitoring import flops as module
-from keras_bert.training.monitoring.flops import flops_a_token, matrix_rate
+from keras_bert.training.monitoring.flops import flops_per_token, matrix_rate
 
 CONFIG = BertConfig(
     vocab_size=10,
@@ -101,7 +101,7 @@ def task(outputs):
 
 
 def flops(outputs, rows=(0, 0, 0, 2, 0, 1), causal_fraction=0.0):
-    return flops_a_token(
+    return flops_per_token(
         task(outputs),
         examples_by_length=rows,
         masked_rate=0.4,

@@ -31,7 +31,7 @@ from keras_bert.training.checkpoint import latest_checkpoint
 from keras_bert.training.finetune import finetune
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.strategies.devices import Devices
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.pretraining_folder import VOCABULARY, make_data_folder
@@ -182,11 +182,11 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
     [[in_an_epoch]] = resolved["window_batches"]
     assert 8 <= in_an_epoch < 20
     begun = []
-    place_of = WindowBatches.place_of
+    position_of = WindowBatches.position_of
     monkeypatch.setattr(
         WindowBatches,
-        "place_of",
-        lambda self, step: begun.append((step, place_of(self, step))) or begun[-1][1],
+        "position_of",
+        lambda self, step: begun.append((step, position_of(self, step))) or begun[-1][1],
     )
     pretrain(**settings, output=tmp_path / "run")
     (step, (epoch, window, skipped)), *_ = begun
@@ -195,9 +195,9 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
 
 def test_steps_that_are_no_whole_executions_are_rejected(given):
     values = {**given, "output": "o", "steps_per_execution": 4}
-    with pytest.raises(InputError, match="`checkpoint_every` is 6; it should be a multiple of"):
+    with pytest.raises(InputError, match="`checkpoint_every` must be a multiple of"):
         PretrainSettings.of(values)
-    with pytest.raises(InputError, match="`steps` is 12; it should be .* 5"):
+    with pytest.raises(InputError, match="`steps` must be .* 5. Received: 12"):
         PretrainSettings.of(
             {**values, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
         )
@@ -229,10 +229,10 @@ def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not
     said = capfd.readouterr().err
     assert "Traceback" not in said
     if times == 1:
-        assert "Stopping after step 4; once more stops at once.\n" in said
-        last = f"stopped; the checkpoint in {tmp_path} is of step 4, from which the same command"
+        assert "Stopping after step 4. Press Ctrl-C again to stop at once.\n" in said
+        last = f"Interrupted. Checkpoint saved at step 4 in {tmp_path}. Run the same command"
     else:
-        last = f"stopped before the first checkpoint in {tmp_path}; the same command"
+        last = f"Interrupted. No checkpoint yet in {tmp_path}. Run the same command"
     assert said.endswith(f"keras-bert: {last} goes on.\n")
 
 
@@ -292,7 +292,7 @@ def test_bad_records_are_left_out_and_counted_where_told_so(given, instant, tmp_
     values = {**given, "data": data, "output": tmp_path / "run", "bad_records": "skip"}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
     assert main(["pretrain", *flags]) == 0
-    assert f"{path}: 1 row left out that cannot be read." in capfd.readouterr().err
+    assert f"{path}: left out 1 unreadable record." in capfd.readouterr().err
     assert not (tmp_path / "run" / "readable_rows").exists()  # there is nothing to go on with
     assert main(["pretrain", *flags]) == 0 and "is finished already" in capfd.readouterr().err
 

@@ -10,8 +10,8 @@ import pytest
 import keras_bert.training.pretrain as module
 from keras_bert.base.settings import about
 from keras_bert.cli import main
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.settings import PretrainSettings
 
 METRICS = {
     "steps": 10,
@@ -122,9 +122,9 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
     flags = {"steps": 7, "batch_size": 8, "architecture": "mini", "output": "o"}
     assert called == {"data": "d", "vocab": "v", **flags}
     assert main.main([*command, "--steps", "7", "--minutes", "8"]) == 2
-    assert "Give either --steps, how many to train for, or --minutes" in capsys.readouterr().err
+    assert "Give either --steps or --minutes" in capsys.readouterr().err
     assert main.main([*command, "--batch-size", "32", "--batch-tokens", "512"]) == 2
-    assert "Give either --batch-size, the rows in a step, or --batch" in capsys.readouterr().err
+    assert "Give either --batch-size (examples per step) or --batch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

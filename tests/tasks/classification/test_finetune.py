@@ -68,7 +68,7 @@ def test_a_finished_run_is_not_repeated_and_another_is_rejected(run, arguments, 
     before = (output / "model" / "model.safetensors").stat().st_mtime_ns
     assert finetune(**arguments, output=output) == metrics
     assert (output / "model" / "model.safetensors").stat().st_mtime_ns == before
-    with pytest.raises(InputError, match="epochs 6, and now it is 5"):
+    with pytest.raises(InputError, match="epochs 6, now 5"):
         finetune(**{**arguments, "epochs": 5}, output=output)
     original = (files / "dev.tsv").read_text()
     (files / "dev.tsv").write_text(original + "good\tgood\n")
@@ -184,7 +184,7 @@ def test_bad_labels_and_outputs(arguments, files, tmp_path):
     with pytest.raises(InputError, match='one.tsv has one label only \\("good"\\)'):
         finetune(**{**arguments, "train": one}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(InputError, match="holds something else"):
+    with pytest.raises(InputError, match="contains something else"):
         finetune(**{**arguments, "train": "none.tsv"}, output=tmp_path)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dev.tsv", "one.tsv"]
 

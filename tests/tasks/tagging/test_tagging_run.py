@@ -14,6 +14,7 @@ from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 
