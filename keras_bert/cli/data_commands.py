@@ -88,7 +88,7 @@ def pretraining_data(settings, arguments):
 
 def _summary(card):
     """Yields lines about what the job read and wrote, from its card."""
-    from data_gen.reading import dropped_documents
+    from data_gen.settings import dropped_documents
     from data_gen.text_files import skipped_lines
     from keras_bert.records.masking import most_predictions
     from keras_bert.text.tokenizer import note_on_unknown

@@ -15,8 +15,7 @@ from keras_bert.cli.command import command, console, report
 from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import kind_named
-from keras_bert.training.pretrain_settings import PretrainSettings
-from keras_bert.training.settings import finetune_settings, sweep_settings
+from keras_bert.training.settings import PretrainSettings, finetune_settings, sweep_settings
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.

@@ -15,6 +15,7 @@ from keras_bert.text.ragged import kept, of_values
 
 # Words per call of the tokenizer's graph, which share the cost of the call.
 _WORDS_PER_CALL = 4000
+_TEXTS_PER_CALL = 1000
 
 
 class TokenizedWords(NamedTuple):
@@ -91,6 +92,27 @@ def words_of_texts(texts, tokenizer):
     begins = tokens.word_starts.values
     firsts, starts = kept(positions, begins), kept(tokens.starts, begins)
     return TokenizedWords(tokens.ids, firsts), starts, kept(tokens.ends, ends_word(begins))
+
+
+def tokenized_words(examples, tokenizer):
+    """`TokenizedWords` of examples with given `words`, or with a `text` that is split here.
+
+    Returns also a list with the (starts, ends) of the words of each text, in characters, and None
+    for examples with words.
+    """
+    given = [n for n, example in enumerate(examples) if example.words is not None]
+    texts = [n for n, example in enumerate(examples) if example.words is None]
+    parts = [words_given([examples[n].words for n in given], tokenizer)]
+    offsets = [None] * len(examples)
+    for first in range(0, len(texts), _TEXTS_PER_CALL):
+        some = texts[first : first + _TEXTS_PER_CALL]
+        part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
+        parts.append(part)
+        for n, *each in zip(some, starts.to_list(), ends.to_list(), strict=True):
+            offsets[n] = each
+    order = tf.constant(np.argsort([*given, *texts]), tf.int32)
+    merged = (tf.gather(tf.concat(part, axis=0), order) for part in zip(*parts, strict=True))
+    return TokenizedWords(*merged), offsets
 
 
 def ends_word(begins):

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
-from keras_bert.inference.embeddings.embed import open_embedder
+from keras_bert.inference.embed import open_embedder
 from keras_bert.pictures.canvas import (
     COLOURS,
     GREY,

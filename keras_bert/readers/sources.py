@@ -6,6 +6,7 @@
 import codecs
 import contextlib
 import csv
+import gzip
 import os
 import re
 import sys
@@ -52,7 +53,11 @@ def open_records(
     A table in memory is a pandas DataFrame, a `datasets.Dataset`, a list of dictionaries, or a
     `tf.data.Dataset` of dictionaries; one of strings, or of tuples, is a sequence.
 
-    `item` and `as_record` are for a sequence (see `GivenRecords`), the others for files (`Table`).
+    Args:
+        data: any of these.
+        item, as_record: see `GivenRecords`.
+        tables: dictionaries are the rows of a table, whose columns are chosen as those of a file.
+        may_be_csv, header_names, skip_invalid: see `Table`.
     """
     if is_file(data):
         if str(data).startswith(PREFIX):
@@ -193,7 +198,7 @@ def _or_none(value):
 
 
 class TextFile(Records):
-    """A file, a pipe or standard input (`-`), opened; InputError where it may not be read.
+    """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
 
     A line ends at a line feed (with or without a carriage return before it) and nowhere else:
     U+2028 and the like are part of the text.
@@ -226,18 +231,18 @@ class TextFile(Records):
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
 
-    def first_lines(self, lines, *, comment=None):
-        """The lines up to the first that is neither empty nor begins with `comment`."""
-        head, is_empty = [], True
-        for number, line in lines:
-            head.append((number, line))
-            if line.strip():
-                is_empty = False
-                if comment is None or not line.startswith(comment):
-                    break
-        if is_empty:
-            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
-        return head
+    def _line(self, stream):
+        try:
+            return stream.readline(_LONGEST_LINE + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{self.name} is not a complete gzip file ({error}).") from None
+
+    def _encoding_error(self, number, what, encoding):
+        name = "FILE" if self.name == "standard input" else self.name
+        return self.error(
+            number,
+            f"{what}. Expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8 {name} > utf8.txt",
+        )
 
     def _decoded(self, number, line):
         if len(line) > _LONGEST_LINE:
@@ -306,18 +311,35 @@ def is_json_object(line):
 class Table(TextFile):
     """The records of a file whose format is detected from its content.
 
-    A JSON object makes it JSON Lines, whose objects may differ; a TAB makes it TSV; with
-    `may_be_csv`, a comma outside quotes makes it CSV; otherwise every line is a record of one cell.
-    Only the sample is kept in memory. Lines with another number of columns are an error when they
-    are reached; with `skip_invalid` they are left out and counted.
+    A JSON object in the first line makes it JSON Lines, whose objects may differ, and a `[` a JSON
+    array. A TAB makes it TSV, in which a quote is a character like any other, unless a cell of the
+    first line is in quotes or the file is called `.csv`. CSV (RFC 4180, with commas, semicolons or
+    TABs) is detected by such a name; by the names in its first line; and with `may_be_csv` where
+    its first lines have the same number of cells. Otherwise every line is a record of one cell.
+    Only the sample is kept in memory.
+
+    Args:
+        path: a path, or `-`.
+        may_be_csv: detect CSV by content: every line has more than a text.
+        header_names: names of columns, in lower case, by which CSV is detected.
+        skip_invalid: leave out and count records with another number of columns; otherwise they are
+            an error.
+
+    Raises:
+        InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
+            when it is reached.
     """
 
     def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
         super().__init__(path)
         lines = self.lines()
-        head = self.first_lines(lines)
-        _, line = head[-1]
-        lines = chain(head, lines)
+        head = []
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip():
+                break
+        else:
+            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
         if is_json_object(line):
             self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
         else:

@@ -377,7 +377,7 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "make batches of them with `task.dataset`")
-        from keras_bert.training.monitoring.fit_progress import with_progress
+        from keras_bert.training.monitoring.progress import with_progress
 
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import ProgressBar
-from keras_bert.inference.answers import put, room_for
+from keras_bert.inference.predict import empty_outputs, store_batch
 from keras_bert.inputs.batches import SequenceBatches, planned_batches, sorted_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
 from keras_bert.training.loop import BatchSource
@@ -113,11 +113,11 @@ class Evaluation:
         """Returns (metrics by name, outputs as of `Inference.outputs`)."""
         self._model.reset_metrics()
         self._loss.reset_state()
-        outputs = room_for(self._model.output, self._count)
-        with means_over(self._model, self._totals, rows=self._count):
+        outputs = empty_outputs(self._model.output, self._count)
+        with means_over(self._model, self._totals, examples=self._count):
             for step, batch in zip(self._plan, self._batches, strict=True):
                 for numbers, of_batch in zip(step, self._step(batch), strict=True):
-                    put(of_batch, numbers, into=outputs)
+                    store_batch(of_batch, numbers, into=outputs)
         metrics = {**self._model.get_metrics_result(), "loss": self._loss.result()}
         return {name: float(value) for name, value in metrics.items()}, outputs
 

@@ -272,7 +272,10 @@ def _read(kind, settings, report):
     inferred_arguments = kind.infer_arguments(train_examples)
     dev_examples = examples_of(
         kind.read(
-            settings.dev, inferred_arguments=inferred_arguments, like=train_file, **settings.columns
+            settings.dev,
+            inferred_arguments=inferred_arguments,
+            schema=train_file,
+            **settings.columns,
         )
     )
     report(kind.summary(train_examples, dev_examples, inferred_arguments))

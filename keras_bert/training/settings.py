@@ -11,7 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
 from keras_bert.base.settings import Settings, about, setting, together
 from keras_bert.readers.sources import STANDARD_INPUT
-from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
+from keras_bert.tasks import kind_named, settings_class
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb")

@@ -9,17 +9,21 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 from keras_bert.base.objectives import CAUSAL_LM
-from keras_bert.checkpoints import find_model_folder, load, load_task
-from keras_bert.checkpoints.folder import assign_heads, fingerprint_of_folder, holds_head
-from keras_bert.checkpoints.kinds import holds_task, stored, task_of
+from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.model_folder import (
+    assign_heads,
+    build_task,
+    fingerprint_of_folder,
+    holds_head,
+)
 from keras_bert.checkpoints.named_models import is_name
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_sequences_fit
-from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
     Pretrainer,
     SentenceOrderPretrainer,
     SpanPretrainer,
@@ -149,12 +153,12 @@ class StartingPoint:
         if not source.holds_task:
             return None, None
         try:
-            of_folder = task_of(source.values, source.names, source=path)
+            of_folder = source.task_class()
             if of_folder.SETTINGS is None:  # of pre-training
                 return None, None
             # A class of `transformers` serves several kinds, which its folders do not distinguish.
             if of_folder is kind or (not own and issubclass(kind, of_folder)):
-                return EarlierTask(load_task(self._folder)), None
+                return EarlierTask(build_task(source)), None
         except InputError as error:
             if own:
                 raise
@@ -330,7 +334,8 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
     class_names = source.names.names(task.architecture)
     heads = [head for head in task.HEADS if holds_head(task, source, class_names, head)]
-    source.check_copies(needed="lm_head" in heads)
+    if "lm_head" in heads:
+        source.check_copies()
     assign_heads(task, source, class_names, heads=heads)
     lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
     report(f"Starting from the weights in {settings.model}.")
@@ -352,7 +357,7 @@ def _options(task_class, settings, source=None):
     }
     if source is None:
         return options
-    if stored(source.values, source=str(source.folder / CONFIG)).get("task") == SpanPretrainer.KIND:
+    if source.stored.get("task") == SpanPretrainer.KIND:
         own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
         if options.setdefault("max_span_length", own) != own:
             raise InputError(

@@ -217,7 +217,7 @@ def test_a_pipe_is_read_once_like_a_file(tmp_path):
 def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
     train = TextSource(write("".join(f"{label}\t{text}\n" for text, label in ROWS)))
     dev = write("a\tb\n", "dev.tsv")  # by itself anybody's guess
-    assert pairs(TextSource(dev, like=train)) == [("b", "a")]
+    assert pairs(TextSource(dev, schema=train)) == [("b", "a")]
 
 
 @pytest.mark.parametrize(

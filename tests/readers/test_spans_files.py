@@ -72,18 +72,18 @@ def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
     rows = [{"tokens": ["to", "New", "York"], "ner": [0, 1, 2]}]
     prepare(tmp_path, "conll2003", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    source = SpanSource("tfds:conll2003:train", like=None)
+    source = SpanSource("tfds:conll2003:train", schema=None)
     assert source.description.endswith('words in "tokens", tags in "ner"')
     (example,) = source
     assert (example.text, example.spans) == ("to New York", ((1, 3, "LOC"),))
     assert source.notes() == []
     rows = [{"tokens": ["New", "York"], "ner": [1, 2]}, {"tokens": ["to", "York"], "ner": [0, 2]}]
     prepare(tmp_path, "broken", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
-    source = SpanSource("tfds:broken:train", like=None, invalid_tags="repair")
+    source = SpanSource("tfds:broken:train", schema=None, invalid_tags="repair")
     assert [example.spans for example in source] == [((0, 2, "LOC"),), ((1, 2, "LOC"),)]
     assert "tfds:broken:train: 1 tag invalid in the scheme bio" in source.notes()[0]
     with pytest.raises(InputError, match='record 2: the tag I-LOC of "York" is invalid there'):
-        list(SpanSource("tfds:broken:train", like=None, invalid_tags="error"))
+        list(SpanSource("tfds:broken:train", schema=None, invalid_tags="error"))
 
 
 def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):

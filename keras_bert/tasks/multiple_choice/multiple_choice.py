@@ -6,8 +6,8 @@ from keras import ops
 from scipy.special import softmax
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.labelled import labelled_head
-from keras_bert.readers.labelled_choices import open_labelled_choices
+from keras_bert.heads.classification import labelled_head
+from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.decode import in_one_line
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import MultipleChoiceSettings

@@ -7,7 +7,7 @@ import keras
 
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
-from keras_bert.tasks.task import made_of
+from keras_bert.tasks.task import dataset_info
 
 _SECONDS_BETWEEN_LINES = 10
 
@@ -155,7 +155,7 @@ class FitProgress(keras.callbacks.Callback):
         metric = self.task.METRIC
         if self.dev_examples is None or metric is None or f"val_{metric}" in logs:
             return
-        from keras_bert.inference.answers import Inference  # needs TensorFlow, which `fit` does not
+        from keras_bert.inference.predict import Inference  # needs TensorFlow, which `fit` does not
 
         if self._inference is None:
             self._inference = Inference(self.task, batch_size=32)
@@ -172,7 +172,7 @@ def with_progress(task, x, options):
     not, but warn about it.
     """
     callbacks = options.get("callbacks")
-    train, dev = made_of(x), made_of(options.get("validation_data"))
+    train, dev = dataset_info(x), dataset_info(options.get("validation_data"))
     if train is not None:
         options = {"shuffle": False, **options}
     if options.get("verbose", "auto") == 0 or isinstance(callbacks, keras.callbacks.CallbackList):
@@ -181,8 +181,8 @@ def with_progress(task, x, options):
         return options
     progress = FitProgress(
         task,
-        tokens_per_step=train and train.tokens_a_step,
-        dev_examples=dev and dev.rows,
+        tokens_per_step=train and train.tokens_per_step,
+        dev_examples=dev and dev.sequences,
     )
     callbacks = [] if callbacks is None else callbacks
     callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]

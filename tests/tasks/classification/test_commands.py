@@ -57,9 +57,7 @@ def test_evaluate_writes_json(model_folder, data, capsys):
     metrics = json.loads(out)
     assert metrics["examples"] == 3
     lines = [line.strip().rstrip(",") for line in out.splitlines()]
-    assert all(
-        str(row) in lines for row in metrics["confusion"]
-    )  # of a table, each on its line
+    assert all(str(row) in lines for row in metrics["confusion"])  # of a table, each on its line
     assert "Next: keras-bert export" in err
 
 

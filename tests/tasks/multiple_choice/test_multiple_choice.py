@@ -153,9 +153,7 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
             label = int(rng.integers(len(choices)))
             choices[label] = f"good {rng.choice(['film', 'plot'])}"
             records.append({"context": "film", "choices": choices, "label": label})
-        (tmp_path / f"{name}.jsonl").write_text(
-            "".join(json.dumps(row) + "\n" for row in records)
-        )
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     run, dev = str(tmp_path / "run"), str(tmp_path / "dev.jsonl")
     command = [
         *("finetune", "--task", "multiple-choice", "--train", str(tmp_path / "train.jsonl")),

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras_bert.training.series import best_metric_value
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
