@@ -237,7 +237,11 @@ def split_span(row, first):
 
 # What is broken: (folder, size of the span that is needed, how, what is said).
 SPAN_OFFENCES = {
-    "offset": (1, lambda row, n, v: row["span_offset"].__setitem__(n, 3), "offset is not the offset in"),
+    "offset": (
+        1,
+        lambda row, n, v: row["span_offset"].__setitem__(n, 3),
+        "offset is not the offset in",
+    ),
     "end": (
         1,
         lambda row, n, v: row["span_right"].__setitem__(n, row["masked_lm_positions"][n]),
@@ -309,9 +313,7 @@ def test_offences_of_padding_are_found(folders, name, place, value):
     rows[7][name][place] = value
     try:
         write_examples(folder, rows, shard)
-        with pytest.raises(
-            InputError, match=f"record 7: its {name} are not one run of 1"
-        ):
+        with pytest.raises(InputError, match=f"record 7: its {name} are not one run of 1"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)

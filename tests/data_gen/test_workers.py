@@ -132,9 +132,7 @@ def test_an_interrupted_job_says_how_far_it_was(corpus, corpus_files, tmp_path, 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pretraining_data.runner, "run", interrupted)
-    with pytest.raises(
-        KeyboardInterrupt, match="with 1 of 4 shards written to .*/data. Run"
-    ):
+    with pytest.raises(KeyboardInterrupt, match="with 1 of 4 shards written to .*/data. Run"):
         pretraining_data.make_pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data"
         )
