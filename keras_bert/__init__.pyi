@@ -552,18 +552,18 @@ def finetune(
     """
 
 def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
-    """The first rows of a folder of pre-training rows, as a person reads them.
+    """The first examples of a folder of pre-training data, in readable form.
 
-        kb.inspect("data", count=2)  # shown as text, what is masked marked
+        kb.inspect("data", count=2)  # shown as text, with the masked tokens marked
 
     Args:
         path: a folder that a data job made, or a shard in one.
         split: "train" or "eval".
-        count: how many rows.
+        count: the number of examples.
 
     Returns:
-        A list of `keras_bert.records.inspection.Instance`: a row's pieces, each with what the model
-        sees, what stood there where it was chosen, its segment, span and whether it is a boundary.
+        A list of `keras_bert.records.inspection.Instance`: the tokens of an example, each with the
+        model's input, the original where it is masked, its segment and its span.
 
     Raises:
         InputError: there is no such folder, or it is not finished.

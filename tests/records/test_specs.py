@@ -91,7 +91,7 @@ def test_the_reader_rejects_an_example_without_a_feature():
         COMPACT.parse(record)
 
 
-def test_padded_examples_are_read_by_the_feature_specs_of_google_research_bert_and_the_model_garden():
+def test_padded_examples_are_read_by_google_research_bert_and_the_model_garden():
     # run_pretraining.py of google-research/bert, name_to_features, with 8 and 3; the TF Model
     # Garden's pretrain_dataloader.py, _name_to_features, asks for the same (with its default of
     # use_v2_feature_names=False) and parses row by row.
