@@ -3,11 +3,11 @@
 import json
 
 import keras
-import keras_bert.training.finetuning_run as module
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import keras_bert.training.finetuning_run as module
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.tasks import finetuned_kinds, task_class
@@ -183,8 +183,8 @@ def test_another_kind_has_a_new_head_and_that_is_said(saved, continued):
     source = saved("tagger")
     _, said = continued("multiple-choice", source)
     assert (
-        f"The head is new: {source} contains a tagger, and this run trains a multiple-choice. Its own "
-        "head and options are not kept."
+        f"The head is new: {source} contains a tagger, and this run trains a multiple-choice. "
+        "Its own head and options are not kept."
     ) in said
 
 
