@@ -154,8 +154,8 @@ def draw_attention(
 ) -> Path:
     """Draws the attention inside a text: of all heads, or of one head in large.
 
-    Every row of a square is a token and the columns are the tokens that it attends to; a row sums
-    to one. In the small squares the first token, [CLS], is at the top and on the left.
+    Every row of a square is a token and the columns are what it looks at; a row's shares sum to
+    one. In the small squares the first token, [CLS], is at the top and on the left.
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
@@ -186,7 +186,7 @@ def draw_contexts(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        word: the word, which is in every text.
+        word: the word, which every text has.
         texts: the texts, two or more.
         output: the PNG file to write.
         groups: None, or the name of each text's group (its sense of the word), for a colour; up to
@@ -201,14 +201,14 @@ def draw_contexts(
     """
 
 def draw_run(run: str | PathLike[str]) -> list[Path]:
-    """Draws the results in a run's metrics.json.
+    """Draws what a run's metrics.json holds.
 
-    For a pre-training run that is RUN/curves.png: losses with the unigram entropy, accuracies, the
-    learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
-    are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
-    and where the task has these metrics `confusion.png` (how often each label was predicted for
-    each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
-    (accuracy by confidence).
+    Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
+    learning rate and the norm of the gradients, and the speed. Of a run on labelled examples they
+    are in RUN/pictures: `learning_curve.png` (the loss and the figure by which the best epoch is
+    kept), and where the task's figures have them `confusion.png` (how often each label was taken
+    for which), `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often
+    the model is right when it is so sure).
 
     Args:
         run: the output folder of a finished run.
@@ -231,7 +231,7 @@ def draw_similarity(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        pairs: (text, word) for each row, two or more; the word is in the text.
+        pairs: (text, word) for each row, two or more; the word stands in the text.
         output: the PNG file to write.
         layers: which layers make a vector (see `Embedder`).
 
@@ -260,8 +260,8 @@ def embed(
             found.tokens, found.vectors, found.cls, found.mean
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
         model: a model folder, the output of a run, or hf://owner/name.
         data: a file: one text a line, TSV or JSON Lines, told by content; - is standard input (None:
             give `text`).
@@ -303,8 +303,8 @@ def embed_to_file(
     `ParquetFile` for its columns, `NpzFile` for its arrays.
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
         model: a model folder, the output of a run, or hf://owner/name.
         data: one text a line, TSV or JSON Lines, told by content; - is standard input.
         layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
@@ -357,13 +357,13 @@ def evaluate(
         batch_size: rows at a time.
         data: the labelled examples; - is standard input.
         show_errors: show the worst mistakes, so many.
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
-        fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
-        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
-            (None: not a file of GLUE).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
         report: a function that is told in one line how the file was read.
 
     `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
@@ -406,6 +406,8 @@ def finetune(
     batch_size: int = ...,
     warmup: float = ...,
     weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
@@ -428,9 +430,7 @@ def finetune(
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
-    schedule: str = ...,
     train_layers: int | None = ...,
-    layer_decay: float = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
@@ -451,33 +451,37 @@ def finetune(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Fine-tunes an encoder on labelled examples, or goes on where a run stopped.
+    """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
 
-    Calling it again with the same arguments resumes a run that was killed, exactly: with
-    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
-    repeated.
+    Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
+    those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+        output: the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: rows in a step.
-        warmup: share of the steps in which the rate rises from 0.
-        weight_decay: of matrices; biases and norms have none.
-        seed: same seed, same input, same result.
-        dtype: what is computed in; weights are float32 in any case.
-        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+        batch_size: examples per step.
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
             fall on multiples of it.
-        checkpoint_every: steps between two checkpoints to resume from.
-        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
-            the newest turns out to be broken, a run goes on from the one before it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
         strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
-            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
-        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
-            for the whole process).
-        histograms: write the distribution of every trained variable's numbers into logs/ at each
-            evaluation, for TensorBoard.
-        force: begin anew: delete what this command left in the output before.
-        task: the kind of task.
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        task: the task.
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
@@ -485,31 +489,25 @@ def finetune(
             config.json (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
-        cased: the vocabulary of an architecture keeps capitals and accents.
+        cased: the vocabulary of an architecture is cased: keep capitals and accents.
         train: the examples to train on; - is standard input.
         dev: the examples to evaluate on after each epoch.
         epochs: passes over the training data.
-        learning_rate: the highest rate, reached at the end of the warm-up (None: 5e-5, which suits base
-            sizes; 1e-3 for the head of a frozen encoder).
-        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
-            epochs.
+        learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
+            for the head of a frozen encoder).
+        freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
-        scalar_mix_l2: pulls the mix toward the average.
-        scalar_mix_layer_norm: normalise every layer before mixing.
-        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or not at
-            all.
-        train_layers: train the last so many blocks and the head; the embeddings and the blocks below
-            stay as they are (None: all of the model).
-        layer_decay: the rate of each block is that of the one above it, times this; the head has the
-            whole rate, and the embeddings the lowest (0.8 to 0.95 are usual).
-        gradual_unfreezing: train the head alone in the first epoch, and one more block in each that
-            follows, from the last down (ULMFiT).
-        patience: stop after so many epochs in a row without a better figure on the dev data (None:
-            train all epochs).
-        keep: the model of the epoch with the best figure on the dev data, or of the last one.
-        num_seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the
-            deviation of the figures are told, and the model that is best on the dev data is kept.
+        scalar_mix_l2: L2 regularization of the mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before mixing.
+        train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
+            whole model).
+        gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
+            following epoch, from the last down (ULMFiT).
+        patience: early stopping: epochs in a row without a better metric on the dev data (None: train
+            all epochs).
+        keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
+        num_seeds: repeat the run with this many consecutive seeds, in OUTPUT/runs/: reports mean and
+            standard deviation, and keeps the model that is best on the dev data.
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
@@ -525,45 +523,46 @@ def finetune(
             it has.
         metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
-        fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
-        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
-            (None: not a file of GLUE).
-        report: a function that is told, in lines, how the files are read and what is trained.
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
+        report: called with each line about the files and the training, such as `print`.
 
-    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
+    These are the arguments for `task="classifier"`. Another task has its own settings in place of
+    the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
-        (the name of the figure that makes one better), `dev` (its official figures), what the task
-        is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
-        and `history` (see `keras_bert.training.monitoring.history.History`); and where there is a
-        mix, `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
-        several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `std` of its official figures, and `runs` (see `keras_bert.training.series.run_series`).
+        The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
+        `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
+        from the training examples (such as `labels`), `steps`, `parameters`,
+        `trainable_parameters`, `seconds` and `history` (see
+        `keras_bert.training.monitoring.history.History`). With a scalar mix also `scalar_mix`: its
+        `layer_weights`, embeddings first, and `gamma`. With several seeds these are of the run
+        that is best on the dev data, with the `mean` and `std` of the official metrics over all
+        runs, and `runs` (see `keras_bert.training.finetune.run_series`).
 
     Raises:
-        InputError: an argument or a file is wrong, the dev examples do not go with the training
-            ones, or the output folder holds something else.
+        InputError: an argument or a file is invalid, the dev examples do not match the training
+            examples, or the output folder contains something else.
     """
 
 def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
-    """The first examples of a folder of pre-training data, in readable form.
+    """The first rows of a folder of pre-training rows, as a person reads them.
 
-        kb.inspect("data", count=2)  # shown as text, with the masked tokens marked
+        kb.inspect("data", count=2)  # shown as text, what is masked marked
 
     Args:
         path: a folder that a data job made, or a shard in one.
         split: "train" or "eval".
-        count: the number of examples.
+        count: how many rows.
 
     Returns:
-        A list of `keras_bert.records.inspection.Instance`: the tokens of an example, each with the
-        model's input, the original where it is masked, its segment and its span.
+        A list of `keras_bert.records.inspection.Instance`: a row's pieces, each with what the model
+        sees, what stood there where it was chosen, its segment, span and whether it is a boundary.
 
     Raises:
         InputError: there is no such folder, or it is not finished.
@@ -577,15 +576,15 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
-            of a run, which contains such a folder. Or a name,
+            of a run, which holds such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
+            archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
     Returns:
         (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: its byte-level tokenizer is not supported.
+        None, with a warning: it is a byte-level one, which this library does not have.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -594,7 +593,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     """
 
 def load_task(folder: str | PathLike[str]) -> Task:
-    """Loads the task in a folder, with its head; `config.json` names its kind.
+    """Loads the task that a folder holds, head and all; its `config.json` says which.
 
     Args:
         folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
@@ -604,7 +603,7 @@ def load_task(folder: str | PathLike[str]) -> Task:
         `compile_defaults`, and `export`.
 
     Raises:
-        InputError: as `load`, or the folder contains no supported task.
+        InputError: as `load`; also refused is a folder that holds no task of ours.
     """
 
 def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
@@ -638,13 +637,13 @@ def predict(
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
         batch_size: rows at a time.
         data: the examples, labelled or not; - is standard input (None: give the examples themselves).
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
-        fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
-        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
-            (None: not a file of GLUE).
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
         text: text of an example; may be given several times (None: give `data`).
         report: a function that is told in one line how the file was read, and in another at the
             end where the vocabulary does not fit the text.
@@ -663,6 +662,8 @@ def pretrain(
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
@@ -682,10 +683,8 @@ def pretrain(
     initialization: str | None = ...,
     learning_rate: float = ...,
     optimizer: str = ...,
-    schedule: str = ...,
     clip_norm: float = ...,
     gradient_accumulation: int = ...,
-    layer_decay: float = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
@@ -695,100 +694,98 @@ def pretrain(
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, Any]:
-    """Pre-trains an encoder, or goes on where a run stopped.
+    """Pre-trains an encoder, or resumes an interrupted run.
 
-    The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
+    The objective is that of the data: "mlm-nsp" trains masked tokens and next sentences (a
     `Pretrainer`, whose folder is a BertForPreTraining), "mlm-sop" masked tokens and the order of
-    sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
-    `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
-    weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
-    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
+    sentences (a `SentenceOrderPretrainer`, a BertForPreTraining for other programs), "mlm" masked
+    tokens alone (a `FillMask`, whose folder is a BertForMaskedLM, without a pooler if it starts
+    from random weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a
+    BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
+    train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
+    "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
-    with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
+    with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
 
-    Calling it again with the same arguments resumes a run that was killed, exactly: with
-    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
-    repeated.
+    Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
+    those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+        output: the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: rows in a step, of each phase.
-        warmup: share of the steps in which the rate rises from 0.
-        weight_decay: of matrices; biases and norms have none.
-        seed: same seed, same input, same result.
-        dtype: what is computed in; weights are float32 in any case.
-        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+        batch_size: examples per step (per phase).
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
             fall on multiples of it.
-        checkpoint_every: steps between two checkpoints to resume from.
-        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
-            the newest turns out to be broken, a run goes on from the one before it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
         strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
-            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
-        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
-            for the whole process).
-        histograms: write the distribution of every trained variable's numbers into logs/ at each
-            evaluation, for TensorBoard.
-        force: begin anew: delete what this command left in the output before.
-        data: the folder that keras-bert pretraining-data wrote; several are phases of the run, one
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        data: the folder written by keras-bert pretraining-data; several are phases of the run, one
             after another.
-        vocab: the vocabulary that its rows were made with: a vocab.txt, or a folder with a vocabulary
-            (byte-pair encoding: vocab.json and merges.txt).
-        steps: optimizer steps, of each phase (None: give minutes).
-        minutes: in place of steps: train for so long, all in all; how many steps that is, and with them
-            the schedule, is settled at the start by measuring (of each phase) (None: give steps).
-        batch_tokens: in place of the batch size: positions in a step, padding counted in; rows of about
-            one length make a batch, as many as there is room for (of each phase) (None: batch_size
-            rows).
-        architecture: tiny, mini, small, medium, base, large, or a config.json: random weights (None:
-            tiny, where no model is given).
-        model: go on from the weights of a model folder, of a run's output, or of hf://owner/name (None:
+        vocab: the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair
+            encoding: vocab.json and merges.txt).
+        steps: optimizer steps (per phase) (None: give minutes).
+        minutes: instead of steps: the total training time; the number of steps, and with it the
+            schedule, is planned at the start by measuring (per phase) (None: give steps).
+        batch_tokens: instead of the batch size: tokens per step including padding; batches are of
+            examples of similar length, as many as fit (per phase) (None: batch_size examples).
+        architecture: start from random weights: tiny, mini, small, medium, base, large, or a
+            config.json (None: tiny, where no model is given).
+        model: start from the weights of a model folder, of a run's output, or of hf://owner/name (None:
             start from random weights).
-        initialization: what random weights look at before the first step: heads of the first block look
-            at the tokens beside their own, which a masked LM otherwise takes thousands of steps to find
-            (neighbours), or at nothing in particular, as in BERT (None: neighbours, where no model is
-            given).
-        learning_rate: the highest rate, reached at the end of the warm-up.
-        optimizer: AdamW, or LAMB, whose steps are in proportion to each matrix (for batches of
-            thousands of rows).
-        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (slanted triangular), along half a cosine as it also rose (one-cycle), or not at all.
-        clip_norm: the global norm that gradients are cut to; 0 cuts none.
-        gradient_accumulation: parts that the rows of a step are computed in, one after another, where
-            all at once are too many for the memory.
-        layer_decay: the rate of each block is that of the one above it, times this; heads have the
-            whole rate, and the embeddings the lowest.
-        eval_every: steps between two evaluations (None: at every checkpoint).
-        eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
-        bad_records: what becomes of a run whose rows cannot all be read: it stops with an error that
-            names file and record, or leaves out and counts what is damaged (skip), after reading all
-            rows once at its start.
-        objective: what is trained: the objective of the data folder, or causal-lm, the next token on
-            the sequences of any folder (None: the data folder's own).
-        causal_fraction: fraction of a step's sequences that are read from left to right, each token
-            predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
-        span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
-            tokens, for rows of the objective span; 0 trains without the head (None: 1).
-        max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
-            further in are predicted in their places alone (None: 20, or that of the model).
-        report: a function that is told, in lines, what the run starts from.
+        initialization: initialization of random weights: attention heads of the first layer attend to
+            the neighbouring tokens (neighbours), which a masked LM otherwise learns only after
+            thousands of steps, or to nothing in particular, as in BERT (bert) (None: neighbours, where
+            no model is given).
+        learning_rate: learning rate at the end of the warm-up.
+        optimizer: AdamW, or LAMB for batches of thousands of examples.
+        clip_norm: global norm for gradient clipping; 0: no clipping.
+        gradient_accumulation: split each step's batch into this many parts, computed one after another,
+            to fit into memory.
+        eval_every: steps between evaluations (None: at every checkpoint).
+        eval_batches: evaluate on this many batches of the eval split (None: on all of it).
+        bad_records: what to do with unreadable records: stop with an error that names file and record
+            (error), or read all records once at the start, leave the damaged ones out and count them
+            (skip).
+        objective: the objective of the data folder, or causal-lm, which predicts the next token on the
+            sequences of any folder (None: the data folder's own).
+        causal_fraction: fraction of each batch trained as a causal LM, the rest as a masked LM, on data
+            of the objective mlm (GPT-BERT).
+        span_boundary_weight: weight of the span-boundary loss relative to the masked-token loss, for
+            the objective span; 0 trains without the head (None: 1).
+        max_span_length: longest span that the span-boundary head predicts, in tokens; tokens further in
+            are predicted by the masked LM alone (None: 20, or that of the model).
+        report: called with each line about the start of the run, such as `print`.
 
     Returns:
-        What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
-        (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
-        word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
-        `eval_rows` (how many held-out rows `eval` is of), `history` (see
-        `keras_bert.training.monitoring.history.History`) and `health` (whether the run looks
-        healthy, `is_healthy`, and a `sentence`). `eval` figures are None without eval rows. Figures
-        are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for the
-        masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
-        `keras_bert.draw_run` draws their curves.
+        The contents of metrics.json: `steps`, `tokens`, `parameters`, `seconds`,
+        `tokens_per_second` (without padding), `unigram_entropy` (nats per token: the loss of the
+        unigram baseline), `eval_at_start`, `eval` and `train` (the last metrics; losses in nats),
+        `eval_rows` (the number of held-out examples of `eval`), `history` (see
+        `keras_bert.training.monitoring.history.History`) and `health` (`is_healthy` and a
+        `sentence`). `eval` metrics are None without held-out examples. Metrics are named
+        `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
+        kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws
+        their curves.
 
     Raises:
-        InputError: an argument is wrong, or the output folder holds something else.
+        InputError: an argument is invalid, or the output folder contains something else.
     """
 
 def push(
@@ -801,25 +798,25 @@ def push(
 ) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
-    The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
-    README.md are pushed, with the name on the hub put into the README.md; if there is none, a card
-    is made from the config. Other files are not pushed, and other files on the hub are kept.
+    The folder is opened first, with every check that loading it makes. Pushed are its config, its
+    weights, its tokenizer and README.md, in which the name on the hub is put in; where there is no
+    README.md, a card is made of what the config says. What else lies in the folder stays here, and
+    what lies on the hub is replaced file by file.
 
     Args:
         model: a model folder, or the output of a run.
         to: its name on the hub: owner/name.
-        private: visible to you alone; an error if the repository exists and is public.
-        revision: the branch to push to; created if needed (None: main).
-        message: the commit message.
+        private: shown to you alone; raises an error if the repository exists and is public.
+        revision: the branch to push to, which is made where there is none (None: main).
+        message: what the commit says.
 
     Returns:
         The address of the commit.
 
     Raises:
-        InputError: the folder is not a model folder, or one of its files is a link to a file
-            outside; the name is invalid, is not yours to write, or is that of a public repository
-            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
-            installed.
+        InputError: the folder is none, or one of its files is a link to a file outside; the name is
+            none, is not yours to write, or is that of a public repository where `private` is asked
+            for; the hub cannot be reached, or huggingface_hub is not installed.
     """
 
 def quickstart(
@@ -830,26 +827,26 @@ def quickstart(
     sizes: QuickstartSizes | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, Any]:
-    """Runs the full pipeline in `output` and returns the results, as `results.json` holds them.
+    """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
 
-    An interrupted quickstart resumes: each step finds what it has written. A finished one is not
-    repeated.
+    Where the same was begun there, it goes on: each step finds what it has written. Where it is
+    finished, nothing is done.
 
     Args:
-        output: a new or empty folder for all results.
+        output: a new or empty folder for all that is made.
         seed: same seed, same input, same result.
-        force: start over: delete what this command left in the output before.
+        force: begin anew: delete what this command left in the output before.
         sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
-        report: a function that receives, line by line, what is done, by which command, and how long
+        report: a function that is told, line by line, what is done, by which command, and how long
             it took.
 
     Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
-    in nats per masked token, on held-out text before and after pre-training and on the training
-    text; `unigram_entropy`, the loss of the unigram baseline), `tags` (for each number of tagged
-    `sentences` the accuracy of a tagger that starts from `random` weights and from the `pretrained`
-    ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many unseen
-    `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
-    folder), `seconds` (by step) and `total_seconds`, both of the last session.
+    in nats a masked token, on held-out text before and after pre-training and on the text trained
+    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `tags` (for each
+    number of tagged `sentences` the accuracy of a tagger that starts from `random` weights and from
+    the `pretrained` ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many
+    unseen `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
+    folder), `seconds` (by step) and `total_seconds`, both of the session that came to the end.
 
     Raises InputError for an output folder that holds something else, or is in use.
     """
@@ -900,6 +897,8 @@ def sweep(
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
@@ -922,9 +921,7 @@ def sweep(
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
-    schedule: str = ...,
     train_layers: int | None = ...,
-    layer_decay: float = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
@@ -944,32 +941,37 @@ def sweep(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Fine-tunes with every choice of rate, batch size and epochs, and keeps the best model.
+    """Fine-tunes with every combination of learning rate, batch size and epochs.
 
-    Best is the highest figure on the dev data. Calling it again with the same arguments goes on
-    where it stopped: finished runs are not repeated, and the one that was stopped is resumed.
+    The model with the highest metric on the dev data is kept. Calling it again with the same
+    arguments resumes the interrupted run; finished runs are not repeated.
 
     Args:
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+        output: the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: the rows in a step to try.
-        warmup: share of the steps in which the rate rises from 0.
-        weight_decay: of matrices; biases and norms have none.
-        seed: same seed, same input, same result.
-        dtype: what is computed in; weights are float32 in any case.
-        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+        batch_size: the batch sizes to try.
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
             fall on multiples of it.
-        checkpoint_every: steps between two checkpoints to resume from.
-        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
-            the newest turns out to be broken, a run goes on from the one before it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
         strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
-            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
-        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
-            for the whole process).
-        histograms: write the distribution of every trained variable's numbers into logs/ at each
-            evaluation, for TensorBoard.
-        force: begin anew: delete what this command left in the output before.
-        task: the kind of task.
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        task: the task.
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
@@ -977,28 +979,22 @@ def sweep(
             config.json (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
-        cased: the vocabulary of an architecture keeps capitals and accents.
+        cased: the vocabulary of an architecture is cased: keep capitals and accents.
         train: the examples to train on; - is standard input.
         dev: the examples to evaluate on after each epoch.
-        epochs: the passes over the training data to try.
-        learning_rate: the highest rates to try, reached at the end of the warm-up.
-        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
-            epochs.
+        epochs: the numbers of epochs to try.
+        learning_rate: the learning rates to try.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
-        scalar_mix_l2: pulls the mix toward the average.
-        scalar_mix_layer_norm: normalise every layer before mixing.
-        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or not at
-            all.
-        train_layers: train the last so many blocks and the head; the embeddings and the blocks below
-            stay as they are (None: all of the model).
-        layer_decay: the rate of each block is that of the one above it, times this; the head has the
-            whole rate, and the embeddings the lowest (0.8 to 0.95 are usual).
-        gradual_unfreezing: train the head alone in the first epoch, and one more block in each that
-            follows, from the last down (ULMFiT).
-        patience: stop after so many epochs in a row without a better figure on the dev data (None:
-            train all epochs).
-        keep: the model of the epoch with the best figure on the dev data, or of the last one.
+        scalar_mix_l2: L2 regularization of the mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before mixing.
+        train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
+            whole model).
+        gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
+            following epoch, from the last down (ULMFiT).
+        patience: early stopping: epochs in a row without a better metric on the dev data (None: train
+            all epochs).
+        keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
         max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
             that has fewer).
         dropout: share of what the head reads that is dropped in training (None: the model's own).
@@ -1014,22 +1010,22 @@ def sweep(
             it has.
         metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
             labels (None: accuracy, or micro_f1 of several labels a text).
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
-        fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
-        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
-            (None: not a file of GLUE).
-        report: a function that is told, in lines, how the files are read and what is trained.
+        text_column: the column (from 1) or key of the text (None: told by names and content).
+        header: whether the first line of a TSV names its columns (None: told by content).
+        label_column: the column (from 1) or key of the label (None: told by names and content).
+        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
+            text=sentence,label=label (None: told by names and content).
+        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
+            known (None: any other file).
+        report: called with each line about the files and the training, such as `print`.
 
-    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.training.settings.sweep_settings(task)` has them).
+    These are the arguments for `task="classifier"`. Another task has its own settings in place of
+    the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).
 
     Returns:
-        What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,
-        its name as `kept["run"]`, and `runs`: for each by name the `learning_rate`, `batch_size`
-        and `epochs`, the `figure` that they are compared by, `kept`, `dev`, `steps` and `seconds`.
+        The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
+        its name as `kept["run"]`, and `runs`: by name, each run's `learning_rate`, `batch_size` and
+        `epochs`, the `metric` that the runs are compared by, `kept`, `dev`, `steps` and `seconds`.
 
     Raises:
         InputError: see `keras_bert.finetune`.

@@ -174,9 +174,7 @@ def test_one_that_cannot_be_read_now_is_neither_passed_over_nor_deleted(
         return safe_open(path, **options)
 
     monkeypatch.setattr("keras_bert.training.checkpoint.safe_open", reject)
-    with pytest.raises(
-        InputError, match=f"cannot be read: {os.strerror(number)}. Run the same comm"
-    ):
+    with pytest.raises(InputError, match=f"cannot be read: {os.strerror(number)}. Run the"):
         checkpoint.restore()
     assert newest.exists()
     monkeypatch.undo()

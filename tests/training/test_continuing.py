@@ -183,8 +183,8 @@ def test_another_kind_has_a_new_head_and_that_is_said(saved, continued):
     source = saved("tagger")
     _, said = continued("multiple-choice", source)
     assert (
-        f"The head is new: {source} contains a tagger, and this run trains a multiple-choice. Its own "
-        "head and options are not kept."
+        f"The head is new: {source} contains a tagger, and this run trains a multiple-choice. "
+        "Its own head and options are not kept."
     ) in said
 
 

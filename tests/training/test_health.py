@@ -24,7 +24,8 @@ def test_a_healthy_run_is_told_with_every_metric():
         "is_healthy": True,
         "sentence": "The run looks healthy: masked-token loss 4.000, below the unigram "
         "baseline 6.000; past the plateau below the unigram baseline, which ends at 5.400; next "
-        "sentences 80.0 % correct, chance 50.0 %; no divergence (held-out loss 4.000, lowest 4.000); "
+        "sentences 80.0 % correct, chance 50.0 %; no divergence (held-out loss 4.000, lowest "
+        "4.000); "
         "input wait 0.4 % of the time.",
     }
 

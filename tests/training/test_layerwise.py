@@ -129,7 +129,7 @@ def test_how_many_layers_are_trained(task):
         ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` trains layers"),
         (
             {"freeze_encoder": True, "gradual_unfreezing": True},
-            "`gradual_unfreezing` trains layers",
+            "unfreezing` trains layers",
         ),
         ({"gradual_unfreezing": True, "epochs": 1}, "needs `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),

@@ -233,7 +233,7 @@ def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not
         last = f"Interrupted. Checkpoint saved at step 4 in {tmp_path}. Run the same command"
     else:
         last = f"Interrupted. No checkpoint yet in {tmp_path}. Run the same command"
-    assert said.endswith(f"keras-bert: {last} goes on.\n")
+    assert said.endswith(f"keras-bert: {last} again to resume.\n")
 
 
 def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_record(

@@ -120,9 +120,7 @@ def test_workers_that_were_given_something_else_are_told():
     assert follow(common=elsewhere, metrics=None) == (False, {"steps": 3})
     with pytest.raises(InputError, match="need the same seed. Received: 1 here, and 2 on"):
         follow(common={**elsewhere, "seed": 2}, metrics=None)
-    with pytest.raises(
-        InputError, match=r"same data \(content\). Received: '9c' here, and '7f' on"
-    ):
+    with pytest.raises(InputError, match=r"same data \(content\). Received: '9c' here, and '7f'"):
         follow(common={**elsewhere, "data (content)": "7f"}, metrics=None)
     with pytest.raises(InputError, match="it holds mine.txt"):
         follow(rejected="it holds mine.txt")
