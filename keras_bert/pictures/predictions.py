@@ -1,6 +1,8 @@
 """Predictions as HTML: entities, spans and answers marked in their texts."""
 
+from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 from keras_bert.base.formatting import html_table
 
@@ -29,7 +31,9 @@ class ShownPredictions(list):
         return html_table(rows, header=tuple(_plain(self[0])) if self else ())
 
 
-def show_predictions(predictions, *, texts=None):
+def show_predictions(
+    predictions: Iterable[dict[str, Any]], *, texts: Iterable[str] | None = None
+) -> list[dict[str, Any]]:
     """Shows predictions of `kb.predict` in a notebook.
 
     Entities of a tagger, spans of a span classifier and answers to questions are marked in their

@@ -141,7 +141,8 @@ def choose_columns(table, wanted):
         what, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
         raise InputError(
             f"Could not read {table.name} as {what}: line {line} has "
-            f"{counted(table.width, 'column')}. Expected CSV, TSV or JSON Lines with {texts} and a label."
+            f"{counted(table.width, 'column')}. Expected CSV, TSV or JSON Lines with "
+            f"{texts} and a label."
         )
     if table.kind == "lines":
         return Columns(texts=(0,), label=None)

@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.kinds import resolve_glue
 from keras_bert.cli.main import main, parse
+from keras_bert.training.checkpoint import best_metric_value
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 
