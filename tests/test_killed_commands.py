@@ -37,6 +37,9 @@ from tests.kill_points import PUBLISHING, stop_at_every_call
 from tests.small_model import make_encoder, make_tokenizer
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(autouse=True)
 def _no_flushing(monkeypatch):
     """The machine is not switched off here."""

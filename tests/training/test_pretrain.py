@@ -174,6 +174,7 @@ def moments_of_kills(rng):
     return sorted(moments, key=lambda moment: (moment[0], moment[1] != "writing"))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_uninterrupted_one(
     run, uninterrupted, phases, data, architecture, tmp_path
 ):
