@@ -36,7 +36,6 @@ from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.kill_points import PUBLISHING, stop_at_every_call
 from tests.small_model import make_encoder, make_tokenizer
 
-
 pytestmark = pytest.mark.slow
 
 
