@@ -251,7 +251,7 @@ def test_training(task, instant, tmp_path):
             )
             assert folder.best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
-            folder.finish({"steps": [record["step"] for record in records]})
+            folder.finish({"log_steps": [record["step"] for record in records]})
 
     try:
         assert kills(output.parent, run) >= 20
