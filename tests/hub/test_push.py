@@ -57,7 +57,6 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
         assert shown in card.text
 
 
-@pytest.mark.slow
 def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     """As the card's own blocks do it, from the folder."""
     pytest.importorskip("keras_hub")
