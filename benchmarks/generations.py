@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 import real_tasks
-from downstream import TASKS, best, tuned
+from downstream import best, tuned
 from pretraining_worth import TOKENS, books_vocabulary, write_architecture
 from turns import Turns
 
@@ -101,7 +101,8 @@ def _cell(turns, work, arguments, **turn):
     frozen = task == FROZEN
     turn |= {"task": task.removesuffix(", frozen"), "frozen": frozen}
     try:
-        values, _ = best(run, rates=arguments.rates, seeds=arguments.num_seeds, **turn)
+        # Which vector of a text is read is the encoder's default, and no choice.
+        values, _ = best(run, rates=arguments.rates, seeds=arguments.num_seeds, others=[{}], **turn)
     except _Missing:
         return "–"
     values = [100 * value for value in values]
@@ -117,14 +118,12 @@ def _missing(arguments, **turn):
     raise _Missing
 
 
-def _fine_tuned(arguments, *, model, frozen, choice, **turn):
+def _fine_tuned(arguments, *, model, frozen, **turn):
     name, settings = MODELS[model]
     weights = {"model": arguments.output / name, **settings}
     if frozen:
         weights["freeze_encoder"] = True
-    # Which vector of a text is read is the encoder's default, and no choice.
-    choice = {key: value for key, value in choice.items() if key != "pooling"}
-    return tuned(weights, choice=choice, data=arguments.data, output=arguments.output, **turn)
+    return tuned(weights, data=arguments.data, output=arguments.output, **turn)
 
 
 def _pretrained(arguments, name):
