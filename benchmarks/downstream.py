@@ -25,12 +25,13 @@ TASKS = {
 }
 
 
-def best(run, *, rates, seeds, **turn):
-    """-> (the figures of test, one a seed; what was the best choice on dev with seed 0).
+def best(run, *, rates, seeds, others=None, **turn):
+    """-> (the metrics of test, one per seed; the choice that is best on dev with seed 0).
 
-    `run(**turn, choice=, seed=)` fine-tunes, or knows what came of it; `task` is one of `turn`.
+    `run(**turn, choice=, seed=)` fine-tunes, or returns a former result; `task` is one of `turn`.
+    `others` are the choices besides the rate, by default the task's.
     """
-    *_, others = TASKS[turn["task"]]
+    others = TASKS[turn["task"]][-1] if others is None else others
     choices = [{"learning_rate": rate} | other for other, rate in itertools.product(others, rates)]
     choice = max(choices, key=lambda choice: run(**turn, choice=choice, seed=0)["dev"])
     return [run(**turn, choice=choice, seed=seed)["test"] for seed in range(seeds)], choice
