@@ -231,6 +231,19 @@ class TextFile(Records):
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
 
+    def first_lines(self, lines, *, comment=None):
+        """The lines up to the first that is neither empty nor begins with `comment`."""
+        head, is_empty = [], True
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip():
+                is_empty = False
+                if comment is None or not line.startswith(comment):
+                    break
+        if is_empty:
+            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        return head
+
     def _line(self, stream):
         try:
             return stream.readline(_LONGEST_LINE + 1)
@@ -333,13 +346,8 @@ class Table(TextFile):
     def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
         super().__init__(path)
         lines = self.lines()
-        head = []
-        for number, line in lines:
-            head.append((number, line))
-            if line.strip():
-                break
-        else:
-            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        head = self.first_lines(lines)
+        _, line = head[-1]
         if is_json_object(line):
             self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
         else:

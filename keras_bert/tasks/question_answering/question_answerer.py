@@ -238,7 +238,7 @@ class QuestionAnswerer(Task):
             if f1 < 1.0:
                 answer = f'"{prediction["answer"]}"' if prediction["answer"] else "no answer"
                 line = (
-                    f"{example.place}: {example.question}\n  true: {quoted(texts) or 'no answer'}, "
+                    f"{example.line}: {example.question}\n  true: {quoted(texts) or 'no answer'}, "
                     f"predicted: {answer} ({prediction['score']:.2f})"
                 )
                 errors.append(((1.0 - f1) * prediction["score"], line))

@@ -353,7 +353,7 @@ class CheckedSentences:
         tags = sentence.tags
         if tags is not None:
             if self._scheme is not None and name_chunks(tags):
-                self._broken.look_at(sentence, self._scheme)
+                self._broken.count(sentence, self._scheme)
                 tags = tuple(converted(tags, self._wanted))
             if self._rejects_unknown:
                 self._reject_unknown(sentence, tags)
