@@ -40,7 +40,7 @@ class ColumnSettings(Settings):
     "values, message",
     [
         ({}, "Missing required arguments: `name`."),
-        ({"name": "x", "colour": 1}, "no setting `colour`"),
+        ({"name": "x", "colour": 1}, "Unknown setting `colour`"),
         ({"name": 3}, "`name` is 3; it should be a text"),
         ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),
         ({"name": "x", "count": 10}, "`count` is 10; it must be at most 9"),

@@ -121,7 +121,7 @@ def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, conf
             ["The model has no pooler; the head reads the tokens instead of [CLS]."],
         ),
         ("mean", False, []),
-        ("cls", True, ["The model came without a pooler over [CLS]; the head reads a new one."]),
+        ("cls", True, ["The model has no pooler; the head reads [CLS] through a new one."]),
     ],
 )
 @pytest.mark.usefixtures("eager")
