@@ -27,9 +27,17 @@ FILES = {
 }
 # (the kind of the task, that of the file, the message).
 REJECTED = [
-    ("classifier", "pair-classifier", "has text in .* and in .*; give the right one as `text_column`"),
+    (
+        "classifier",
+        "pair-classifier",
+        "has text in .* and in .*; give the right one as `text_column`",
+    ),
     ("classifier", "tagger", "^Could not read FILE as labelled text: line 1 has 1 column"),
-    ("pair-classifier", "classifier", "^Could not read FILE as pairs of texts: line 1 has 2 columns"),
+    (
+        "pair-classifier",
+        "classifier",
+        "^Could not read FILE as pairs of texts: line 1 has 2 columns",
+    ),
     ("pair-classifier", "regression", 'line 2: unknown label "3.5"'),
     ("regression", "pair-classifier", 'line 2: the score "yes" is not a number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
