@@ -114,7 +114,7 @@ class Settings:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in values:
             if name not in fields:
-                raise InputError(f"There is no setting `{name}` here.")
+                raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
         missing = [f"`{name}`" for name in required if name not in values]
         if missing:

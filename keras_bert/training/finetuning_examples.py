@@ -302,7 +302,7 @@ def _mapped_array(shape, folder):
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             raise InputError(
-                f"There is no room for {size / 2**20:,.0f} MiB of a frozen encoder's outputs in "
+                f"Could not reserve {size / 2**20:,.0f} MiB for a frozen encoder's outputs in "
                 f"{folder or tempfile.gettempdir()}: {error.strerror}."
             ) from error
         return np.memmap(file, np.float32, mode="w+", shape=shape)

@@ -122,7 +122,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
     for setting, value, message in (
         ("threshold", 2, r"under keras_bert: `threshold` is 2.0; it must be below 1"),
         ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
-        ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
+        ("max_length", 17, r"`max_length` is 17. Expected at most the 16 positions"),
         ("task", "poetry", "Unknown task 'poetry'"),
         ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
     ):
@@ -151,7 +151,7 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert json.loads(capsys.readouterr().out) == answers[0]
     with pytest.raises(SystemExit):
         main(["predict", *model, "--label-column", "1", "--text", "x"])  # a classifier's
-    assert "unknown arguments --label-column 1; see keras-bert predict" in capsys.readouterr().err
+    assert "unknown arguments --label-column 1 (a flag of --task" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")
@@ -183,7 +183,7 @@ def test_the_worst_errors_are_shown(run, tmp_path, capsys):
 @pytest.mark.usefixtures("eager")
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["finetune", "--task", "holds-word", "--help"])
+        main(["finetune", "--task", "holds-word", "--help-all"])
     shown = capsys.readouterr().out
     assert "--word WORD" in shown and "--label-column" not in shown
     flags = [

@@ -120,7 +120,7 @@ def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
 
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["finetune", "--task", "question-answering", "--help"])
+        main(["finetune", "--task", "question-answering", "--help-all"])
     shown = capsys.readouterr().out
     for flag in ("--stride", "--n-best", "--max-question-length", "--null-threshold"):
         assert flag in shown
