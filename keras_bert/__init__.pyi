@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from data_gen.vocabulary import LearnedVocabulary
 from keras_bert.base.errors import InputError as InputError
 from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
@@ -12,6 +13,7 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
 from keras_bert.serving.serve import BackgroundServer as BackgroundServer
@@ -67,6 +69,7 @@ __all__ = [
     "Vocabulary",
     "WordPieceVocabulary",
     "ask",
+    "convert",
     "diagnose",
     "draw_attention",
     "draw_contexts",
@@ -75,14 +78,17 @@ __all__ = [
     "embed",
     "embed_to_file",
     "evaluate",
+    "export",
     "fill_mask",
     "finetune",
     "inspect",
+    "learn_vocabulary",
     "load",
     "load_task",
     "load_vocabulary",
     "predict",
     "pretrain",
+    "pretraining_data",
     "push",
     "quickstart",
     "serve",
@@ -134,6 +140,35 @@ def ask(
     Raises:
         InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
             reached or rejects a request; at the latest when that example is reached.
+    """
+
+def convert(
+    input: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    to: str = ...,
+    force: bool = ...,
+    report: Callable[[str], None] | None = ...,
+) -> dict[str, Any]:
+    """Reads a model in any format and writes it in another, unless it is there already.
+
+    Args:
+        input: a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp
+            preset, hf://owner/name.
+        output: the folder to write.
+        to: the format to write; every command here reads huggingface, and keras-nlp contains the
+            encoder only.
+        force: replace an output that this command wrote before.
+        report: a function that receives one line if nothing had to be written.
+
+    Returns:
+        A dictionary: `found` (the input's format), `wrote` (the name of the architecture),
+        `left_out` (what the other format cannot express: tensors of other heads by the start of
+        their names, or a task's architecture).
+
+    Raises:
+        InputError: the format is not supported, the input is broken, the model cannot be expressed
+            in the other format, or the output is in use.
     """
 
 def diagnose() -> dict[str, Any]:
@@ -376,6 +411,48 @@ def evaluate(
         InputError: on bad input, and on a label that the model does not have.
     """
 
+def export(
+    *,
+    model: str | PathLike[str],
+    output: str | PathLike[str],
+    max_length: int | None = ...,
+    precision: str = ...,
+    encoder: bool = ...,
+    layers: str | None = ...,
+    tokens: str | None = ...,
+    top_k: int | None = ...,
+    report: Callable[[str], None] | None = ...,
+) -> Path:
+    """Exports a model folder, or the output folder of a run.
+
+    A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
+    for [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
+
+    Args:
+        model: a model folder, the output of a run, or hf://owner/name: fine-tuned, pre-trained
+            (exported for [MASK]) or an encoder alone (for embeddings).
+        output: the folder of all versions of this model, such as savedmodels/NAME, for a server; or
+            NAME.tflite, a file for LiteRT that takes token ids.
+        max_length: maximum length of a sequence, including [CLS] and [SEP] (None: those of training).
+        precision: the precision of the stored weights; bfloat16 and float16 also compute in it, int8
+            computes in float32.
+        encoder: export the encoder's embeddings, not the predictions of the model's task.
+        layers: for embeddings: the layers that a vector is made from, as in embed (None: last).
+        tokens: for embeddings: what has a vector in addition to the text itself, as in embed (None:
+            words-mean).
+        top_k: for [MASK]: number of candidates each (None: 5).
+        report: a function that receives one line on the cost of a precision, and on files that were
+            not written.
+
+    Returns:
+        The path that was written: a version's folder, such as OUTPUT/1, or the file.
+
+    Raises:
+        InputError: `output` contains something else than versions of a SavedModel, `max_length` is
+            over the model's positions, the precision does not suit the model, this kind of task
+            has no export, or a setting does not apply to the model.
+    """
+
 def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
     """Returns the most probable tokens at each [MASK] of a text.
 
@@ -562,6 +639,63 @@ def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) ->
 
     Raises:
         InputError: there is no such folder, or it is not finished.
+    """
+
+def learn_vocabulary(
+    *,
+    input: str | Sequence[str],
+    output: str | PathLike[str],
+    size: int,
+    algorithm: str = ...,
+    cased: bool = ...,
+    min_frequency: int = ...,
+    alphabet_limit: int = ...,
+    unused: int = ...,
+    max_words: int = ...,
+    bad_lines: str = ...,
+    text_field: str = ...,
+    force: bool = ...,
+    lowercase: bool | None = ...,
+    beam_options: Sequence[str] = ...,
+    report: Callable[[str], None] | None = ...,
+) -> LearnedVocabulary:
+    """Learns a vocabulary from text files and writes it, unless it is there already.
+
+    Args:
+        input: text files, gzip too (books, one sentence per line, JSON Lines with a text field),
+            Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset.
+        output: where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its tokens
+            in the text), or for bpe a folder.
+        size: number of tokens to learn, special tokens included.
+        algorithm: wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE of
+            GPT-2 and RoBERTa).
+        cased: keep capitals and accents.
+        min_frequency: minimum count of a token in the text.
+        alphabet_limit: number of different characters to keep, the most frequent ones.
+        unused: slots for tokens that you add later, [unused0] ….
+        max_words: number of different words in the memory of a worker and of the learner: the most
+            frequent ones, ties by code points.
+        bad_lines: lines that are not UTF-8, contain a NUL or are invalid JSON: "error" ends the job
+            with file and line number, "skip" leaves them out and counts them.
+        text_field: the field (JSON Lines), column (Parquet) or feature (tfds) of the text.
+        force: replace the output if there is one.
+        lowercase: False is `cased`; True is the default.
+        beam_options: Beam's own flags, a list of strings. The default is as many local processes
+            as there are processors and enough input for.
+        report: a function that is called with a line of text where nothing had to be written.
+
+    `input` may be one path. Paths may be of any of Beam's file systems. A folder of byte-pair
+    encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
+    counts of the tokens are written next to it (see `keras_bert.text.vocabulary_files`).
+
+    Returns:
+        The `vocabulary` with its counts, the numbers of `words` and `distinct_words` in the text,
+        and `skipped_lines` by reason. It depends on the text alone, not on workers or the order of
+        files.
+
+    Raises:
+        InputError: unreadable input, invalid settings, or an output that exists.
+        KeyboardInterrupt: it was interrupted; nothing was written.
     """
 
 def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
@@ -783,6 +917,103 @@ def pretrain(
 
     Raises:
         InputError: an argument is invalid, or the output folder contains something else.
+    """
+
+def pretraining_data(
+    *,
+    input: str | Sequence[str],
+    vocab: str | PathLike[str],
+    output: str | PathLike[str],
+    input_format: str | None = ...,
+    objective: str = ...,
+    masking: str = ...,
+    mask_unit: str | None = ...,
+    replacement: str = ...,
+    max_length: int = ...,
+    max_predictions: int | None = ...,
+    mlm_probability: float = ...,
+    short_seq_prob: float | None = ...,
+    dupe_factor: int | None = ...,
+    eval_fraction: float = ...,
+    seed: int = ...,
+    cased: bool = ...,
+    pad: bool = ...,
+    compression: str | None = ...,
+    shard_bytes: int = ...,
+    force: bool = ...,
+    bad_lines: str = ...,
+    text_field: str = ...,
+    min_characters: int = ...,
+    max_characters: int | None = ...,
+    min_letters: float = ...,
+    max_repeated_lines: float = ...,
+    drop_duplicates: bool = ...,
+    lowercase: bool | None = ...,
+    beam_options: Sequence[str] = ...,
+    report: Callable[[str], None] | None = ...,
+) -> DatasetCard:
+    """Makes a folder of pre-training examples from text.
+
+    The same text, settings and seed give the same bytes in the same shards, whatever the files are
+    called and however many workers there are. Nothing is done where the output is complete already.
+
+    Args:
+        input: text files, gzip too (books, one sentence per line, JSON Lines with a text field),
+            Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset.
+        vocab: the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding:
+            vocab.json and merges.txt).
+        output: the folder to make.
+        input_format: the format of text files: one book per file, one sentence per line with blank
+            lines between documents, or JSON Lines (None: detected from the content of each file).
+        objective: masked tokens and next sentence (BERT), masked tokens and the order of two
+            consecutive segments (ALBERT), masked tokens alone in one segment of whole sentences, or
+            masked spans of words with their boundaries (SpanBERT).
+        masking: mask now, or in training, afresh in each epoch.
+        mask_unit: what is masked as a unit for mlm-nsp, mlm-sop and mlm (None: token; span for the
+            objective "span", and only there).
+        replacement: how random replacements of masked tokens are drawn: uniformly, or by their
+            frequency in the text, from vocab.counts.tsv next to the vocabulary or, without that file,
+            from a first pass over the text (with dynamic masks: from the dataset card).
+        max_length: maximum tokens per example, [CLS] and [SEP] included.
+        max_predictions: maximum masked tokens per example (None: 20, or the length of shorter
+            examples).
+        mlm_probability: fraction of the tokens to mask.
+        short_seq_prob: fraction of examples of a random shorter length (None: 0.1 for mlm-nsp and mlm-
+            sop, else 0).
+        dupe_factor: number of passes over the text, each with other segments and masks; the eval split
+            has one (None: 5 for static masks, 1 for dynamic ones).
+        eval_fraction: fraction of the documents to hold out, chosen by their content and not by the
+            seed.
+        seed: the same seed, text and settings give the same bytes in the same shards.
+        cased: keep capitals and accents; a folder with a vocabulary has its own case.
+        pad: write examples of a fixed length, with the features that google-research/bert reads (static
+            masks only).
+        compression: compress the shards (None: none).
+        shard_bytes: bytes of text per shard, before copies.
+        force: replace finished data in the output folder.
+        bad_lines: lines that are not UTF-8, contain a NUL or are invalid JSON: "error" ends the job
+            with file and line number, "skip" leaves them out and counts them.
+        text_field: the field (JSON Lines), column (Parquet) or feature (tfds) of the text.
+        min_characters: leave out documents that are shorter.
+        max_characters: leave out documents that are longer (None: none).
+        min_letters: leave out documents with a smaller fraction of letters (white space not counted).
+        max_repeated_lines: leave out documents with a greater fraction of lines that repeat an earlier
+            one.
+        drop_duplicates: read only one of identical documents.
+        lowercase: False is `cased`; True rejects a folder whose vocabulary is cased.
+        beam_options: Beam's own flags, a list of strings. The default is as many local processes
+            as there are processors and enough input for.
+        report: a function that is called with a line of text where there is nothing to do, and
+            where finished data is made again because a file is missing or damaged.
+
+    `input` may be one path and `vocab` a `Vocabulary`.
+
+    Returns:
+        The `DatasetCard` of the folder: the settings, and what was read and written.
+
+    Raises:
+        InputError: bad input, settings, options or output; no COMPLETED is written then.
+        KeyboardInterrupt: it was interrupted; the message has the number of shards written.
     """
 
 def push(

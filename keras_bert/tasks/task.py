@@ -577,7 +577,7 @@ class Task(keras.Model):
 
     def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
         """Writes a SavedModel that takes strings to the next version folder under `filepath`."""
-        from keras_bert.export.saved_model import export_task
+        from keras_bert.exports.saved_model import export_task
 
         return export_task(self, filepath, **options)
 

@@ -13,7 +13,7 @@ from keras_bert import tasks
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune

@@ -175,7 +175,7 @@ def asked(inference, questions):
 
 @pytest.fixture(scope="module")
 def served():
-    """The `Inference` of a task with random weights, and its signatures; tests/export has more."""
+    """The `Inference` of a task with random weights, and its signatures; tests/exports has more."""
     task = random_task(null_threshold=-0.5)
     return Inference(task, batch_size=32), task.signatures()
 
