@@ -372,6 +372,7 @@ def evaluate(
     batch_size: int = ...,
     data: object,
     show_errors: int = ...,
+    unknown_labels: str = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
@@ -382,8 +383,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
-    With `show_errors` it has `errors`, descriptions of that many wrong predictions, the worst
-    first. With `glue` it has `glue`, GLUE's own metrics of the task under GLUE's names.
+    With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
+    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
+    it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
@@ -391,6 +393,8 @@ def evaluate(
         batch_size: sequences per batch.
         data: the labelled examples; - is standard input.
         show_errors: show this many errors, the most confident first.
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         text_column: the column (from 1) or key of the text (None: detected from names and content).
         header: whether the first line of a TSV names its columns (None: detected from the content).
         label_column: the column (from 1) or key of the label (None: detected from names and content).
@@ -400,15 +404,17 @@ def evaluate(
             (None: not a file of GLUE).
         report: a function that is called with a line on how the file was read, and one per note.
 
-    `model` may also be a task, and `data` a sequence instead of a file (for a classifier, of pairs
-    of a text and its label). These are the arguments for a classifier; other tasks have their own
-    on how a file is read (see `keras_bert.inference.settings.evaluate_settings`).
+    `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
+    `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence (for a
+    classifier, of pairs of a text and its label). These are the arguments for a classifier; other
+    tasks have their own on how a file is read (see
+    `keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
     metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
-        InputError: on bad input, and on a label that the model does not have.
+        InputError: on bad input, and if the model has none of the labels.
     """
 
 def export(
@@ -496,8 +502,8 @@ def finetune(
     architecture: str | None = ...,
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | PathLike[str],
-    dev: str | PathLike[str],
+    train: object,
+    dev: object,
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
@@ -514,6 +520,7 @@ def finetune(
     bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
+    unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
     metric: str | None = ...,
@@ -590,6 +597,8 @@ def finetune(
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
         class_weights: weights of training examples: none (all equal), balanced (all labels have the
             same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
@@ -604,6 +613,10 @@ def finetune(
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: called with each line about the files and the training, such as `print`.
+
+    `train` and `dev` may also be data in memory: a pandas DataFrame, a `datasets.Dataset`, a
+    `tf.data.Dataset`, a list of dictionaries, or a sequence as the task's `dataset` takes it. Of
+    these run.json has a hash: a run resumes with the same data only.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
     the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
@@ -749,15 +762,17 @@ def predict(
     max_length: int | None = ...,
     batch_size: int = ...,
     data: object = ...,
+    unknown_labels: str = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
     fields: str | None = ...,
     glue: str | None = ...,
     text: str | Sequence[str] | None = ...,
+    as_dataframe: bool = ...,
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
-) -> Iterator[dict[str, Any]]:
+) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
     Where a file has labels, they are included as `expected`.
@@ -768,6 +783,8 @@ def predict(
         batch_size: sequences per batch.
         data: the examples, with or without labels; - is standard input (None: pass the examples
             themselves).
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         text_column: the column (from 1) or key of the text (None: detected from names and content).
         header: whether the first line of a TSV names its columns (None: detected from the content).
         label_column: the column (from 1) or key of the label (None: detected from names and content).
@@ -776,12 +793,18 @@ def predict(
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         text: text of an example; repeat it for several examples (None: pass `data`).
+        as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
+            where that is a DataFrame.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the text.
 
-    `model` may also be a task, and `data` a sequence instead of a file. These are the arguments for
-    a classifier; other tasks have their own in place of `text` and of those on how a file is read
-    (see `keras_bert.inference.settings.predict_settings`).
+    `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
+    `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
+    are the arguments for a classifier; other tasks have their own in place of `text` and of those
+    on how a file is read (see `keras_bert.inference.settings.predict_settings`).
+
+    Returns:
+        An iterator, or with `as_dataframe` a DataFrame.
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
@@ -1156,8 +1179,8 @@ def sweep(
     architecture: str | None = ...,
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | PathLike[str],
-    dev: str | PathLike[str],
+    train: object,
+    dev: object,
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
@@ -1173,6 +1196,7 @@ def sweep(
     bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
+    unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
     metric: str | None = ...,
@@ -1246,6 +1270,8 @@ def sweep(
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
         class_weights: weights of training examples: none (all equal), balanced (all labels have the
             same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
@@ -1260,6 +1286,8 @@ def sweep(
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: called with each line about the files and the training, such as `print`.
+
+    `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
     the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).

@@ -214,8 +214,8 @@ def _download_errors(name, repo, revision):
                 )
             case errors.RepositoryNotFoundError():
                 return (
-                    f"There is no model {repo} at {endpoint}, or it is private. Check the name, or "
-                    "log in with `hf auth login`."
+                    f"The model {repo} does not exist at {endpoint}, or it is private. Check the "
+                    "name, or log in with `hf auth login`."
                 )
             case errors.RevisionNotFoundError():
                 return (

@@ -351,7 +351,7 @@ class DataFolder:
             if _gfile().exists(_join(self.path, name))
         }
         if not contents:
-            raise InputError(f"There is no vocabulary in {self.path}. {_AGAIN}")
+            raise InputError(f"{self.path} has no vocabulary. {_AGAIN}")
         return parse_vocabulary(contents, folder=self.path, special_tokens=self.card.special_tokens)
 
     def check_vocabulary(self, vocabulary):

@@ -42,8 +42,8 @@ def _checked_counts(counts):
             checked.append((word, int(count)))
     if not checked:
         raise InputError(
-            f"There are no words{f' of at most {MAX_WORD_LENGTH} characters' if counts else ''} in "
-            "the input; a vocabulary needs text to learn from."
+            f"The input has no words{f' of at most {MAX_WORD_LENGTH} characters' if counts else ''}. "
+            "A vocabulary needs text to learn from."
         )
     return sorted(checked)
 

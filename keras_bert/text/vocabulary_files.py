@@ -159,7 +159,7 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     for name in BpeVocabulary.FILES:
         source = f"{folder}/{name}"
         if name not in contents:
-            raise InputError(f"The vocabulary {source} could not be read: there is no such file.")
+            raise InputError(f"The vocabulary {source} could not be read: it does not exist.")
         texts[source] = _decode(contents[name], source, expected=expected[name])
     return BpeVocabulary.from_texts(
         *texts.values(), sources=list(texts), special_tokens=special_tokens

@@ -40,7 +40,7 @@ class ColumnSettings(Settings):
     "values, message",
     [
         ({}, "Missing required arguments: `name`."),
-        ({"name": "x", "colour": 1}, "no setting `colour`"),
+        ({"name": "x", "colour": 1}, "Unknown setting `colour`"),
         ({"name": 3}, "`name` is 3; it should be a text"),
         ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),
         ({"name": "x", "count": 10}, "`count` is 10; it must be at most 9"),
@@ -148,12 +148,11 @@ def test_the_help_has_every_setting_with_its_default(capsys):
 
 SETTINGS_MODULES = [
     "keras_bert.checkpoints.settings",
-    "keras_bert.cli.inspect",
+    "keras_bert.cli.data_commands",
     "keras_bert.exports.settings",
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",
-    "keras_bert.training.settings",
     "keras_bert.training.settings",
     "data_gen.settings",
 ]

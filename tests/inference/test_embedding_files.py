@@ -232,7 +232,7 @@ def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
         embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.npz")
     arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.npz")]
     assert main(arguments) == 2
-    assert "--data is needed: one text per line" in capsys.readouterr().err
+    assert "Missing required arguments: --data." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")

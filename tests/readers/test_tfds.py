@@ -176,7 +176,7 @@ def test_bad_input(root):
         folder = prepare(root, "spam", features, rows, {"label": ["ham", "spam"]}, version)
     (shard,) = folder.glob("*00001-of*")
     for name, message in (
-        ("tfds:spam", "write tfds:NAME/CONFIG:SPLIT"),
+        ("tfds:spam", "Expected tfds:NAME/CONFIG:SPLIT"),
         ("tfds:none:train", "tfds:none:train is not prepared"),
         ("tfds:spam:dev", "1.10.0 has no split dev: it has train"),
     ):

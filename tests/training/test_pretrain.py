@@ -575,7 +575,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ),
         ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
         ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
-        ({"architecture": "huge"}, "There is no architecture 'huge'"),
+        ({"architecture": "huge"}, "Unknown architecture 'huge'"),
         ({"architecture": "./nowhere.json"}, "There is no file"),
         ({"vocab": "nowhere.txt"}, "nowhere.txt could not be read"),
         ({"learning_rate": -1.0}, "`learning_rate` is -1.0"),

@@ -120,7 +120,7 @@ def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
 
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["finetune", "--task", "question-answering", "--help"])
+        main(["finetune", "--task", "question-answering", "--help-all"])
     shown = capsys.readouterr().out
     for flag in ("--stride", "--n-best", "--max-question-length", "--null-threshold"):
         assert flag in shown
@@ -324,6 +324,10 @@ def test_errors_are_told_the_most_confident_first():
     )
     answers = [{"answer": "cat", "score": 0.9}, {"answer": "a cat", "score": 0.5}]
     answers += [{"answer": "", "score": 0.8}]
-    assert task.errors(answers, examples) == [
-        (0.5, 'question 2: who?\n  true: no answer, predicted: "a cat" (0.50)')
-    ]
+    (error,) = task.errors(answers, examples)
+    assert error == {
+        **{"line": "question 2", "question": "who?", "expected": [], "predicted": "a cat"},
+        **{"f1": 0.0, "score": 0.5},
+    }
+    shown = 'question 2: who?\n  true: no answer, predicted: "a cat" (0.50)'
+    assert task.describe_error(error) == shown
