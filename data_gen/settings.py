@@ -235,7 +235,7 @@ class _ExampleSettings(_JobSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSettings(Reading, _ExampleSettings):
-    """Settings of `make_pretraining_data`; `filled` replaces None."""
+    """Settings of `keras_bert.pretraining_data`; `filled` replaces None."""
 
     def filled(self):
         """A copy with the defaults that depend on other settings."""

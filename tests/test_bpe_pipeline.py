@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
@@ -233,7 +233,7 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
 
 def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_path, capsys):
     with pytest.raises(InputError, match="is cased according to its tokenizer_config.json, and"):
-        make_pretraining_data(
+        pretraining_data(
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
     uncased = tmp_path / "uncased"

@@ -22,8 +22,8 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.export import saved_model
-from keras_bert.export.saved_model import export_task
+from keras_bert.exports import saved_model
+from keras_bert.exports.saved_model import export_task
 from keras_bert.inference.embed import open_embedder
 from keras_bert.inference.embed_to_file import embed_to_file
 from keras_bert.samples.quickstart import QuickstartSteps, quickstart
@@ -177,7 +177,7 @@ def test_export(task, tmp_path, monkeypatch):
 
     signatures = task.signatures()
     monkeypatch.setattr(
-        "keras_bert.export.saved_model.as_exported", lambda task, precision: (task, None)
+        "keras_bert.exports.saved_model.as_exported", lambda task, precision: (task, None)
     )
     monkeypatch.setattr(Classifier, "signatures", lambda self, **options: signatures)
     is_real = False
@@ -189,7 +189,7 @@ def test_export(task, tmp_path, monkeypatch):
             else:
                 shutil.copytree(exported, path, dirs_exist_ok=True, copy_function=shutil.copyfile)
 
-    monkeypatch.setattr("keras_bert.export.saved_model.write_saved_model", write)
+    monkeypatch.setattr("keras_bert.exports.saved_model.write_saved_model", write)
 
     def check(killed):
         before = sorted(files.held_names(models)) if models.exists() else []

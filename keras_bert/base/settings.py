@@ -43,7 +43,8 @@ class About:
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number.
-        is_path: the path of a file or folder; `-` is standard input.
+        is_path: the path of a file or folder; `-` is standard input. A field of the type `object`
+            may have data or a model in memory instead.
         default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
         stored: a model folder keeps it, since the task is made with it.
@@ -129,8 +130,8 @@ class Settings:
         """The files and folders that the result depends on, without those that are None."""
         paths = []
         for field in dataclasses.fields(self):
-            if about(field).is_path and about(field).recorded:
-                value = getattr(self, field.name)
+            value = getattr(self, field.name)
+            if about(field).is_path and about(field).recorded and not _in_memory(field, value):
                 paths += value if isinstance(value, list) else [value]
         return [path for path in paths if path is not None]
 
@@ -145,13 +146,15 @@ class Settings:
         return {field.name for field in dataclasses.fields(cls) if about(field).is_path}
 
     def recorded(self):
-        """What the result depends on, as JSON holds it; paths are absolute."""
-        fields = [field for field in dataclasses.fields(self) if about(field).recorded]
-        values = {field.name: getattr(self, field.name) for field in fields}
-        for name in self.path_names() & values.keys():
-            value = values[name]
-            is_list = isinstance(value, list)
-            values[name] = [*map(_absolute, value)] if is_list else _absolute(value)
+        """What the result depends on, as JSON holds it.
+
+        Paths are absolute; of data in memory only the type is there, such as "DataFrame in memory".
+        """
+        values = {}
+        for field in dataclasses.fields(self):
+            if about(field).recorded:
+                value = getattr(self, field.name)
+                values[field.name] = _recorded_path(field, value) if about(field).is_path else value
         return values
 
     @classmethod
@@ -240,6 +243,17 @@ def _argument_type(field):
     if about(field).several:
         accepted = accepted | Sequence[accepted]
     return accepted | None if optional else accepted
+
+
+def _in_memory(field, value):
+    """Whether the value of a path's field is not one, but data or a model."""
+    return field.type is object and not isinstance(value, str | os.PathLike | None)
+
+
+def _recorded_path(field, value):
+    if _in_memory(field, value):
+        return f"{type(value).__name__} in memory"
+    return [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
 
 
 def _absolute(value):

@@ -11,6 +11,13 @@ from keras_bert.readers.labels import parsed_number
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
 LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels")
 SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
+# A part of an example -> the kind of task that has it.
+_KINDS_WITH = {
+    **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
+    **dict.fromkeys(("question", "answers"), "question-answering"),
+    **dict.fromkeys(("head", "tail"), "relation-classifier"),
+    **{"text": "classifier", "choices": "multiple-choice"},
+}
 # The names of a pair's two texts and, where they are used with no other, of its label.
 PAIR_NAMES = (
     ("text_a", "text_b"),
@@ -48,7 +55,9 @@ def parse_fields(text, *, known):
                 f"{','.join(f'{one}=…' for one in known)}."
             )
         if name not in known:
-            raise InputError(f'`fields` names "{name}"; it should be {listed(known)}.')
+            kind = _KINDS_WITH.get(name)
+            of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
+            raise InputError(f'`fields` names "{name}"{of}; here it should be {listed(known)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')
         fields[name] = column

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
@@ -38,6 +38,7 @@ is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 _CSV_NAMES = (".csv", ".csv.gz")
 _LEAST_OF_ONE_WIDTH = 0.9
+_UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
 
 
 def is_file(data):
@@ -81,18 +82,25 @@ def items_of(data):
             f"data[{next(iter(data))!r}]."
         )
     if hasattr(data, "column_names") and hasattr(data, "features"):
-        names = {
-            column: feature.names
-            for column, feature in data.features.items()
-            if hasattr(feature, "names")
-        }
-        return [
-            {k: names[k][v] if k in names and v not in (None, -1) else v for k, v in row.items()}
-            for row in data
-        ]
+        # Of a column of labels, or of lists of them, such as a data set of tagged words has.
+        each = {column: getattr(f, "feature", f) for column, f in data.features.items()}
+        names = {column: f.names for column, f in each.items() if hasattr(f, "names")}
+        return [{k: _named(v, names[k]) if k in names else v for k, v in r.items()} for r in data]
+    if not isinstance(data, Iterable):
+        raise InputError(
+            "Expected a file, a table in memory or a sequence of examples. Received: "
+            f"{type(data).__name__}."
+        )
     if hasattr(data, "as_numpy_iterator"):
         return [_plain(element) for element in data.as_numpy_iterator()]
     return list(data)
+
+
+def _named(value, names):
+    """The name of a label that is given as a number, or the names of a list of them."""
+    if isinstance(value, list):
+        return [_named(each, names) for each in value]
+    return names[value] if value not in (None, _UNKNOWN_LABEL) else value
 
 
 def _plain(value):
@@ -427,7 +435,6 @@ def _delimiter(lines):
 
 
 _FEATURES = "features.json"
-_UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
 
 
 class TfdsRecords(Records):

@@ -51,7 +51,7 @@ class CardVocabulary:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CardSettings:
-    """The settings of `make_pretraining_data`; None where the card has none.
+    """The settings of `pretraining_data`; None where the card has none.
 
     Names differ as `SETTING_OF_KEY` has them. `replacement_counts` is the source of the counts that
     static replacements are drawn by, "vocabulary" or "text". `reading` has the `Reading` settings.

@@ -317,7 +317,7 @@ class QuickstartSteps:
         write_json(self.path("architecture.json"), config)
 
     def make_records(self):
-        from data_gen.pretraining_data import make_pretraining_data
+        from data_gen.pretraining_data import pretraining_data
 
         settings = {
             "input": str(self.path("text", "**")),
@@ -335,7 +335,7 @@ class QuickstartSteps:
             "Turn the text into records for pre-training, with a Beam job",
             *_command("pretraining-data", settings),
         ) as done:
-            card = make_pretraining_data(**settings)
+            card = pretraining_data(**settings)
             train, held_out = (card.splits[split] for split in ("train", "eval"))
             done(
                 f"{train.instances:,} training examples and {held_out.instances:,} held out; show "
@@ -444,7 +444,7 @@ class QuickstartSteps:
         return metrics
 
     def export(self):
-        from keras_bert.export.saved_model import export
+        from keras_bert.exports.saved_model import export
 
         models = self.path("savedmodels", "spam")
         settings = {"model": self.path("spam", "model"), "output": models}

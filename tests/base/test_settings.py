@@ -149,7 +149,7 @@ def test_the_help_has_every_setting_with_its_default(capsys):
 SETTINGS_MODULES = [
     "keras_bert.checkpoints.settings",
     "keras_bert.cli.data_commands",
-    "keras_bert.export.settings",
+    "keras_bert.exports.settings",
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from data_gen.pretraining_data import Job, make_pretraining_data
+from data_gen.pretraining_data import Job, pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.errors import InputError
@@ -72,7 +72,7 @@ def test_one_path_is_a_list_of_one():
 
 @pytest.mark.parametrize(
     "function, cls",
-    [(make_pretraining_data, DataSettings), (learn_vocabulary, VocabularySettings)],
+    [(pretraining_data, DataSettings), (learn_vocabulary, VocabularySettings)],
 )
 def test_the_call_shows_its_settings(function, cls):
     parameters = inspect.signature(function).parameters
@@ -87,4 +87,4 @@ def test_the_two_words_for_case_do_not_contradict_each_other(tmp_path):
     with pytest.raises(InputError, match="`cased` and `lowercase` contradict"):
         learn_vocabulary(**given, size=60, lowercase=True)
     with pytest.raises(InputError, match="`cased` and `lowercase` contradict"):
-        make_pretraining_data(**given, vocab="v", lowercase=True)
+        pretraining_data(**given, vocab="v", lowercase=True)

@@ -181,7 +181,7 @@ def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, mon
     write_files(place, page)
     monkeypatch.chdir(place)
     known = dict(GIVEN.get(page.name, {}))
-    with quickly(), mock.patch("keras_bert.export.saved_model.export_task"):
+    with quickly(), mock.patch("keras_bert.exports.saved_model.export_task"):
         for block in blocks(page):
             if block.language != "python" or any(part in block.text for part in NOT_RUN):
                 continue

@@ -158,6 +158,12 @@ def test_words_and_tags_and_choices():
     frame = pandas.DataFrame({"words": [["in", "Rome"]], "tags": [["O", "B-LOC"]]})
     (sentence,) = TaggedSource(frame)
     assert (sentence.words, sentence.tags) == (("in", "Rome"), ("O", "B-LOC"))
+    datasets = pytest.importorskip("datasets", reason="NOT TESTED with datasets")
+    tags = datasets.List(datasets.ClassLabel(names=["O", "B-LOC"]))
+    features = datasets.Features({"tokens": datasets.List(datasets.Value("string")), "tags": tags})
+    rows = [{"tokens": ["in", "Rome"], "tags": [0, 1]}]
+    (sentence,) = TaggedSource(datasets.Dataset.from_list(rows, features=features))
+    assert (sentence.words, sentence.tags) == (("in", "Rome"), ("O", "B-LOC"))
     choices = {"context": ["He puts the pan on"], "choices": [["it.", "the moon."]], "label": [0]}
     (example,) = ChoiceSource(pandas.DataFrame(choices))
     assert (example.context, example.choices, example.label) == (

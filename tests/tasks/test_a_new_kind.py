@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from unittest.mock import ANY
 
 import keras
 import numpy as np
@@ -13,7 +14,7 @@ from keras_bert import tasks
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune
@@ -168,16 +169,18 @@ def test_the_worst_errors_are_shown(run, tmp_path, capsys):
     file = tmp_path / "wrong.tsv"
     file.write_text("no\tgreat great great\nyes\tgreat\nyes\tdull dull\nno\tfun\n")
     answers = list(predict(model=run[0], data=file, column=2))
-    wrong = {"no: great great great": answers[0]["probability"]}
-    wrong["yes: dull dull"] = 1 - answers[2]["probability"]
-    worst = sorted(wrong, key=wrong.get, reverse=True)
+    wrong = [(answers[0]["probability"], 1, "great great great", "no", "yes")]
+    wrong += [(1 - answers[2]["probability"], 3, "dull dull", "yes", "no")]
+    names = ("score", "line", "text", "expected", "predicted")
+    worst = [dict(zip(names, each, strict=True)) for each in sorted(wrong, reverse=True)]
     measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
-    assert measures.pop("errors") == worst
+    assert measures.pop("errors") == [{**each, "score": ANY} for each in worst]
     command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
     assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == measures
-    assert worst[0] in printed.err and worst[1] not in printed.err
+    assert load_task(run[0] / "model").describe_error(worst[0]) in printed.err
+    assert worst[1]["text"] not in printed.err
 
 
 @pytest.mark.usefixtures("eager")

@@ -178,7 +178,7 @@ def test_bad_labels_and_outputs(arguments, files, tmp_path):
     dev = tmp_path / "dev.tsv"
     dev.write_text("good film\tgood\n\nodd film\todd\n")
     with pytest.raises(InputError, match='dev.tsv, line 3: unknown label "odd"'):
-        finetune(**{**arguments, "dev": dev}, output=tmp_path / "run")
+        finetune(**{**arguments, "dev": dev}, unknown_labels="error", output=tmp_path / "run")
     one = tmp_path / "one.tsv"
     one.write_text("good film\tgood\nnice film\tgood\n")
     with pytest.raises(InputError, match='one.tsv has one label only \\("good"\\)'):

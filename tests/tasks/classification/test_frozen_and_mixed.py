@@ -14,7 +14,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier

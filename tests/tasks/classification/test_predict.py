@@ -92,7 +92,7 @@ def test_bad_input(task, model_folder, tmp_path):
     file = tmp_path / "data.tsv"
     file.write_text("good film\tham\nbad film\tspam\n\ndull film\tboring\n")
     with pytest.raises(InputError, match=r'data.tsv, line 4: unknown label "boring"'):
-        evaluate(model=task, data=file)
+        evaluate(model=task, data=file, unknown_labels="error")
     with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 100"):
         evaluate(model=task, data=file, max_length=100)
     with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 100"):
@@ -118,7 +118,7 @@ def test_labels_of_another_kind_are_told_by_their_line(task, tmp_path):
     with pytest.raises(
         InputError, match=r'line 2: unknown label ""spam"".*Without its quotes .* "spam"'
     ):
-        evaluate(model=task, data=file)
+        evaluate(model=task, data=file, unknown_labels="error")
 
 
 @pytest.mark.usefixtures("eager")

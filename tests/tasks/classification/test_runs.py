@@ -175,9 +175,9 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
     with pytest.raises(InputError, match="as pairs of texts: line 1 has 2 columns"):
         (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
         evaluate(model=run, data=tmp_path / "texts.tsv")
-    with pytest.raises(InputError, match='line 3: unknown label "maybe".*"0", "1"'):
+    with pytest.raises(InputError, match='line 2: unknown label "maybe".*"0", "1"'):
         (tmp_path / "pairs.tsv").write_text(
-            "text_a\ttext_b\tlabel\na text\tb c\t0\nanother\tb\tmaybe\n"
+            "text_a\ttext_b\tlabel\na text\tb c\tmaybe\nanother\tb\tperhaps\n"
         )
         evaluate(model=run, data=tmp_path / "pairs.tsv")
     with pytest.raises(
@@ -226,7 +226,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
         again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", show_errors=1)
         predictions = list(predict(model=tmp_path / "run", data=tmp_path / "dev.tsv"))
     (worst,) = again.pop("errors")
-    assert worst.startswith("line ") and again["pearson"] == pytest.approx(dev["pearson"])
+    assert worst["error"] > 0 and again["pearson"] == pytest.approx(dev["pearson"])
     assert again["mse"] == pytest.approx(dev["mse"], rel=1e-4)
     assert len(predictions) == 16 and "expected" not in predictions[-1]
 
