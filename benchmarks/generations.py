@@ -128,12 +128,12 @@ def _fine_tuned(arguments, *, model, frozen, **turn):
 
 def _pretrained(arguments, name):
     """Pre-trains, unless that is finished; returns a line about the run."""
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
     from keras_bert.training.pretrain import pretrain
 
     vocab, data = books_vocabulary(arguments.output, arguments.data), arguments.output / "data"
     if not (data / "COMPLETED").exists():
-        make_pretraining_data(
+        pretraining_data(
             input=str(arguments.data / "books" / "*.txt"),
             vocab=vocab,
             output=data,
