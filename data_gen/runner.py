@@ -147,7 +147,7 @@ def options(beam_options):
     workers = parsed.view_as(DirectOptions).direct_num_workers
     if workers < 0:
         raise InputError(
-            f"--direct_num_workers is {workers}; it must be 1 or more, or 0 for one per processor."
+            f"--direct_num_workers is {workers}. It must be 1 or more, or 0 for one per processor."
         )
     return parsed
 

@@ -371,5 +371,5 @@ def test_byte_level_bpe_is_told_wherever_a_vocabulary_is_asked_for(
 
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
-    with pytest.raises(InputError, match=f"{name} alone is not a vocabulary; give a vocab.txt, or"):
+    with pytest.raises(InputError, match=f"{name} alone is not a vocabulary. Give a vocab.txt, or"):
         load_vocabulary(vocab / name)

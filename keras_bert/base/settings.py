@@ -285,18 +285,18 @@ def _checked(value, name, kind, known):
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
+        raise InputError(f"`{name}` is {value!r}. It should be {_KINDS[kind]}.")
     if known.is_path and isinstance(value, str) and not value:
-        raise InputError(f"`{name}` is empty; give a path.")
+        raise InputError(f"`{name}` is empty. Give a path.")
     if isinstance(value, str) and _SURROGATES.search(value):
         advice = "; rename the file or folder" if known.is_path else ""
-        raise InputError(f"`{name}` is {value!r}; it should be UTF-8{advice}.")
+        raise InputError(f"`{name}` is {value!r}. It should be UTF-8{advice}.")
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)
         choices = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(f"`{name}` is {value!r}; it should be {choices}.")
+        raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
     if kind is float and not math.isfinite(value):
-        raise InputError(f"`{name}` is {value}; it should be a finite number.")
+        raise InputError(f"`{name}` is {value}. It should be a finite number.")
     for bound, holds, text in (
         (known.at_least, lambda bound: value >= bound, "at least {} is needed"),
         (known.above, lambda bound: value > bound, "it must be above {}"),

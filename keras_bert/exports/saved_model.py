@@ -87,7 +87,7 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
-        raise InputError("`top_k` is for [MASK]; embeddings have no candidates.")
+        raise InputError("`top_k` is for [MASK]. Embeddings have no candidates.")
     return export_encoder(
         checkpoint.encoder(),
         checkpoint.tokenizer,

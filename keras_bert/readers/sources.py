@@ -78,7 +78,7 @@ def items_of(data):
         return [{k: _or_none(v) for k, v in row.items()} for row in data.to_dict("records")]
     if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
         raise InputError(
-            f"The data have the splits {', '.join(data)}; give one of them, such as "
+            f"The data have the splits {', '.join(data)}. Give one of them, such as "
             f"data[{next(iter(data))!r}]."
         )
     if hasattr(data, "column_names") and hasattr(data, "features"):
@@ -221,9 +221,9 @@ class TextFile(Records):
         try:
             self._stream = _decompressed(Path(path).open("rb"))
         except FileNotFoundError:
-            raise InputError(f"{path} does not exist; give the path of a text file.") from None
+            raise InputError(f"{path} does not exist. Give the path of a text file.") from None
         except IsADirectoryError:
-            raise InputError(f"{path} is a folder; give the path of a text file.") from None
+            raise InputError(f"{path} is a folder. Give the path of a text file.") from None
         except PermissionError:
             raise InputError(f"{path} may not be read by this user.") from None
         except OSError as error:
@@ -249,7 +249,7 @@ class TextFile(Records):
                 if comment is None or not line.startswith(comment):
                     break
         if is_empty:
-            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+            raise InputError(f"{self.name} is empty. At least one line of text is needed.")
         return head
 
     def _line(self, stream):
@@ -306,7 +306,7 @@ class TextFile(Records):
             raise InputError(f"{self.name}{where}: not JSON ({error}).") from None
         for number, record in enumerate(items, start=1):
             if not isinstance(record, dict):
-                raise self.error(number, "not a JSON object; expected an array of objects.")
+                raise self.error(number, "not a JSON object. Expected an array of objects.")
             yield number, record
 
 
@@ -465,7 +465,7 @@ class TfdsRecords(Records):
         paths = shard_paths(info, split_info(info, dataset.split, folder=folder), folder=folder)
         for path in paths:
             if not os.path.exists(path):
-                raise InputError(f"{path} is missing; prepare the dataset {name} again.")
+                raise InputError(f"{path} is missing. Prepare the dataset {name} again.")
         features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
         self._rest = self._read(paths, dict(_feature_readers(features, folder)))
         self.sample = list(islice(self._rest, 1))

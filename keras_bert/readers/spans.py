@@ -144,7 +144,7 @@ class SpanSource(TaggedSource):
             for name, column in (("word_column", word), ("tag_column", tag)):
                 if column is not None:
                     raise InputError(
-                        f'`{name}` is for files with tags; spans have "words" or "text", and '
+                        f'`{name}` is for files with tags. Spans have "words" or "text", and '
                         '"spans".'
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"

@@ -244,7 +244,7 @@ def _check_task(task, texts, form):
     )
     if expected != read:
         raise InputError(
-            f"GLUE's {task.name} is a {task.kind} task, with {expected} per record; this task "
+            f"GLUE's {task.name} is a {task.kind} task, with {expected} per record. This task "
             f"reads {read}."
         )
 

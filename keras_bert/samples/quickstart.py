@@ -162,7 +162,7 @@ def quickstart(
     output, seed = Path(settings.output), settings.seed
     report = report or (lambda line: None)
     if output.exists() and not output.is_dir():
-        raise InputError(f"The output {output} is a file; give a folder.")
+        raise InputError(f"The output {output} is a file. Give a folder.")
     with owned(output), system_errors(output):
         # Through JSON, so that it compares equal to what is read back.
         started_with = json.loads(json.dumps({"seed": seed, **asdict(sizes)}))
@@ -183,12 +183,12 @@ def _begin(output, settings, *, force):
     earlier = _settings_in(output) if "settings.json" in held else None
     if held and earlier is None:
         raise InputError(
-            f"The output folder {output} holds something else ({listed(held, most=3)}); give a new "
+            f"The output folder {output} holds something else ({listed(held, most=3)}). Give a new "
             "or an empty folder."
         )
     if earlier is not None and earlier != settings and not force:
         raise InputError(
-            f"The output folder {output} holds a quickstart already, with other settings; give "
+            f"The output folder {output} holds a quickstart already, with other settings. Give "
             "another folder, or `force=True` to start over."
         )
     clear_leftovers_in(output)

@@ -76,7 +76,7 @@ def _room_for_merges(size, *, unused, symbols, alphabet):
         characters = counted(len(alphabet), "different character")
         raise InputError(
             f"A vocabulary of {counted(size, 'token')} is too small: {characters} of the text take "
-            f"{needed:,} tokens with the special ones; ask for more tokens or set a lower "
+            f"{needed:,} tokens with the special ones. Ask for more tokens or set a lower "
             "`alphabet_limit`."
         )
     return size - needed

@@ -196,7 +196,7 @@ def test_bytes_that_are_not_utf_8_are_one_sentence():
     for flag in ("--text", "--data"):
         result = run("predict", "--model", "m", flag, os.fsdecode(b"a\xe9"))
         assert result.returncode == 2
-        assert rf"keras-bert: {flag} is 'a\udce9'; it should be UTF-8" in result.stderr
+        assert rf"keras-bert: {flag} is 'a\udce9'. It should be UTF-8" in result.stderr
 
 
 @pytest.mark.parametrize(

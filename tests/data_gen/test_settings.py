@@ -49,7 +49,7 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
         ({"objective": "span", "mask_unit": "token"}, "`objective` span it must be span"),
         ({"min_characters": 9, "max_characters": 8}, "at least `min_characters`, 9"),
         ({"no_such": 1}, "Unknown setting `no_such`"),
-        ({"seed": 1.5}, "`seed` is 1.5; it should be a whole number"),
+        ({"seed": 1.5}, "`seed` is 1.5. It should be a whole number"),
     ],
 )
 def test_settings_that_do_not_go_together_are_one_sentence(given, message):

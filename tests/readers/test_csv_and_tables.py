@@ -149,7 +149,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
 def test_splits_of_datasets_are_named():
     datasets = pytest.importorskip("datasets", reason="NOT TESTED with datasets")
     both = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": ["a"]})})
-    with pytest.raises(InputError, match=r"the splits train; give one of them, such as data\['tr"):
+    with pytest.raises(InputError, match=r"the splits train. Give one of them, such as data\['tr"):
         examples(both)
 
 

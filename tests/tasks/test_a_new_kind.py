@@ -122,7 +122,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
     task = load_task(run[0] / "model")
     for setting, value, message in (
         ("threshold", 2, r"under keras_bert: `threshold` is 2.0; it must be below 1"),
-        ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
+        ("word", 7, r"under keras_bert: `word` is 7. It should be a text"),
         ("max_length", 17, r"`max_length` is 17. Expected at most the 16 positions"),
         ("task", "poetry", "Unknown task 'poetry'"),
         ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
@@ -228,7 +228,7 @@ def test_the_exported_model_answers_as_predict_does(run, tmp_path):
 def test_a_bad_example_is_named(run, tmp_path):
     file = tmp_path / "bad.tsv"
     file.write_text("yes\tgreat film\nperhaps\tfilm plot\n")
-    with pytest.raises(InputError, match=r'bad.tsv, line 2: the label is "perhaps"; it should be'):
+    with pytest.raises(InputError, match=r'bad.tsv, line 2: the label is "perhaps". It should be'):
         evaluate(model=run[0], data=file, column=2)
 
 

@@ -30,7 +30,7 @@ REJECTED = [
     (
         "classifier",
         "pair-classifier",
-        "has text in .* and in .*; give the right one as `text_column`",
+        "has text in .* and in .*. Give the right one as `text_column`",
     ),
     ("classifier", "tagger", "^Could not read FILE as labelled text: line 1 has 1 column"),
     (
@@ -43,7 +43,7 @@ REJECTED = [
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
-    ("question-answering", "tagger", "line 1: not JSON .*; expected SQuAD's JSON, or JSON Lines"),
+    ("question-answering", "tagger", "line 1: not JSON .*. Expected SQuAD's JSON, or JSON Lines"),
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
     ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),

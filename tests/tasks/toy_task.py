@@ -97,7 +97,7 @@ class HoldsWord(Task):
     @staticmethod
     def _truth(example):
         if example.label not in ("yes", "no"):
-            raise example.error(f'the label is "{example.label}"; it should be yes or no.')
+            raise example.error(f'the label is "{example.label}". It should be yes or no.')
         return example.label == "yes"
 
     def decode(self, outputs, sequences):

@@ -144,7 +144,7 @@ def test_bad_files_are_sentences(given, tmp_path, capsys):
         finetune(**{**flags, "max_length": 4})
     command = [f"--{name}={value}" for name, value in flags.items()]
     assert main(["finetune", *command, "--wrong-offsets", "keep"]) == 2
-    assert "--wrong-offsets is 'keep'; it should be move or drop." in capsys.readouterr().err
+    assert "--wrong-offsets is 'keep'. It should be move or drop." in capsys.readouterr().err
 
 
 HARD = [
