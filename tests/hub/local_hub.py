@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import contextlib
 import json
 import re
 import threading
@@ -115,7 +116,9 @@ def _handler(hub):
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(content)
+                # A client on a busy machine may have given up.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    self.wfile.write(content)
 
     return Handler
 
