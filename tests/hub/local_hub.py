@@ -1,8 +1,8 @@
 """A Hugging Face hub on the loopback, with the routes for fetching and pushing a model."""
 
 import base64
-import hashlib
 import contextlib
+import hashlib
 import json
 import re
 import threading
