@@ -1,6 +1,6 @@
 """Types of the public names. Made by `make types`; a test compares."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any

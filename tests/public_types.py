@@ -21,7 +21,7 @@ STUB = Path(keras_bert.__file__).with_suffix(".pyi")
 _HEAD = '''"""Types of the public names. Made by `make types`; a test compares."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any

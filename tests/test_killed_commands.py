@@ -36,6 +36,8 @@ from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.kill_points import PUBLISHING, stop_at_every_call
 from tests.small_model import make_encoder, make_tokenizer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _no_flushing(monkeypatch):
@@ -233,7 +235,7 @@ def test_training(task, instant, tmp_path):
     checkpoint that was not gone on with would be others.
     """
     output = tmp_path / "place" / "run"
-    plan = Plan(steps=4, entry=2, evaluate_every=2, checkpoint_every=2)
+    plan = Plan(steps=4, record=2, evaluate_every=2, checkpoint_every=2)
     begin = [variable.numpy() for variable in task.variables]
     task.compile(keras.optimizers.Adam())
     task.optimizer.build(task.trainable_variables)
@@ -244,12 +246,12 @@ def test_training(task, instant, tmp_path):
         with RunFolder.of(settings_of(output), command="finetune", inputs={"data": "a"}) as folder:
             if folder.finished:
                 return
-            entries = train(
+            records = train(
                 task, folder, _Nothing(), plan, task=task, best=folder.best, evaluate_first=True
             )
             assert folder.best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
-            folder.finish({"entries": [entry["step"] for entry in entries]})
+            folder.finish({"log_steps": [record["step"] for record in records]})
 
     try:
         assert kills(output.parent, run) >= 20

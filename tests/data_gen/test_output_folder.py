@@ -183,6 +183,7 @@ def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged
         OutputFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["fresh", "replacing"])
 def test_a_folder_killed_at_any_call_is_taken_again(tmp_path, before):
     command = [sys.executable, "-m", "tests.data_gen.killed_output_folder", before, tmp_path]

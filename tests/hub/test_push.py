@@ -177,6 +177,7 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
         kb.push(model=str(folder), to="me/spam")
 
 
+@pytest.mark.slow
 def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="denied the upload to me/spam. Log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
@@ -200,6 +201,7 @@ def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypat
     assert not hub.repos
 
 
+@pytest.mark.slow
 def test_private_is_private_or_rejected(hub, model, monkeypatch):
     """To a public repository it was published all the same."""
     monkeypatch.setenv("HF_TOKEN", "hf_known")
@@ -213,6 +215,7 @@ def test_private_is_private_or_rejected(hub, model, monkeypatch):
         assert hub.private == {"me/mine"} and "config.json" in hub.repos["me/mine"]["main"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "vocab.txt"])
 def test_a_link_out_of_the_folder_is_not_followed(hub, model, tmp_path, monkeypatch, name):
     monkeypatch.setenv("HF_TOKEN", "hf_known")

@@ -181,6 +181,7 @@ def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
     assert list(output.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_the_old_file_or_the_new_one(ending, embedded, tmp_path):
     path = tmp_path / f"v.{ending}"
     foreign = [f"v.{ending}.part", f".v.{ending}.part"]
