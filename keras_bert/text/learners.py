@@ -41,10 +41,8 @@ def _checked_counts(counts):
         if len(word) <= MAX_WORD_LENGTH:
             checked.append((word, int(count)))
     if not checked:
-        raise InputError(
-            f"The input has no words{f' of at most {MAX_WORD_LENGTH} characters' if counts else ''}. "
-            "A vocabulary needs text to learn from."
-        )
+        short = f" of at most {MAX_WORD_LENGTH} characters" if counts else ""
+        raise InputError(f"The input has no words{short}. A vocabulary needs text to learn from.")
     return sorted(checked)
 
 

@@ -429,7 +429,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     assert "Note: " in printed and "of the tokens are [UNK]" in printed
     assert "12.5 % of 16 tokens; with --max-predictions 4 all examples have" in printed
     assert train["truncated_pairs"] > 0
-    assert f"; {train['truncated_pairs']} pairs were cut to the length" in printed
+    assert f"; {train['truncated_pairs']} pairs were truncated" in printed
 
 
 @pytest.mark.parametrize(

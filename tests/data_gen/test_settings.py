@@ -48,7 +48,7 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
         ({"mask_unit": "span"}, "`objective` mlm-nsp it must be token or whole-word"),
         ({"objective": "span", "mask_unit": "token"}, "`objective` span it must be span"),
         ({"min_characters": 9, "max_characters": 8}, "at least `min_characters`, 9"),
-        ({"no_such": 1}, "no setting `no_such`"),
+        ({"no_such": 1}, "Unknown setting `no_such`"),
         ({"seed": 1.5}, "`seed` is 1.5; it should be a whole number"),
     ],
 )

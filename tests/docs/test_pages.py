@@ -120,6 +120,9 @@ def place(tmp_path_factory):
 
 FILES = {
     "train.tsv": "text\tlabel\n" + "win\tspam\nsee you\tham\n" * 17,
+    "train.csv": "text,label\n" + "win,spam\nsee you,ham\n" * 17,
+    "dev.csv": "text,label\nwin,spam\nsee you,ham\n",
+    "tickets.csv": "text,label\n" + "win,spam\nsee you,ham\n" * 455,
     "pairs.tsv": "text_a\ttext_b\tlabel\nwin\tlose\tno\nsee\tlook\tyes\n",
     "texts.txt": "win a bank\n",
     "train.jsonl": json.dumps({"words": ["in", "Rome"], "spans": [[1, 2, "LOC"]]}) + "\n",

@@ -156,7 +156,7 @@ def test_what_it_cannot_do_is_one_sentence(pretrained, data, tmp_path):
     with pytest.raises(InputError, match="A toy encoder has no attention to show."):
         kb.draw_attention(model=pretrained[0], text="w1 w2", output=tmp_path / "picture.png")
     encoder, tokenizer = load(pretrained[0])
-    with pytest.raises(InputError, match="the encoder is causal: its first token sees no other"):
+    with pytest.raises(InputError, match="`pooling` cannot be cls for a causal encoder"):
         kb.Classifier(encoder, tokenizer, labels=["a", "b"], pooling="cls")
 
 

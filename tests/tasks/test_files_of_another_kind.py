@@ -43,7 +43,7 @@ REJECTED = [
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
-    ("question-answering", "tagger", "line 1: not JSON .*; give SQuAD's JSON, or JSON Lines"),
+    ("question-answering", "tagger", "line 1: not JSON .*; expected SQuAD's JSON, or JSON Lines"),
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
     ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),

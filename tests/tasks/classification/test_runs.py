@@ -171,7 +171,7 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
     files = [f"--{part}={folder}/MRPC/{part}.tsv" for part in ("train", "dev")]
     command = ["finetune", "--glue", "mrpc", *files, "--output", str(tmp_path / "run")]
     assert main([*command, "--task", "classifier", "--model", str(run)]) == 2
-    assert "MRPC is of the kind pair-classifier, with two" in capsys.readouterr().err
+    assert "MRPC is a pair-classifier task, with two texts" in capsys.readouterr().err
     with pytest.raises(InputError, match="as pairs of texts: line 1 has 2 columns"):
         (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
         evaluate(model=run, data=tmp_path / "texts.tsv")
