@@ -265,7 +265,7 @@ class TaggedSource(ExampleSource):
                 next((k for k in each if k in sentence), None) for each in (WORD_KEYS, TAG_KEYS)
             )
             parts = [sentence[key] for key in keys if key is not None]
-            if TEXT_KEY in sentence and not parts:
+            if isinstance(sentence.get(TEXT_KEY), str) and not parts:
                 return {TEXT_KEY: sentence[TEXT_KEY]}
         elif len(sentence) == 2 and not any(isinstance(part, str) for part in sentence):
             parts = list(sentence)
