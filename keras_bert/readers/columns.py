@@ -16,7 +16,7 @@ _KINDS_WITH = {
     **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
     **dict.fromkeys(("question", "answers"), "question-answering"),
     **dict.fromkeys(("head", "tail"), "relation-classifier"),
-    **{"text": "classifier", "choices": "multiple-choice"},
+    "choices": "multiple-choice",
 }
 # The names of a pair's two texts and, where they are used with no other, of its label.
 PAIR_NAMES = (
@@ -57,7 +57,7 @@ def parse_fields(text, *, known):
         if name not in known:
             kind = _KINDS_WITH.get(name)
             of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
-            raise InputError(f'`fields` names "{name}"{of}. Here it should be {listed(known)}.')
+            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(known)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')
         fields[name] = column

@@ -71,8 +71,8 @@ class TaggedSource(ExampleSource):
     The format of a file is detected from its content: CoNLL, CoNLL-U, JSON Lines with "words" and
     "tags", or plain lines, which have no tags and are split by a tokenizer later. Objects with the
     same "document" are of one document; one without is a document of its own. The items of a
-    sequence are strings, lists of words, pairs (words, tags), or dictionaries with "words" (and
-    "tags").
+    sequence are strings, lists of words, pairs (words, tags), or dictionaries with the keys of JSON
+    Lines, such as the rows of a table in memory.
 
     Args:
         data: see `ExampleSource`.
@@ -261,7 +261,12 @@ class TaggedSource(ExampleSource):
             return {TEXT_KEY: sentence}
         parts = [sentence]
         if isinstance(sentence, dict):
-            parts = [sentence[key] for key in ("words", "tags") if key in sentence]
+            keys = (
+                next((k for k in each if k in sentence), None) for each in (WORD_KEYS, TAG_KEYS)
+            )
+            parts = [sentence[key] for key in keys if key is not None]
+            if isinstance(sentence.get(TEXT_KEY), str) and not parts:
+                return {TEXT_KEY: sentence[TEXT_KEY]}
         elif len(sentence) == 2 and not any(isinstance(part, str) for part in sentence):
             parts = list(sentence)
         if not parts or not all(map(_is_strings, parts)):

@@ -28,6 +28,7 @@ NAME = "google-bert/bert-base-uncased"
 # What is not run here, and why.
 NOT_RUN = {
     "tf.saved_model.load(": "exporting takes seconds; the tests of exports load what they wrote",
+    "kb.finetune(": "no step is trained here; tests/training/test_data_in_memory.py has its calls",
     "set_distribution(": "it holds for the whole process, and so for other tests",
 }
 

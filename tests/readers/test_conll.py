@@ -237,6 +237,9 @@ def test_sentences_from_python():
         (None, ("x",), ("B",)),
     ]
     assert [e.document for e in found] == [0, 1, 2, 3]
+    rows = [{"tokens": ["in", "Rome"], "ner_tags": ["O", "B-LOC"]}, {"text": "in Rome"}]
+    words, text = TaggedSource(rows, need_tags=False)
+    assert (words.words, words.tags, text.text) == (("in", "Rome"), ("O", "B-LOC"), "in Rome")
     assert list(TaggedSource(["a b"], need_tags=False, pretokenized=True))[0].words == (
         "a",
         "b",
@@ -248,7 +251,7 @@ def test_sentences_from_python():
     ):
         with pytest.raises(InputError, match=said):
             TaggedSource(bad)
-    for bad in ([[1, 2]], [[""]], [{"text": "a"}], [([], "O")]):
+    for bad in ([[1, 2]], [[""]], [{"text": 5}], [([], "O")]):
         with pytest.raises(ValueError, match="A sentence must be"):
             TaggedSource(bad, need_tags=False)
     with pytest.raises(InputError, match="`tag_column` is for files"):

@@ -116,10 +116,10 @@ def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
 
 
 BROKEN = {
-    "conll": ("EU B-ORG\nand O\n\nto O\nRome I-LOC\nand I-PER\n", 5),
-    "bilou": ("EU U-ORG\nand O\n\nto O\nRome I-LOC\nand U-PER\n", 5),
+    "conll": ("EU B-ORG\nAnn B-PER\n\nto O\nRome I-LOC\nand I-PER\n", 5),
+    "bilou": ("EU U-ORG\nAnn U-PER\n\nto O\nRome I-LOC\nand U-PER\n", 5),
     "jsonl": (
-        '{"words": ["EU", "and"], "tags": ["B-ORG", "O"]}\n'
+        '{"words": ["EU", "Ann"], "tags": ["B-ORG", "B-PER"]}\n'
         '{"words": ["to", "Rome", "and"], "tags": ["O", "I-LOC", "I-PER"]}\n',
         2,
     ),
@@ -133,7 +133,7 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
     path.write_text(content)
     source = SpanSource(path)
     assert [example.spans for example in source] == [
-        ((0, 1, "ORG"),),
+        ((0, 1, "ORG"), (1, 2, "PER")),
         ((1, 2, "LOC"), (2, 3, "PER")),
     ]
     scheme, count = ("bilou", "1 tag") if kind == "bilou" else ("bio", "2 tags")

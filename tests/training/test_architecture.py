@@ -50,7 +50,7 @@ def test_a_name_is_a_published_size_of_any_encoder(vocabulary):
     for name, owner in presets().items():
         config = read_architecture(name, vocabulary)
         assert config == owner.preset(name, vocab_size=len(vocabulary))
-    with pytest.raises(InputError, match="no architecture 'huge'. Choose from tiny, mini, "):
+    with pytest.raises(InputError, match="Unknown architecture 'huge'. Choose from tiny, mini, "):
         read_architecture("huge", vocabulary)
 
 
